@@ -1,0 +1,25 @@
+"""Inference in discrete graphical models: knows variables, tables and noise densities, nothing of privacy."""
+
+from pgmpy_dp.inference.collective import CollectiveMarginals, NonlinearBeliefPropagation, laplace_dual
+from pgmpy_dp.inference.engine import build_engine
+from pgmpy_dp.inference.factor_graph import FactorGraph
+from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree, TreeTooLargeError
+from pgmpy_dp.inference.layout import Layout
+from pgmpy_dp.inference.noise import GaussianNoise, LaplaceNoise, NormalLaplaceNoise
+from pgmpy_dp.inference.sampling import sample
+
+__all__ = [
+    "Calibration",
+    "CollectiveMarginals",
+    "FactorGraph",
+    "GaussianNoise",
+    "JunctionTree",
+    "LaplaceNoise",
+    "Layout",
+    "NonlinearBeliefPropagation",
+    "NormalLaplaceNoise",
+    "TreeTooLargeError",
+    "build_engine",
+    "laplace_dual",
+    "sample",
+]

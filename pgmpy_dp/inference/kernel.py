@@ -1,0 +1,403 @@
+"""Compiled message passing over a flat buffer.
+
+A junction tree is compiled to a *program*: a list of instructions, each of which works on one *big* table and one
+*small* table whose variables are among the big one's. Three interpreters run the same program: in linear space
+(fast), in log space (for potentials so far apart that linear messages underflow), and for the covariance product
+(derivatives of marginals). They are compiled once and cached; nothing is compiled per network.
+
+A big table is walked in blocks of consecutive cells over which the small table's cell moves by a constant stride
+(0: the block's variables are not in the small table); `maps` says where in the small table each block starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+# Columns of an instruction.
+OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
+COLUMNS = 9
+
+# Operations.
+ASSIGN = 0  # big = small, spread over the block
+MULTIPLY = 1  # big *= small
+SUM_UP = 2  # small = sum of big (a message towards the root)
+SUM_DOWN = 3  # small = sum of big (the belief of a separator)
+SUM_OUT = 4  # small = sum of big (a marginal that is asked for)
+FILL = 5  # big = 1
+NORMALISE = 6  # big /= sum(big), a message
+NORMALISE_ROOT = 7  # big /= sum(big), a root's belief
+DIVIDE = 8  # small = big / small, with 0 / 0 = 0: what a belief adds to an old message
+
+# A table whose sum falls below this has lost cells that later messages could have raised again.
+UNDERFLOW = 1e-140
+
+Compiled = Callable[..., Any]
+
+
+def compiled(function: Compiled) -> Compiled:
+    """Compile once a machine; once a process where no cache can be written."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        return numba.njit(**options)(function)
+
+
+@compiled
+def _multiply(buffer, big, cells, small, block, stride, maps, start):
+    if block == 1:
+        for k in range(cells):
+            buffer[big + k] *= buffer[small + maps[start + k]]
+        return
+    for outer in range(cells // block):
+        at = small + maps[start + outer]
+        to = big + outer * block
+        cell = buffer[to : to + block]  # views index from zero: no wrap-around test in the inner loop
+        if stride == 0:
+            value = buffer[at]
+            for k in range(block):
+                cell[k] *= value
+        elif stride == 1:
+            factor = buffer[at : at + block]
+            for k in range(block):
+                cell[k] *= factor[k]
+        else:
+            for k in range(block):
+                cell[k] *= buffer[at + k * stride]
+
+
+@compiled
+def _assign(buffer, big, cells, small, block, stride, maps, start):
+    if block == 1:
+        for k in range(cells):
+            buffer[big + k] = buffer[small + maps[start + k]]
+        return
+    for outer in range(cells // block):
+        at = small + maps[start + outer]
+        to = big + outer * block
+        cell = buffer[to : to + block]
+        if stride == 0:
+            value = buffer[at]
+            for k in range(block):
+                cell[k] = value
+        elif stride == 1:
+            factor = buffer[at : at + block]
+            for k in range(block):
+                cell[k] = factor[k]
+        else:
+            for k in range(block):
+                cell[k] = buffer[at + k * stride]
+
+
+@compiled
+def _add(buffer, big, cells, small, block, stride, maps, start):
+    for outer in range(cells // block):
+        at = small + maps[start + outer]
+        to = big + outer * block
+        cell = buffer[to : to + block]
+        if stride == 0:
+            value = buffer[at]
+            for k in range(block):
+                cell[k] += value
+        elif stride == 1:
+            term = buffer[at : at + block]
+            for k in range(block):
+                cell[k] += term[k]
+        else:
+            for k in range(block):
+                cell[k] += buffer[at + k * stride]
+
+
+@compiled
+def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
+    for k in range(small_cells):
+        buffer[small + k] = 0.0
+    if block == 1:
+        for k in range(cells):
+            buffer[small + maps[start + k]] += buffer[big + k]
+        return
+    for outer in range(cells // block):
+        to = small + maps[start + outer]
+        at = big + outer * block
+        cell = buffer[at : at + block]
+        if stride == 0:
+            total = 0.0
+            for k in range(block):
+                total += cell[k]
+            buffer[to] += total
+        elif stride == 1:
+            summed = buffer[to : to + block]
+            for k in range(block):
+                summed[k] += cell[k]
+        else:
+            for k in range(block):
+                buffer[to + k * stride] += cell[k]
+
+
+@compiled
+def calibrate(program, maps, buffer):
+    """Run a program in linear space on a buffer whose potentials are already exponentiated.
+
+    Returns
+    -------
+    float
+        Logarithm of the product of the normalisers, or NaN if a message underflowed.
+    """
+    log_partition = 0.0
+    for row in range(program.shape[0]):
+        operation = program[row, OPERATION]
+        big, cells, small = program[row, BIG], program[row, CELLS], program[row, SMALL]
+        block, stride, start = program[row, BLOCK], program[row, STRIDE], program[row, MAP]
+        if operation == MULTIPLY:
+            _multiply(buffer, big, cells, small, block, stride, maps, start)
+        elif operation == ASSIGN:
+            _assign(buffer, big, cells, small, block, stride, maps, start)
+        elif operation <= SUM_OUT:
+            _sum(buffer, big, cells, small, program[row, SMALL_CELLS], block, stride, maps, start)
+        elif operation == FILL:
+            for k in range(cells):
+                buffer[big + k] = 1.0
+        elif operation == DIVIDE:
+            new, old = buffer[big : big + cells], buffer[small : small + cells]
+            for k in range(cells):
+                old[k] = new[k] / old[k] if old[k] > 0.0 else 0.0
+        else:
+            table = buffer[big : big + cells]
+            total = 0.0
+            for k in range(cells):
+                total += table[k]
+            if not total > UNDERFLOW:
+                return np.nan
+            log_partition += np.log(total)
+            scale = 1.0 / total
+            for k in range(cells):
+                table[k] *= scale
+    return log_partition
+
+
+@compiled
+def exponentiate(potentials, offsets, buffer):
+    """Write exp(potential - its table's maximum) to the head of a buffer; the sum of the maxima is returned."""
+    shift = 0.0
+    for table in range(offsets.shape[0] - 1):
+        top = -np.inf
+        for k in range(offsets[table], offsets[table + 1]):
+            top = max(top, potentials[k])
+        if not np.isfinite(top):
+            return np.nan
+        shift += top
+        for k in range(offsets[table], offsets[table + 1]):
+            buffer[k] = np.exp(potentials[k] - top)
+    return shift
+
+
+@compiled
+def _log_sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
+    top = np.full(small_cells, -np.inf)
+    for outer in range(cells // block):
+        to = maps[start + outer]
+        at = big + outer * block
+        for k in range(block):
+            top[to + k * stride] = max(top[to + k * stride], buffer[at + k])
+    for k in range(small_cells):
+        buffer[small + k] = 0.0
+    for outer in range(cells // block):
+        to = maps[start + outer]
+        at = big + outer * block
+        for k in range(block):
+            cell = to + k * stride
+            if top[cell] > -np.inf:
+                buffer[small + cell] += np.exp(buffer[at + k] - top[cell])
+    for k in range(small_cells):
+        total = buffer[small + k]
+        buffer[small + k] = top[k] + np.log(total) if total > 0.0 else -np.inf
+
+
+@compiled
+def calibrate_log(program, maps, buffer):
+    """Run a program in log space on a buffer that holds log-potentials; as `calibrate`, slower, never underflows."""
+    log_partition = 0.0
+    for row in range(program.shape[0]):
+        operation = program[row, OPERATION]
+        big, cells, small = program[row, BIG], program[row, CELLS], program[row, SMALL]
+        block, stride, start = program[row, BLOCK], program[row, STRIDE], program[row, MAP]
+        if operation == MULTIPLY:
+            _add(buffer, big, cells, small, block, stride, maps, start)
+        elif operation == ASSIGN:
+            _assign(buffer, big, cells, small, block, stride, maps, start)
+        elif operation <= SUM_OUT:
+            _log_sum(buffer, big, cells, small, program[row, SMALL_CELLS], block, stride, maps, start)
+        elif operation == FILL:
+            for k in range(cells):
+                buffer[big + k] = 0.0
+        elif operation == DIVIDE:
+            for k in range(cells):
+                old = buffer[small + k]
+                buffer[small + k] = buffer[big + k] - old if old > -np.inf else -np.inf
+        else:
+            top = -np.inf
+            for k in range(cells):
+                top = max(top, buffer[big + k])
+            if not np.isfinite(top):
+                return np.nan
+            total = 0.0
+            for k in range(cells):
+                total += np.exp(buffer[big + k] - top)
+            total = top + np.log(total)
+            log_partition += total
+            for k in range(cells):
+                buffer[big + k] -= total
+    return log_partition
+
+
+@compiled
+def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stride, maps, start):
+    """small = sum over big of belief * value, divided by the separator's belief where it has one (belief >= 0)."""
+    for k in range(small_cells):
+        buffer[small + k] = 0.0
+    for outer in range(cells // block):
+        to = small + maps[start + outer]
+        at = big + outer * block
+        cell, mass = buffer[at : at + block], beliefs[at : at + block]
+        if stride == 0:
+            total = 0.0
+            for k in range(block):
+                total += mass[k] * cell[k]
+            buffer[to] += total
+        elif stride == 1:
+            summed = buffer[to : to + block]
+            for k in range(block):
+                summed[k] += mass[k] * cell[k]
+        else:
+            for k in range(block):
+                buffer[to + k * stride] += mass[k] * cell[k]
+    if belief >= 0:
+        for k in range(small_cells):
+            known = beliefs[belief + k]
+            buffer[small + k] = buffer[small + k] / known if known > 0.0 else 0.0
+
+
+@compiled
+def covariance_product(program, maps, beliefs, buffer):
+    """Run a calibrated program on directions: the head of `buffer` holds g, its marginals become Cov(phi) g.
+
+    Conditional expectations of g . phi take the place of messages: what calibration multiplies is added here, what
+    it sums is averaged under the beliefs.
+    """
+    for row in range(program.shape[0]):
+        operation = program[row, OPERATION]
+        big, cells, small = program[row, BIG], program[row, CELLS], program[row, SMALL]
+        block, stride, start = program[row, BLOCK], program[row, STRIDE], program[row, MAP]
+        if operation == MULTIPLY:
+            _add(buffer, big, cells, small, block, stride, maps, start)
+        elif operation == ASSIGN:
+            _assign(buffer, big, cells, small, block, stride, maps, start)
+        elif operation <= SUM_OUT:
+            _expect(
+                buffer, beliefs, big, cells, small, program[row, SMALL_CELLS], program[row, BELIEF],
+                block, stride, maps, start,
+            )  # fmt: skip
+        elif operation == FILL:
+            for k in range(cells):
+                buffer[big + k] = 0.0
+        elif operation == DIVIDE:
+            for k in range(cells):
+                buffer[small + k] = buffer[big + k] - buffer[small + k]
+        elif operation == NORMALISE_ROOT:
+            mean = 0.0
+            for k in range(cells):
+                mean += beliefs[big + k] * buffer[big + k]
+            for k in range(cells):
+                buffer[big + k] -= mean
+
+
+@compiled
+def draw_residual(cumulative, rows, uniforms, out):
+    """For every record, the first cell of its row of cumulative sums that exceeds its uniform number."""
+    width = cumulative.shape[1]
+    for record in range(rows.shape[0]):
+        row = rows[record]
+        target = uniforms[record] * cumulative[row, width - 1]
+        low, high = 0, width - 1
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[row, middle] > target:
+                high = middle
+            else:
+                low = middle + 1
+        out[record] = low
+
+
+# Stands for log 0 where minus infinity would turn differences into NaN.
+LOG_ZERO = -1e30
+
+
+@compiled
+def _normalise_log(values):
+    """Scale so that the exponentials sum to 1."""
+    top = LOG_ZERO
+    for k in range(values.shape[0]):
+        top = max(top, values[k])
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += np.exp(values[k] - top)
+    total = top + np.log(total)
+    for k in range(values.shape[0]):
+        values[k] = max(values[k] - total, LOG_ZERO)
+    return total
+
+
+@compiled
+def loopy_sweep(offsets, first_edge, cards, strides, starts, neighbours, first_neighbour, potentials, damping,
+                messages, incoming, belief):  # fmt: skip
+    """One sequential pass over all factors, in log space: new beliefs, then damped messages to their variables.
+
+    `first_edge[f]` numbers the edges (factor, variable) of factor f; of an edge, `cards` and `strides` describe its
+    axis, `starts` its message, and `neighbours[first_neighbour[e]:first_neighbour[e + 1]]` the edges of its variable.
+
+    Returns
+    -------
+    float
+        Largest change of a probability in a message, before damping.
+    """
+    largest = 0.0
+    for factor in range(offsets.shape[0] - 1):
+        begin, end = offsets[factor], offsets[factor + 1]
+        table = belief[begin:end]
+        for k in range(end - begin):
+            table[k] = max(potentials[begin + k], LOG_ZERO)
+        for edge in range(first_edge[factor], first_edge[factor + 1]):
+            into = incoming[starts[edge] : starts[edge] + cards[edge]]
+            into[:] = 0.0
+            for j in range(first_neighbour[edge], first_neighbour[edge + 1]):
+                other = neighbours[j]
+                if other != edge:
+                    for s in range(cards[edge]):
+                        into[s] += messages[starts[other] + s]
+            _normalise_log(into)
+            for k in range(end - begin):
+                table[k] += into[(k // strides[edge]) % cards[edge]]
+        if _normalise_log(table) < LOG_ZERO / 2:
+            return np.nan
+        for edge in range(first_edge[factor], first_edge[factor + 1]):
+            states = cards[edge]
+            top = np.full(states, LOG_ZERO)
+            for k in range(end - begin):
+                s = (k // strides[edge]) % states
+                top[s] = max(top[s], table[k])
+            out = np.zeros(states)
+            for k in range(end - begin):
+                s = (k // strides[edge]) % states
+                out[s] += np.exp(table[k] - top[s])
+            for s in range(states):
+                out[s] = top[s] + np.log(out[s]) - incoming[starts[edge] + s]
+            _normalise_log(out)
+            for s in range(states):
+                at = starts[edge] + s
+                largest = max(largest, abs(np.exp(out[s]) - np.exp(messages[at])))
+                messages[at] = (1.0 - damping) * out[s] + damping * messages[at]
+    return largest

@@ -1,0 +1,182 @@
+"""The junction tree against the full joint table."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
+from pgmpy_dp.inference.triangulation import RULES, eliminate, junction_tree, moral_graph
+
+
+def joint_table(tree, potentials):
+    """Unnormalised log-probability of every configuration, one axis a variable."""
+    names = list(tree.variables)
+    cards = tree.layout.cardinalities
+    joint = np.zeros([cards[name] for name in names])
+    for scope, table in tree.layout.tables(potentials).items():
+        axes = [names.index(name) for name in scope]
+        expanded = np.transpose(table, np.argsort(axes))
+        joint = joint + expanded.reshape([cards[n] if i in axes else 1 for i, n in enumerate(names)])
+    return names, joint
+
+
+def brute_force(tree, potentials):
+    names, joint = joint_table(tree, potentials)
+    top = joint.max()
+    log_partition = top + math.log(np.exp(joint - top).sum())
+    probability = np.exp(joint - log_partition)
+    marginals = []
+    for scope in tree.layout.scopes:
+        axes = [names.index(name) for name in scope]
+        kept = probability.sum(axis=tuple(i for i in range(len(names)) if i not in axes))
+        marginals.append(np.transpose(kept, np.argsort(np.argsort(axes))))
+    return log_partition, tree.layout.flatten(marginals)
+
+
+@st.composite
+def models(draw):
+    count = draw(st.integers(1, 6))
+    cards = {f"v{i}": draw(st.integers(1, 4)) for i in range(count)}
+    scope = st.lists(st.sampled_from(sorted(cards)), min_size=1, max_size=min(3, count), unique=True).map(tuple)
+    scopes = draw(st.lists(scope, max_size=7, unique_by=lambda s: s))
+    return JunctionTree.build(cards, scopes), draw(st.integers(0, 2**32 - 1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(models(), st.sampled_from([0.0, 1.0, 8.0, 1000.0]))
+def test_calibration_equals_brute_force(model, scale):
+    """Any arity, isolated variables, several components, and potentials far beyond what exp can hold."""
+    tree, seed = model
+    potentials = np.random.default_rng(seed).normal(size=tree.layout.size) * scale
+    result = tree.calibrate(potentials)
+    log_partition, marginals = brute_force(tree, potentials)
+    assert result.log_partition == pytest.approx(log_partition, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(result.marginals, marginals, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(models())
+def test_covariance_product_is_the_derivative_of_the_marginals(model):
+    tree, seed = model
+    generator = np.random.default_rng(seed)
+    potentials, direction = generator.normal(size=(2, tree.layout.size))
+    exact = tree.covariance_product(tree.calibrate(potentials), direction)
+    step = 1e-5
+    ahead, behind = (tree.calibrate(potentials + sign * step * direction).marginals for sign in (1, -1))
+    np.testing.assert_allclose(exact, (ahead - behind) / (2 * step), atol=1e-8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(models())
+def test_beliefs_agree_on_separators(model):
+    tree, seed = model
+    result = tree.calibrate(np.random.default_rng(seed).normal(size=tree.layout.size))
+    for clique in tree.cliques:
+        if clique.parent is None or clique.belief is None:
+            continue
+        separator = tree.table(result, clique.belief)
+        for table in (clique.table, tree.cliques[clique.parent].table):
+            outside = tuple(i for i, number in enumerate(table.scope) if number not in clique.belief.scope)
+            np.testing.assert_allclose(tree.table(result, table).sum(axis=outside), separator, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(models())
+def test_running_intersection_and_cover(model):
+    tree, _ = model
+    cliques = [set(clique.table.scope) for clique in tree.cliques]
+    for scope in tree.layout.scopes:
+        assert any({tree.variables.index(name) for name in scope} <= clique for clique in cliques)
+    for number in range(len(tree.variables)):
+        holding = [i for i, clique in enumerate(cliques) if number in clique]
+        heads = [i for i in holding if tree.cliques[i].parent not in holding]
+        assert len(heads) == 1
+    assert not any(a < b for a in cliques for b in cliques)
+
+
+def test_zero_potentials_are_zero_probabilities():
+    tree = JunctionTree.build({"a": 2, "b": 2, "c": 2}, [("a", "b"), ("b", "c")])
+    forbidden = -math.inf
+    result = tree.calibrate(np.array([0, forbidden, forbidden, 0, 0, 0, forbidden, 0.0]))
+    np.testing.assert_allclose(result.marginals, [2 / 3, 0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 1 / 3])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_potentials_that_are_no_numbers_are_refused(bad):
+    for engine in (JunctionTree.build({"a": 2}, [("a",)]), FactorGraph.build({"a": 2}, [("a",)])):
+        with pytest.raises(ValueError, match="NaN or plus infinity"):
+            engine.calibrate(np.array([0.0, bad]))
+
+
+def test_potentials_that_forbid_everything_are_refused():
+    tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("a", "b")])
+    with pytest.raises(ValueError, match="partition function is zero"):
+        tree.calibrate(np.array([0, -math.inf, -math.inf, -math.inf, 0, 0]))
+
+
+def test_marginal_of_a_covered_set():
+    tree = JunctionTree.build({"a": 2, "b": 3, "c": 2}, [("a", "b"), ("b", "c")], cover=[("c", "a")])
+    potentials = np.random.default_rng(5).normal(size=tree.layout.size)
+    names, joint = joint_table(tree, potentials)
+    probability = np.exp(joint - tree.calibrate(potentials).log_partition)
+    assert names == ["a", "b", "c"]
+    got = tree.marginal(tree.calibrate(potentials), ("c", "a"))
+    np.testing.assert_allclose(got, probability.sum(axis=1).T)
+    with pytest.raises(KeyError, match="no clique"):
+        JunctionTree.build({"a": 2, "b": 2}, []).marginal(tree.calibrate(potentials), ("a", "b"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(models())
+def test_samples_agree_with_marginals(model):
+    """Each cell's frequency lies within 6 standard errors; false alarms: below 1e-8 a cell."""
+    tree, seed = model
+    generator = np.random.default_rng(seed)
+    result = tree.calibrate(generator.normal(size=tree.layout.size) * 2)
+    count = 20_000
+    records = sample(tree, result, count, generator)
+    for scope, marginal in tree.layout.tables(result.marginals).items():
+        columns = [records[:, tree.variables.index(name)] for name in scope]
+        cells = np.ravel_multi_index(columns, marginal.shape)
+        frequency = np.bincount(cells, minlength=marginal.size) / count
+        spread = np.sqrt(marginal.ravel() * (1 - marginal.ravel()) / count)
+        assert (np.abs(frequency - marginal.ravel()) <= 6 * spread + 1e-3).all()
+
+
+def test_sampler_never_draws_what_is_impossible():
+    tree = JunctionTree.build({"a": 3, "b": 3}, [("a", "b")])
+    potentials = np.where(np.eye(3), 0.0, -math.inf).ravel()
+    records = sample(tree, tree.calibrate(potentials), 5000, np.random.default_rng(1))
+    assert (records[:, 0] == records[:, 1]).all()
+    assert set(records[:, 0]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_elimination_of_a_cycle_adds_the_fewest_edges(rule):
+    steps = eliminate(moral_graph(6, [(i, (i + 1) % 6) for i in range(6)]), [2] * 6, rule)
+    assert max(len(clique) for _, clique in steps) == 3
+    assert sorted(node for node, _ in steps) == list(range(6))
+
+
+def test_triangulation_weighs_states():
+    """A four-cycle has two diagonals; the one between small variables is the cheaper."""
+    tree = junction_tree([10, 2, 10, 2], [(0, 1), (1, 2), (2, 3), (3, 0)])
+    assert sorted(sorted(clique) for clique in tree) == [[0, 1, 3], [1, 2, 3]]
+
+
+def test_too_large_a_tree_goes_to_loopy_with_a_warning():
+    """A 30 x 30 grid of 10-state variables has a treewidth of 30."""
+    cards = {(i, j): 10 for i in range(30) for j in range(30)}
+    edges = [((i, j), (i + 1, j)) for i in range(29) for j in range(30)]
+    edges += [((i, j), (i, j + 1)) for i in range(30) for j in range(29)]
+    with pytest.warns(UserWarning, match="loopy belief propagation"):
+        engine = build_engine(cards, edges)
+    assert isinstance(engine, FactorGraph)
+    with pytest.raises(TreeTooLargeError, match="table cells"):
+        build_engine(cards, edges, "junction_tree")
+    with pytest.raises(ValueError, match="'exact'"):
+        build_engine({"a": 2}, [("a",)], "exact")
