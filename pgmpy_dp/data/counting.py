@@ -1,0 +1,269 @@
+"""Encoding of records by the schema, and counting of cliques.
+
+Errors name the variable and nothing else about the records: no value, no number of rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Bins, Clique, Schema
+
+MAX_CELLS = 2**26
+"""Largest table counted, in cells: half a gigabyte of 64-bit counts."""
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+_BLOCK = 2**16
+_OUTSIDE = -1
+
+
+def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
+    """Replace the values of the records by the positions of their states.
+
+    Values must agree with states in value and in kind: ``"1"`` is not ``1``, ``True`` is not ``1``. Numbers
+    agree by value, so ``1.0`` in a float column is the state ``1``. A binned variable takes a numeric column.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row a record. Columns that are not asked for are ignored.
+    schema : Schema
+    variables : iterable of str
+        Variables of the schema.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_records,)
+        Unsigned integers of the smallest sufficient size, in the order of `variables`.
+
+    Raises
+    ------
+    TypeError
+        If the frame is of another kind.
+    SchemaError
+        If a variable has no column, or two, or holds missing values without a state for them, or values that
+        are not among its states.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> encode(pandas.DataFrame({"smoke": ["no", "yes"]}), schema, ["smoke"])["smoke"].tolist()
+    [1, 0]
+    """
+    asked = list(variables)
+    names = _column_names(frame)
+    for variable in asked:
+        if names.count(variable) != 1:
+            problem = (
+                "has no column in" if variable not in names else "is the name of more than one column of"
+            )
+            raise SchemaError(
+                f"Variable {variable!r} {problem} the records: they need exactly one for each variable."
+            )
+    # Column by column: selecting several from a pandas frame would copy them all at once.
+    columns = None if _is_pandas(frame) else nw.from_native(frame, eager_only=True)
+    codes = {}
+    for variable in asked:
+        column = nw.from_native(frame[variable], series_only=True) if columns is None else columns[variable]
+        codes[variable] = _encode_column(column, schema, variable)
+    return codes
+
+
+def count(codes: Mapping[str, Codes], schema: Schema, clique: Clique) -> NDArray[np.int64]:
+    """Count the records in each cell of a clique.
+
+    Parameters
+    ----------
+    codes : mapping of str to ndarray, shape (n_records,)
+        From :func:`encode`.
+    schema : Schema
+    clique : tuple of str
+
+    Returns
+    -------
+    ndarray of int64
+        Axes in clique order, states in schema order.
+
+    Raises
+    ------
+    SchemaError
+        If the clique does not fit the schema or has more than `MAX_CELLS` cells.
+    """
+    require_countable(schema, clique)
+    shape = schema.shape(clique)
+    cells = schema.cells(clique)
+    columns = [codes[variable] for variable in clique]
+    rows = columns[0].shape[0]
+    # Blocks keep the cell numbers in cache; a block shorter than the table would make bincount's zeros the
+    # main work.
+    block = max(_BLOCK, cells)
+    table = np.zeros(cells, dtype=np.int64)
+    for start in range(0, rows, block):
+        cell = columns[0][start : start + block].astype(np.intp)
+        for column, states in zip(columns[1:], shape[1:], strict=True):
+            cell *= states
+            cell += column[start : start + block]
+        table += np.bincount(cell, minlength=cells)
+    return table.reshape(shape)
+
+
+def require_countable(schema: Schema, clique: Clique) -> None:
+    """Refuse a clique whose table has more than `MAX_CELLS` cells."""
+    cells = schema.cells(clique)
+    if cells > MAX_CELLS:
+        raise SchemaError(
+            f"The table of clique {clique} has {cells} cells, more than the {MAX_CELLS} that are counted: "
+            "measure smaller cliques or declare fewer states."
+        )
+
+
+def _is_pandas(frame: Any) -> bool:
+    return nw.dependencies.is_pandas_dataframe(frame)
+
+
+def _column_names(frame: Any) -> list[Any]:
+    if _is_pandas(frame):
+        return list(frame.columns)
+    if nw.dependencies.is_pyarrow_table(frame):
+        return list(frame.column_names)
+    try:
+        return list(nw.from_native(frame, eager_only=True).columns)
+    except TypeError:
+        raise TypeError(
+            f"Records must be a pandas or polars DataFrame or a pyarrow Table, got {type(frame).__name__}. "
+            "Collect a lazy frame first."
+        ) from None
+
+
+def _encode_column(column: nw.Series[Any], schema: Schema, variable: str) -> Codes:
+    states = schema.states[variable]
+    missing = column.is_null().to_numpy().astype(bool)
+    if column.dtype.is_float():
+        missing |= column.is_nan().fill_null(False).to_numpy().astype(bool)
+    if missing.any() and variable not in schema.missing:
+        raise SchemaError(
+            f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
+            f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), or fill or drop them before."
+        )
+    bins = schema.bins.get(variable)
+    codes = _state_codes(column, missing, states) if bins is None else _bin_codes(column, missing, bins)
+    if variable in schema.missing:
+        codes[missing] = _state_lookup(states)[_key(schema.missing[variable])]
+    if (codes == _OUTSIDE).any():
+        raise SchemaError(
+            f"Variable {variable!r} has values in the records that are not among its declared states. Values "
+            "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
+            "correct the records or the declaration."
+        )
+    return codes.astype(np.min_scalar_type(len(states) - 1))
+
+
+def _state_codes(
+    column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
+) -> NDArray[np.int64]:
+    """Position of each value among the states; `_OUTSIDE` where it is none of them or missing."""
+    if column.dtype.is_integer() or column.dtype.is_float():
+        return _number_codes(_numbers(column, missing), missing, states)
+    native = column.to_native()
+    if isinstance(column.dtype, (nw.Categorical, nw.Enum)) and nw.dependencies.is_pandas_series(native):
+        lookup = _state_lookup(states)
+        by_category = [lookup.get(_key(value), _OUTSIDE) for value in native.cat.categories.tolist()]
+        positions = np.array([*by_category, _OUTSIDE], dtype=np.int64)  # the last one for code -1, missing
+        by_row: NDArray[np.int64] = positions[native.cat.codes.to_numpy()]
+        return by_row
+    return _object_codes(column.to_list(), missing, states)
+
+
+def _numbers(column: nw.Series[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
+    """A numeric column as numpy numbers of its own kind, zero where missing."""
+    filled = column.fill_null(0) if missing.any() else column
+    values = filled.to_numpy()
+    if values.dtype == object:  # nullable columns of some frames
+        values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
+    if values.dtype.kind == "f" and missing.any():
+        values = np.where(missing, 0.0, values)
+    return np.asarray(values)
+
+
+def _number_codes(
+    values: NDArray[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
+) -> NDArray[np.int64]:
+    numbers = [(_as_dtype(state, values.dtype), position) for position, state in enumerate(states)]
+    held = sorted((number, position) for number, position in numbers if number is not None)
+    codes = np.full(values.shape, _OUTSIDE, dtype=np.int64)
+    if held:
+        known = np.array([number for number, _ in held], dtype=values.dtype)
+        nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
+        found = (known[nearest] == values) & ~missing
+        codes[found] = np.array([position for _, position in held])[nearest[found]]
+    return codes
+
+
+def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
+    """The state as a number of the column's type, or None if that type does not hold it exactly."""
+    if isinstance(state, bool) or not isinstance(state, (int, float)):
+        return None
+    if dtype.kind == "f":
+        try:
+            number = dtype.type(state)
+        except OverflowError:
+            return None
+        return number if float(number) == state else None
+    if state != int(state) or not np.iinfo(dtype).min <= state <= np.iinfo(dtype).max:
+        return None
+    return dtype.type(int(state))
+
+
+def _object_codes(
+    values: list[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
+) -> NDArray[np.int64]:
+    if all(isinstance(state, str) for state in states):
+        texts = {state: position for position, state in enumerate(states)}  # no other kind equals a text
+        with contextlib.suppress(TypeError):  # values without a hash: look closer below
+            return np.fromiter(map(texts.get, values, repeat(_OUTSIDE)), dtype=np.int64, count=len(values))
+    lookup = _state_lookup(states)
+    found = (
+        _OUTSIDE if absent else lookup.get(_key(value), _OUTSIDE)
+        for value, absent in zip(values, missing, strict=True)
+    )
+    return np.fromiter(found, dtype=np.int64, count=len(values))
+
+
+def _state_lookup(states: tuple[Any, ...]) -> dict[tuple[type, Any], int]:
+    return {_key(state): position for position, state in enumerate(states)}
+
+
+def _key(value: Any) -> tuple[type, Any]:
+    """A value with its kind, since Python takes True, 1 and 1.0 for the same key."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind, value
+    return type(None), None  # of a kind that no state has
+
+
+def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -> NDArray[np.int64]:
+    if column.dtype.is_integer() or column.dtype.is_float():
+        values = _numbers(column, missing)
+    else:
+        # Objects are fine if they are numbers; a decimal or a text is not.
+        objects = [0 if absent else value for value, absent in zip(column.to_list(), missing, strict=True)]
+        if not all(_key(value)[0] in (int, float) for value in objects):
+            return np.full(len(objects), _OUTSIDE, dtype=np.int64)
+        values = np.array(objects, dtype=np.float64)
+    edges = np.array(bins.edges)
+    codes = np.searchsorted(edges, values, side="right") - 1
+    codes[values == edges[-1]] = len(edges) - 2
+    codes[(values > edges[-1]) | missing] = _OUTSIDE
+    return codes.astype(np.int64, copy=False)

@@ -1,0 +1,252 @@
+"""The wall: private records behind a ledger, and the measurements that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import cache
+from importlib import metadata
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pgmpy_dp.data.counting import count, encode, require_countable
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.mechanisms import (
+    OPENDP_NOISE,
+    NoiseSource,
+    gaussian_scale,
+    laplace_scale,
+    table_sensitivity,
+)
+from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.schema import Clique, Schema
+
+
+class PrivateDataset:
+    """Private records, their public schema and their privacy budget.
+
+    Records are checked and encoded once; only the codes are kept. All that leaves goes through a method that
+    charges the budget before it draws. Objects can be neither copied nor pickled.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row a record. Columns outside the schema are ignored.
+    schema : Schema
+        Public variables and states; every variable needs a column.
+    budget : PrivacyBudget
+        The ledger for these records. Several data sets of the same persons should share one.
+    neighbours : {"add_remove", "replace_one"}
+        What differs between neighbouring data sets: one record more or less (the number of records is
+        private), or one record changed (the number of records is public).
+    noise : NoiseSource
+        Leave the default for privacy. A :class:`~pgmpy_dp.privacy.SimulatedNoise` makes releases that say
+        that they are not private.
+
+    Raises
+    ------
+    SchemaError
+        If the records do not agree with the schema. The message names the variable.
+    TypeError, ValueError
+        If another argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no"]})
+    >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(1.0))
+    >>> noisy = data.measure([("smoke",)], epsilon=0.25)
+    >>> noisy.scales[("smoke",)], data.budget.remaining.epsilon
+    (4.0, 0.75)
+    """
+
+    def __init__(
+        self,
+        records: Any,
+        schema: Schema,
+        budget: PrivacyBudget,
+        neighbours: str = "add_remove",
+        noise: NoiseSource = OPENDP_NOISE,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise TypeError(
+                f"schema must be a Schema, got {type(schema).__name__}: write Schema({{variable: states}})."
+            )
+        if not isinstance(budget, PrivacyBudget):
+            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}.")
+        table_sensitivity(neighbours, "l1")  # refuses other relations
+        if not isinstance(getattr(noise, "private", None), bool):
+            raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise, got {type(noise).__name__}.")
+        self._schema = schema
+        self._budget = budget
+        self._neighbours = neighbours
+        self._noise = noise
+        self._codes = encode(records, schema, schema.variables)
+
+    @property
+    def schema(self) -> Schema:
+        """The public schema."""
+        return self._schema
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The ledger."""
+        return self._budget
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour relation, "add_remove" or "replace_one"."""
+        return self._neighbours
+
+    def measure(
+        self,
+        cliques: Iterable[Iterable[str]],
+        epsilon: float,
+        *,
+        delta: float = 0.0,
+        mechanism: str = "laplace",
+        weights: Iterable[float] | None = None,
+    ) -> NoisyMarginals:
+        """Count the records in every cell of the cliques, with noise, for a charge of epsilon (and delta).
+
+        Parameters
+        ----------
+        cliques : iterable of iterables of str
+            Variables of each table, in the order of its axes.
+        epsilon : float
+            Privacy loss of all tables together. Charged exactly, as the decimal it prints as.
+        delta : float
+            0 for the Laplace mechanism, in (0, 1) for the Gaussian one.
+        mechanism : {"laplace", "gaussian"}
+            Discrete Laplace noise (pure epsilon; tables share epsilon) or discrete Gaussian noise (zCDP;
+            tables share rho).
+        weights : iterable of float, optional
+            One positive number for each clique, in proportion to which the tables share; equal by default.
+
+        Returns
+        -------
+        NoisyMarginals
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        SchemaError
+            If a clique does not fit the schema or is too large.
+        ValueError
+            If another argument is out of range; nothing is charged or drawn.
+        ImportError
+            If OpenDP is not installed; nothing is charged or drawn.
+
+        Notes
+        -----
+        A failure after the charge (such as a lack of memory while noise is drawn) leaves the charge in place:
+        noise that was drawn cannot be known to be unseen.
+        """
+        checked = self._schema.require(cliques)
+        for clique in checked:
+            require_countable(self._schema, clique)
+        exact = exact_positive("epsilon", epsilon)
+        shares = _shares(weights, len(checked))
+        charge, scales, delta = self._price(checked, shares, exact, delta, mechanism)
+        guarantee = Guarantee(
+            epsilon=float(exact),
+            delta=delta,
+            rho=charge.rho,
+            neighbours=self._neighbours,
+            mechanism=mechanism,
+            private=self._noise.private,
+            versions=_versions(self._noise.private),
+        )
+        counts = {clique: count(self._codes, self._schema, clique) for clique in checked}
+        self._budget.charge(charge)
+        draw = self._noise.discrete_laplace if mechanism == "laplace" else self._noise.discrete_gaussian
+        tables = {
+            clique: draw(table.ravel(), scales[clique]).reshape(table.shape)
+            for clique, table in counts.items()
+        }
+        return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
+
+    def _price(
+        self,
+        cliques: tuple[Clique, ...],
+        shares: list[Fraction],
+        epsilon: Fraction,
+        delta: float,
+        mechanism: str,
+    ) -> tuple[Charge, dict[Clique, float], float]:
+        """The charge for a measurement, and the noise scale of each table that keeps their sum within it."""
+        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}"
+        if mechanism == "laplace":
+            if checked_delta(delta, zero_allowed=True):
+                raise ValueError(
+                    f"The Laplace mechanism has no delta, got delta={delta!r}: "
+                    'leave it out, or use mechanism="gaussian".'
+                )
+            one = table_sensitivity(self._neighbours, "l1")
+            scales = {
+                c: laplace_scale(epsilon * share, one) for c, share in zip(cliques, shares, strict=True)
+            }
+            return Charge(label, mechanism, epsilon=epsilon), scales, 0.0
+        if mechanism == "gaussian":
+            delta = checked_delta(delta, zero_allowed=False)
+            rho = rho_for(epsilon, delta)
+            one = table_sensitivity(self._neighbours, "squared_l2")
+            scales = {
+                c: gaussian_scale(Fraction(rho) * share, one)
+                for c, share in zip(cliques, shares, strict=True)
+            }
+            return Charge(label, mechanism, rho=rho), scales, delta
+        raise ValueError(f'mechanism must be "laplace" or "gaussian", got {mechanism!r}.')
+
+    def _public_total(self) -> int | None:
+        if self._neighbours == "add_remove":
+            return None
+        return int(next(iter(self._codes.values())).shape[0])
+
+    def __repr__(self) -> str:
+        names = self._schema.variables
+        return (
+            f"PrivateDataset({len(names)} variable{'s' if len(names) > 1 else ''}, "
+            f"neighbours={self._neighbours!r}, budget={self._budget!r})"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
+            "Save the release that measure returns instead."
+        )
+
+
+def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
+    if weights is None:
+        return [Fraction(1, tables)] * tables
+    if isinstance(weights, (str, bytes, dict)) or not isinstance(weights, Iterable):
+        raise ValueError(
+            f"weights must list one positive number for each clique, got {type(weights).__name__}."
+        )
+    exact = [exact_positive(f"weights[{i}]", _plain(weight)) for i, weight in enumerate(weights)]
+    if len(exact) != tables:
+        raise ValueError(
+            f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights."
+        )
+    return [weight / sum(exact) for weight in exact]
+
+
+def _plain(weight: Any) -> Any:
+    return weight.item() if isinstance(weight, np.generic) else weight
+
+
+@cache
+def _versions(private: bool) -> Mapping[str, str]:
+    libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
+    found = {}
+    for library in libraries:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:  # run from a source tree
+            found[library] = "unknown"
+    return found

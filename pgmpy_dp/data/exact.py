@@ -1,0 +1,47 @@
+"""Exact counts, without privacy, for baselines and tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from pgmpy_dp.data.counting import count, encode, require_countable
+from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.schema import Schema
+
+
+def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str]]) -> NoisyMarginals:
+    """Count the cliques without noise. NOT PRIVATE; the result says so and cannot be saved.
+
+    Parameters
+    ----------
+    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row a record.
+    schema : Schema
+    cliques : iterable of iterables of str
+
+    Returns
+    -------
+    NoisyMarginals
+        With mechanism "none", epsilon infinite, private False, scales 0.
+
+    Raises
+    ------
+    SchemaError
+        If records or cliques do not agree with the schema.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no"]})
+    >>> exact_marginals(records, Schema({"smoke": ["yes", "no"]}), [("smoke",)]).tables[("smoke",)].tolist()
+    [1, 2]
+    """
+    checked = schema.require(cliques)
+    for clique in checked:
+        require_countable(schema, clique)
+    codes = encode(records, schema, dict.fromkeys(variable for clique in checked for variable in clique))
+    tables = {clique: count(codes, schema, clique) for clique in checked}
+    guarantee = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+    return NoisyMarginals(schema, tables, dict.fromkeys(checked, 0.0), guarantee)

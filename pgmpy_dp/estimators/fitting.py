@@ -1,0 +1,54 @@
+"""What every estimator does before and after the fit itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.estimators.networks import markov_factors
+from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Schema
+
+
+def refuse_weights(estimator: str, sample_weight: Any) -> None:
+    """Weighted records have another sensitivity than counted ones."""
+    if sample_weight is not None:
+        raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")
+
+
+def markov_network(model: Any, estimator: str, sample_weight: Any) -> DiscreteMarkovNetwork:
+    """The model if it is a Markov network with nodes.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    refuse_weights(estimator, sample_weight)
+    if not isinstance(model, DiscreteMarkovNetwork):
+        raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")
+    if not model.nodes():
+        raise ValueError("The model has no nodes: add at least one.")
+    return model
+
+
+def finish_markov(estimator: Any, engine: Engine, potentials: Vector, release: NoisyMarginals, schema: Schema) -> None:
+    """Set the fitted attributes of an estimator of a Markov network."""
+    log_partition = engine.calibrate(potentials).log_partition
+    _finish(estimator, markov_factors(engine.layout, potentials, log_partition, schema.states), release, schema)
+
+
+def finish_bayesian(estimator: Any, cpds: list[TabularCPD], release: NoisyMarginals, schema: Schema) -> None:
+    """Set the fitted attributes of an estimator of a Bayesian network."""
+    _finish(estimator, cpds, release, schema)
+
+
+def _finish(estimator: Any, parameters: list[Any], release: NoisyMarginals, schema: Schema) -> None:
+    estimator.parameters_ = parameters
+    estimator.state_names_ = schema.state_names
+    estimator.release_ = release
+    estimator.guarantee_ = release.guarantee
+    estimator._is_fitted = True

@@ -1,0 +1,93 @@
+"""Maximum likelihood without privacy, to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+
+from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.measuring import declared
+from pgmpy_dp.estimators.naive import maximise_likelihood
+from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, markov_scopes, tabular_cpd
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.schema import Schema
+
+
+class MaximumLikelihood(DiscreteParameterEstimator):
+    """NOT PRIVATE: maximum likelihood from exact counts, for Markov and Bayesian networks.
+
+    The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
+
+    Parameters
+    ----------
+    state_names : mapping or Schema
+        Declared states, as for the private estimators.
+    regularization : float
+        For Markov networks, weight of the squared norm of the log-potentials per record: counts of zero would send
+        them to minus infinity.
+    inference : {"auto", "junction_tree", "loopy"}
+        For Markov networks.
+    max_iter : int
+    tolerance : float
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+    state_names_, guarantee_
+    """
+
+    _tags = {  # noqa: RUF012
+        "supported_model_types": (DAG, DiscreteMarkovNetwork),
+        "supports_weighted_data": False,
+    }
+
+    def __init__(
+        self,
+        state_names: Mapping[str, Any] | Schema | None = None,
+        regularization: float = 1e-9,
+        inference: str = "auto",
+        max_iter: int = 2000,
+        tolerance: float = 1e-8,
+    ) -> None:
+        self.regularization = regularization
+        self.inference = inference
+        self.max_iter = max_iter
+        self.tolerance = tolerance
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> MaximumLikelihood:
+        """Fit the records of a data frame exactly.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared or the records do not agree with them.
+        """
+        name = type(self).__name__
+        refuse_weights(name, sample_weight)
+        schema = declared(self.state_names, list(model.nodes()))
+        if isinstance(model, DiscreteMarkovNetwork):
+            scopes = markov_scopes(markov_network(model, name, sample_weight))
+            counts = exact_marginals(data, schema, scopes)
+            engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
+            marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
+            potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+            finish_markov(self, engine, potentials, counts, schema)
+        else:
+            scopes = families(bayesian_network(model, name))
+            distinct = {frozenset(scope): scope for scope in scopes}
+            counts = exact_marginals(data, schema, distinct.values())
+            cpds = []
+            for scope in scopes:
+                held = distinct[frozenset(scope)]
+                table = counts.tables[held].transpose([held.index(variable) for variable in scope])
+                cpds.append(tabular_cpd(scope, conditional(table.astype(np.float64)), schema.states))
+            finish_bayesian(self, cpds, counts, schema)
+        del self.release_  # exact counts stay behind the wall
+        return self

@@ -1,0 +1,106 @@
+"""From what a user hands to `fit` to a release.
+
+An estimator takes a release (nothing is charged), a private data set (its ledger is charged) or raw records with a
+declared schema (a private data set is made for this one release).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique, Schema
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What an estimator measures when it is not handed a release.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        None: only releases are accepted.
+    delta : float
+    mechanism, neighbours : str
+        As `PrivateDataset` and its `measure` take them.
+    state_names : mapping or Schema or None
+        Declared states, for raw records.
+    """
+
+    epsilon: float | None
+    delta: float
+    mechanism: str
+    neighbours: str
+    state_names: Mapping[str, Any] | Schema | None
+
+    def take(
+        self, data: Any, variables: Sequence[str], plan: Callable[[Schema], tuple[Sequence[Clique], Sequence[float]]]
+    ) -> NoisyMarginals:
+        """The release to fit.
+
+        Parameters
+        ----------
+        data : NoisyMarginals, PrivateDataset or data frame
+        variables : sequence of str
+            The model's variables.
+        plan : callable
+            Schema to cliques and their shares of the budget.
+
+        Raises
+        ------
+        SchemaError
+            If a variable of the model is not declared.
+        ValueError
+            If epsilon is given with a release, or missing without one.
+        """
+        if isinstance(data, NoisyMarginals):
+            if self.epsilon is not None:
+                raise ValueError(
+                    "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
+                )
+            _require_variables(data.schema, variables, "release")
+            return data
+        if self.epsilon is None:
+            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        if isinstance(data, PrivateDataset):
+            _require_variables(data.schema, variables, "data set's schema")
+        else:
+            schema = declared(self.state_names, variables)
+            budget = PrivacyBudget(self.epsilon, self.delta)
+            data = PrivateDataset(data, schema, budget, neighbours=self.neighbours)
+        cliques, weights = plan(data.schema)
+        return data.measure(
+            cliques, self.epsilon, delta=self.delta, mechanism=self.mechanism, weights=weights
+        )
+
+
+def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
+    """The schema of the model's variables, from a dict of states or a schema.
+
+    Raises
+    ------
+    SchemaError
+        If a variable has no declared states.
+    """
+    if state_names is None:
+        raise SchemaError(
+            "States must be declared, not read off private records: give state_names={variable: states} or a Schema."
+        )
+    schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
+    _require_variables(schema, variables, "state_names")
+    return schema.select(variables)
+
+
+def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:
+    missing = [variable for variable in variables if variable not in schema.states]
+    if missing:
+        names = ", ".join(repr(variable) for variable in missing)
+        raise SchemaError(
+            f"The model has variables that are not in the {where}: {names}. Declare their states, or leave them out "
+            "of the model."
+        )

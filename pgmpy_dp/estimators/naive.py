@@ -1,0 +1,170 @@
+"""Naive maximum likelihood: noisy marginals taken for true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from scipy.optimize import minimize
+
+from pgmpy_dp.estimators.fitting import finish_markov, markov_network
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.networks import markov_scopes
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals, project_to_simplex
+from pgmpy_dp.schema import Clique, Schema
+
+
+def maximise_likelihood(
+    engine: Engine, marginals: Vector, regularization: float, max_iter: int, tolerance: float
+) -> Vector:
+    """Log-potentials theta that maximise theta . marginals - A(theta) - regularization |theta|^2, by L-BFGS.
+
+    Parameters
+    ----------
+    engine : JunctionTree or FactorGraph
+    marginals : ndarray of shape (engine.layout.size,)
+        Clique marginals, each summing to 1; they need not agree with each other.
+    regularization : float
+        Per record; positive where a marginal has zeros, else no maximum exists.
+    max_iter : int
+    tolerance : float
+        Largest component of the gradient at which to stop.
+
+    Returns
+    -------
+    ndarray of shape (engine.layout.size,)
+    """
+
+    def objective(potentials: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(potentials)
+        value = calibration.log_partition - potentials @ marginals + regularization * potentials @ potentials
+        return value, calibration.marginals - marginals + 2 * regularization * potentials
+
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tolerance, "ftol": 1e-15}
+    found: Vector = minimize(
+        objective, np.zeros(engine.layout.size), jac=True, method="L-BFGS-B", options=options
+    ).x
+    return found
+
+
+def measured_table(release: NoisyMarginals, clique: Clique) -> tuple[Vector, float]:
+    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
+
+    Measured cliques that contain the clique are summed over the other variables, which adds their noise.
+
+    Raises
+    ------
+    ValueError
+        If no measured clique contains it.
+    """
+    holding = [measured for measured in release.cliques if set(clique) <= set(measured)]
+    if not holding:
+        raise ValueError(
+            f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
+            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
+        )
+
+    def variance(measured: Clique) -> float:
+        return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
+
+    best = min(holding, key=lambda measured: (variance(measured), len(measured)))
+    outside = tuple(axis for axis, variable in enumerate(best) if variable not in clique)
+    kept = [variable for variable in best if variable in clique]
+    table = release.tables[best].sum(axis=outside).astype(np.float64)
+    return table.transpose([kept.index(variable) for variable in clique]), variance(best)
+
+
+class NaiveMLE(DiscreteParameterEstimator):
+    """Maximum likelihood as if the noisy marginals were the true ones: the baseline of Bernstein et al. (2017).
+
+    Each noisy table is divided by the (estimated) number of records and, by default, projected on the probability
+    simplex; then theta . mu - A(theta) - regularization |theta|^2 is maximised.
+
+    Parameters
+    ----------
+    regularization : float
+        Weight of the squared norm of the log-potentials, per record.
+    projection : bool
+        Project each noisy marginal on the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
+        the paper shows the effect.
+    epsilon, delta, mechanism, neighbours, state_names
+        How to measure when `fit` is handed records or a `PrivateDataset`; see `CollectiveEM`.
+    inference : {"auto", "junction_tree", "loopy"}
+    max_iter : int
+    tolerance : float
+        Largest component of the gradient at which to stop.
+
+    Attributes
+    ----------
+    parameters_ : list of DiscreteFactor
+        Factors with partition function 1.
+    state_names_, release_, guarantee_
+        States, the release that was fitted, and its guarantee.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
+    >>> records = pd.DataFrame({"a": ["x", "x", "y", "y"] * 25, "b": ["x", "x", "y", "x"] * 25})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    >>> model = dp.PrivateMarkovNetwork([("a", "b")]).fit(data, estimator=dp.NaiveMLE(epsilon=1.0))
+    >>> model.query(["a"]).values.sum().round(6)
+    np.float64(1.0)
+    """
+
+    _tags = {"supported_model_types": (DiscreteMarkovNetwork,), "supports_weighted_data": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        regularization: float = 1e-3,
+        projection: bool = True,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        mechanism: str = "laplace",
+        neighbours: str = "add_remove",
+        state_names: Mapping[str, Any] | Schema | None = None,
+        inference: str = "auto",
+        max_iter: int = 1000,
+        tolerance: float = 1e-6,
+    ) -> None:
+        self.regularization = regularization
+        self.projection = projection
+        self.epsilon = epsilon
+        self.delta = delta
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        self.inference = inference
+        self.max_iter = max_iter
+        self.tolerance = tolerance
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NaiveMLE:
+        """Fit a Markov network; `data` is a release, a `PrivateDataset` or records.
+
+        Raises
+        ------
+        SchemaError, ValueError, BudgetExceededError
+            As `CollectiveEM.fit`; also if an edge of the model was not measured.
+        """
+        network = markov_network(model, type(self).__name__, sample_weight)
+        measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
+        scopes = markov_scopes(network)
+        release = measurement.take(data, list(network.nodes()), lambda _: (scopes, [1.0] * len(scopes)))
+        schema = release.schema.select(network.nodes())
+        scopes = markov_scopes(network, release.cliques)
+        engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
+        marginals = engine.layout.flatten(
+            self._marginal(measured_table(release, scope)[0], release.total) for scope in scopes
+        )
+        potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+        finish_markov(self, engine, potentials, release, schema)
+        return self
+
+    def _marginal(self, table: Vector, total: float) -> Vector:
+        return project_to_simplex(table / total) if self.projection else table / total

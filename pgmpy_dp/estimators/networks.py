@@ -1,0 +1,185 @@
+"""Between pgmpy's networks and flat tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.schema import Clique, Schema
+
+Network = DAG | DiscreteBayesianNetwork | DiscreteMarkovNetwork
+
+
+def family(network: DAG, node: str) -> Clique:
+    """A node and its parents in pgmpy's order: sorted, the last running fastest."""
+    return (node, *sorted(network.get_parents(node)))
+
+
+def families(network: DAG) -> tuple[Clique, ...]:
+    """All families, in the order of the nodes."""
+    return tuple(family(network, node) for node in network.nodes())
+
+
+def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
+    """The tables that carry log-potentials in a Markov network.
+
+    Edges, isolated nodes, and measured cliques whose variables are all neighbours of each other; of these, those
+    that lie in no other.
+    """
+    order = {node: number for number, node in enumerate(network.nodes())}
+    scopes: list[Clique] = [
+        clique
+        for clique in measured
+        if all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :])
+        and set(clique) <= set(order)
+    ]
+    edges = [tuple(sorted(edge, key=order.__getitem__)) for edge in network.edges()]
+    scopes += sorted(edges, key=lambda edge: [order[node] for node in edge])
+    scopes += [(node,) for node in network.nodes()]
+    return maximal(scopes)
+
+
+def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Cliques that are contained in no other; the first of those with equal variables."""
+    kept: list[Clique] = []
+    listed = list(cliques)
+    sets = [frozenset(clique) for clique in listed]
+    for i, clique in enumerate(listed):
+        inside = (sets[i] < other or (sets[i] == other and j < i) for j, other in enumerate(sets))
+        if not any(inside):
+            kept.append(clique)
+    return tuple(kept)
+
+
+def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
+    """CPD of the first variable of a clique given the others.
+
+    Parameters
+    ----------
+    clique : tuple of str
+        The node, then its parents in pgmpy's order.
+    table : ndarray with one axis a variable
+        P(node | parents): non-negative, summing to 1 along the first axis.
+    state_names : mapping
+
+    Raises
+    ------
+    ValueError
+        If the table is no conditional distribution. pgmpy does not check what an estimator hands it.
+    """
+    node, *parents = clique
+    if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
+        raise ValueError(f"the table of {node!r} given {parents} is no conditional distribution")
+    return TabularCPD(
+        node,
+        len(state_names[node]),
+        table.reshape(table.shape[0], -1),
+        evidence=parents or None,
+        evidence_card=[len(state_names[parent]) for parent in parents] or None,
+        state_names={variable: list(state_names[variable]) for variable in clique},
+    )
+
+
+def conditional(joint: Vector) -> Vector:
+    """P(first variable | others) from a joint table; uniform where the others' configuration has no mass."""
+    mass = joint.sum(axis=0, keepdims=True)
+    safe = np.where(mass > 0, mass, 1.0)
+    return np.where(mass > 0, joint / safe, 1.0 / joint.shape[0])
+
+
+def markov_factors(
+    layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
+) -> list[DiscreteFactor]:
+    """Factors with partition function 1: log Z is shared equally among the tables.
+
+    A constant is moved between tables so that each has its largest value near 1, which keeps products of many
+    factors in range.
+    """
+    tables = layout.split(potentials)
+    tops = [float(table.max()) for table in tables]
+    share = (sum(tops) - log_partition) / len(tables)
+    return [
+        DiscreteFactor(
+            list(scope),
+            list(shape),
+            np.exp(table - top + share).ravel(),
+            state_names={variable: list(state_names[variable]) for variable in scope},
+        )
+        for scope, shape, table, top in zip(layout.scopes, layout.shapes, tables, tops, strict=True)
+    ]
+
+
+def log_linear(
+    network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
+) -> tuple[Layout, Vector, dict[str, list[Any]]]:
+    """Log-potentials of a network with CPDs or factors.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+    state_names : mapping, optional
+        Order of states to bring the tables to; by default the network's own.
+
+    Returns
+    -------
+    layout, potentials, state_names
+        A zero probability is minus infinity.
+
+    Raises
+    ------
+    SchemaError
+        If the network has other states than asked for.
+    """
+    own = Schema.from_model(network).states
+    wanted = {variable: list((state_names or own)[variable]) for variable in own}
+    for variable, states in own.items():
+        if len(states) != len(wanted[variable]) or set(states) != set(wanted[variable]):
+            raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
+    factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
+    layout = Layout.of(
+        {variable: len(states) for variable, states in wanted.items()}, [tuple(factor.variables) for factor in factors]
+    )
+    tables = []
+    for factor in factors:
+        values = np.asarray(factor.values, dtype=np.float64)
+        for axis, variable in enumerate(factor.variables):
+            states = list(factor.state_names[variable])
+            values = np.take(values, [states.index(state) for state in wanted[variable]], axis=axis)
+        tables.append(values)
+    with np.errstate(divide="ignore"):
+        return layout, np.log(layout.flatten(tables)), wanted
+
+
+def bayesian_network(model: Any, estimator: str) -> DAG:
+    """The model if it is a Bayesian network without latent variables, or an error that says what is wrong.
+
+    Raises
+    ------
+    TypeError
+        If it is no pgmpy DAG.
+    ValueError
+        If it has latent variables or no nodes.
+    """
+    if not isinstance(model, DAG):
+        raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
+    if getattr(model, "latents", None):
+        raise ValueError(
+            f"{estimator} does not support latent variables; the model declares {sorted(model.latents)} as latent."
+        )
+    if not model.nodes():
+        raise ValueError("The model has no nodes: add at least one.")
+    return model
+
+
+def cells(shape: Iterable[int]) -> int:
+    """Number of cells of a table."""
+    return math.prod(shape)

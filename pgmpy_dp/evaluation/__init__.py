@@ -1,0 +1,17 @@
+"""What the papers' experiments share: networks, baselines, divergences."""
+
+from pgmpy_dp.evaluation.divergence import kl_divergence
+from pgmpy_dp.evaluation.protocol import (
+    erdos_renyi,
+    random_marginals_fit,
+    random_markov_network,
+    third_order_chain,
+)
+
+__all__ = [
+    "erdos_renyi",
+    "kl_divergence",
+    "random_marginals_fit",
+    "random_markov_network",
+    "third_order_chain",
+]

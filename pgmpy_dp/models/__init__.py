@@ -1,0 +1,5 @@
+"""Networks that are fitted from releases."""
+
+from pgmpy_dp.models.markov import PrivateMarkovNetwork
+
+__all__ = ["PrivateMarkovNetwork"]

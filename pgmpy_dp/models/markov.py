@@ -1,0 +1,261 @@
+"""A Markov network that is fitted from noisy marginals."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pgmpy.factors.discrete import DiscreteFactor
+from pgmpy.inference import VariableElimination
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.estimators import CollectiveEM
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.inference import Calibration, JunctionTree, build_engine, sample
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.archive import replacing
+from pgmpy_dp.schema import Schema
+
+_FORMAT = "pgmpy_dp Markov network"
+_VERSION = 1
+
+
+class PrivateMarkovNetwork(DiscreteMarkovNetwork):
+    """A discrete Markov network, fitted from private records or from a release.
+
+    It is a pgmpy `DiscreteMarkovNetwork` whose factors have partition function 1, so pgmpy's own inference gives
+    probabilities. Everything after `fit` is post-processing: queries cost no privacy.
+
+    Parameters
+    ----------
+    edges : iterable of pairs of str, optional
+        Undirected edges. Isolated nodes are added with `add_node`.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What holds for the records behind the fit.
+    schema_ : Schema
+        Variables and states.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    >>> noisy = data.measure([("smoke", "lung")], epsilon=1.0)
+    >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")]).fit(noisy)
+    >>> answer = network.query(["lung"], evidence={"smoke": "no"})
+    >>> bool(answer.get_value(lung="no") > 0.9)
+    True
+    """
+
+    guarantee_: Guarantee
+    schema_: Schema
+
+    def __init__(self, edges: Iterable[tuple[str, str]] | None = None) -> None:
+        super().__init__(edges, latents=[])
+
+    def fit(self, data: Any, estimator: Any = None) -> PrivateMarkovNetwork:
+        """Fit the factors and replace those of an earlier fit.
+
+        Parameters
+        ----------
+        data : NoisyMarginals, PrivateDataset or data frame
+            A release costs nothing; a data set is charged the estimator's epsilon.
+        estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
+            `CollectiveEM()` by default.
+
+        Returns
+        -------
+        PrivateMarkovNetwork
+            The network itself.
+        """
+        estimator = CollectiveEM() if estimator is None else estimator
+        estimator.fit(self, data)
+        self.set_factors(estimator.parameters_, estimator.guarantee_)
+        return self
+
+    def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee) -> None:
+        """Replace the factors, which must cover all nodes and have partition function 1."""
+        self.remove_factors(*self.get_factors())
+        self.add_factors(*factors)
+        self.guarantee_ = guarantee
+        self.schema_ = Schema.from_model(self)
+        self.__dict__.pop("_engine", None)
+        self.__dict__.pop("_calibration", None)
+
+    @cached_property
+    def _engine(self) -> Any:
+        layout, _, _ = log_linear(self, self._fitted().states)
+        return build_engine(layout.cardinalities, layout.scopes)
+
+    @cached_property
+    def _calibration(self) -> Calibration:
+        _, potentials, _ = log_linear(self, self._fitted().states)
+        calibration: Calibration = self._engine.calibrate(potentials)
+        return calibration
+
+    def _fitted(self) -> Schema:
+        if not hasattr(self, "schema_"):
+            raise ValueError("The network is not fitted yet: call fit first.")
+        return self.schema_
+
+    def _checked(self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
+        schema, given = self._fitted(), dict(evidence or {})
+        if variables is not None:
+            schema.require([variables])
+        for variable, state in given.items():
+            schema.require([(variable,)])
+            if state not in schema.states[variable]:
+                states = ", ".join(map(repr, schema.states[variable]))
+                raise SchemaError(f"Variable {variable!r} has no state {state!r}; it has {states}.")
+            if variables is not None and variable in variables:
+                raise SchemaError(f"Variable {variable!r} is both asked for and given as evidence.")
+        return given
+
+    def query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> DiscreteFactor:
+        """Distribution of some variables given the states of others, by pgmpy's variable elimination.
+
+        Parameters
+        ----------
+        variables : sequence of str
+        evidence : mapping of variable to state, optional
+
+        Returns
+        -------
+        DiscreteFactor
+            Normalised.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown.
+        ValueError
+            If the evidence has probability zero.
+        """
+        given = self._checked(list(variables), evidence)
+        answer = VariableElimination(self).query(list(variables), evidence=given, show_progress=False)
+        mass = float(np.sum(answer.values))
+        if not mass > 0:
+            raise ValueError(f"The evidence {given} has probability zero in the fitted network.")
+        answer.values = answer.values / mass
+        return answer
+
+    def map_query(
+        self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Most probable joint state of some variables (all that are not given by default); errors as `query`."""
+        given = self._checked(None if variables is None else list(variables), evidence)
+        asked = [v for v in self.nodes() if v not in given] if variables is None else list(variables)
+        answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
+        return answer
+
+    def simulate(self, n_samples: int, seed: int | None = None) -> pd.DataFrame:
+        """Independent synthetic records.
+
+        Parameters
+        ----------
+        n_samples : int
+        seed : int, optional
+            For repeatable samples: records are drawn from a released distribution, no privacy hangs on it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column a variable, in the order of the nodes.
+
+        Raises
+        ------
+        ValueError
+            If the network is too large for a junction tree.
+        """
+        if not isinstance(self._engine, JunctionTree):
+            raise ValueError("Sampling needs a junction tree, and that of this network does not fit in memory.")
+        states = self._fitted().states
+        codes = sample(self._engine, self._calibration, n_samples, np.random.default_rng(seed))
+        columns = {v: codes[:, number] for number, v in enumerate(self._engine.variables)}
+        return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).to_numpy() for v in self.nodes()})
+
+    def log_likelihood(self, records: Any) -> float:
+        """Mean log-likelihood of records that were not used in the fit, in nats a record.
+
+        The records must be public, or the number kept: it is computed from them exactly.
+        """
+        layout, potentials, _ = log_linear(self, self._fitted().states)
+        counts = exact_marginals(records, self._fitted(), layout.scopes)
+        total = counts.total
+        weights = layout.flatten(counts.tables[scope] for scope in layout.scopes) / total
+        occupied = weights > 0
+        return float(weights[occupied] @ potentials[occupied]) - self._calibration.log_partition
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write structure, factors and guarantee as one JSON file; an existing file is replaced only when complete."""
+        layout, potentials, _ = log_linear(self, self._fitted().states)
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "schema": self.schema_.to_dict(),
+            "edges": sorted(sorted(edge) for edge in self.edges()),
+            "guarantee": self.guarantee_.to_dict(),
+            "factors": [
+                {"variables": list(scope), "log_potentials": [_number_out(value) for value in table.ravel()]}
+                for scope, table in layout.tables(potentials).items()
+            ],
+        }
+        with replacing(Path(path)) as handle:
+            handle.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivateMarkovNetwork:
+        """Read a network that `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is no such network.
+        """
+        try:
+            content = json.loads(Path(path).read_bytes())
+            if content["format"] != _FORMAT or content["version"] != _VERSION:
+                raise ReleaseFormatError(f"{path} is no network that this version can read: it has another format.")
+            schema = Schema.from_dict(content["schema"])
+            network = cls(tuple(edge) for edge in content["edges"])
+            network.add_nodes_from(schema.variables)
+            factors = [
+                _factor_in(schema, tuple(factor["variables"]), factor["log_potentials"])
+                for factor in content["factors"]
+            ]
+            network.set_factors(factors, Guarantee.from_dict(content["guarantee"]))
+        except FileNotFoundError:
+            raise
+        except ReleaseFormatError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ReleaseFormatError(f"{path} holds no Markov network that save wrote: {error}") from error
+        return network
+
+
+def _number_out(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None  # JSON has no infinity; only log 0 is infinite
+
+
+def _factor_in(schema: Schema, scope: tuple[str, ...], values: Sequence[float | None]) -> DiscreteFactor:
+    logs: Vector = np.array([-math.inf if value is None else float(value) for value in values])
+    if not np.isfinite(np.exp(logs)).all():
+        raise ReleaseFormatError(f"the factor of {scope} has values that are no numbers")
+    states = {variable: list(schema.states[variable]) for variable in scope}
+    return DiscreteFactor(list(scope), list(schema.shape(scope)), np.exp(logs), state_names=states)

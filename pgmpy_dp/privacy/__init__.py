@@ -1,0 +1,6 @@
+"""Guarantees: sensitivities, mechanisms, the exact ledger, conversions."""
+
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, PrivacyLoss
+from pgmpy_dp.privacy.mechanisms import OPENDP_NOISE, NoiseSource, SimulatedNoise
+
+__all__ = ["OPENDP_NOISE", "Charge", "NoiseSource", "PrivacyBudget", "PrivacyLoss", "SimulatedNoise"]

@@ -1,0 +1,260 @@
+"""The exact ledger of a privacy budget."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.privacy import accounting
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+
+# What is reported as remaining is this much less, so that asking for all of it fits after rounding.
+_ONE_MINUS = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """An (epsilon, delta) pair."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry of the ledger: what a mechanism costs, either as pure epsilon or as rho of zCDP.
+
+    Parameters
+    ----------
+    label : str
+        What was asked, for the history. Public: it must not depend on records.
+    mechanism : str
+        Name of the mechanism, such as "laplace" or "gaussian".
+    epsilon : Fraction or None
+        Exact pure epsilon. Other numbers become ``Fraction(str(epsilon))``.
+    rho : float or None
+        zCDP parameter. Exactly one of epsilon and rho is given.
+
+    Raises
+    ------
+    ValueError
+        If both or neither are given, or the number is not positive and finite.
+
+    Examples
+    --------
+    >>> Charge("two tables", "laplace", epsilon=Fraction("0.1")).epsilon
+    Fraction(1, 10)
+    """
+
+    label: str
+    mechanism: str
+    epsilon: Fraction | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.label, str) or not isinstance(self.mechanism, str):
+            raise ValueError("A charge's label and mechanism must be text.")
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("A charge has either an epsilon or a rho: give exactly one of them.")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+        else:
+            exact_positive("rho", self.rho)
+            object.__setattr__(self, "rho", float(self.rho))  # type: ignore[arg-type]
+
+
+class PrivacyBudget:
+    """A total of privacy loss for one collection of records, and the exact ledger of what was spent.
+
+    Charges are checked and entered under a lock: threads cannot overspend together. A refused charge leaves
+    the ledger as it was. A budget can be neither copied nor pickled, since each copy could be spent again.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive, finite. Taken as the exact decimal it prints as, so ten times 0.1 fits in 1.
+    delta : float
+        In [0, 1). With 0 the budget is pure and takes only pure charges.
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta is out of range.
+
+    Notes
+    -----
+    The guarantee holds when each charge is chosen after seeing the answers to those before it.
+
+    With delta = 0, pure epsilons add.
+
+    With delta > 0, pure epsilons add until the first zCDP charge. Let E be their sum by then. At that charge
+    the Renyi order is fixed, as the order that lets the most zCDP through (epsilon - E, delta), and from
+    there on bounds at this order add: order times rho for zCDP, the bound of randomised response for pure
+    charges. This is sound: the loss before is at most E with certainty; the interaction after is kept by a
+    Renyi filter of one order (Feldman and Zrnic 2021), and so is (epsilon - E, delta) whatever came before;
+    the two add. Picking the best order afterwards would let more through, but the order would then depend on
+    the answers, which no single filter covers.
+
+    Consequences: a plan of zCDP charges alone loses nothing; pure charges cost least before the first zCDP
+    charge.
+
+    Examples
+    --------
+    >>> budget = PrivacyBudget(1.0)
+    >>> for _ in range(10):
+    ...     budget.charge(Charge("a table", "laplace", epsilon=Fraction("0.1")))
+    >>> budget.spent
+    PrivacyLoss(epsilon=1.0, delta=0.0)
+    """
+
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self._account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
+        self._history: list[Charge] = []
+        self._lock = threading.Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """Total epsilon."""
+        return float(self._account.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """Total delta."""
+        return self._account.delta
+
+    @property
+    def history(self) -> tuple[Charge, ...]:
+        """The charges so far, in order."""
+        return tuple(self._history)
+
+    @property
+    def spent(self) -> PrivacyLoss:
+        """What the charges so far come to, as a plan fixed in advance. Never more than the total."""
+        return self._account.spent()
+
+    @property
+    def remaining(self) -> PrivacyLoss:
+        """What one more charge may ask for.
+
+        While there are only pure charges: total epsilon less their sum. After a zCDP charge: the largest
+        epsilon of one more Gaussian measurement at the budget's delta. Losses under Renyi accounting do not
+        add, so this and `spent` then come to more than the total.
+        """
+        return self._account.remaining()
+
+    def charge(self, charge: Charge) -> None:
+        """Enter a charge if it fits, before its mechanism draws.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it does not fit. The ledger is as before and may be charged less.
+        ValueError
+            If it is a zCDP charge and the budget has no delta.
+        """
+        if not isinstance(charge, Charge):
+            raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
+        if charge.rho is not None and not self.delta:
+            raise ValueError(
+                f"The {charge.mechanism} mechanism needs a delta, and this budget has none: "
+                "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
+            )
+        with self._lock:
+            account = self._account.with_charge(charge)
+            if account is None:
+                raise BudgetExceededError(_refusal(charge, self._account))
+            self._account = account
+            self._history.append(charge)
+
+    def __repr__(self) -> str:
+        total = f"epsilon={self.epsilon!r}, delta={self.delta!r}"
+        return f"PrivacyBudget({total}, spent epsilon={self.spent.epsilon:.6g})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A PrivacyBudget can be neither copied nor pickled: each copy could be spent again.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Account:
+    """The sums of a history; see the notes of :class:`PrivacyBudget` for the rule."""
+
+    epsilon: Fraction
+    delta: float
+    pure: Fraction = Fraction(0)  # sum of the pure epsilons before the first zCDP charge
+    order: float | None = None  # fixed at the first zCDP charge
+    limit: Fraction = Fraction(0)  # at this order, for all charges from the first zCDP charge on
+    used: Fraction = Fraction(0)  # of the limit
+    curve: NDArray[np.float64] | None = None  # the sum of those charges at all orders, for reports
+
+    def with_charge(self, charge: Charge) -> _Account | None:
+        """The account after a charge, or None if the charge does not fit."""
+        if self.order is None and charge.epsilon is not None:
+            pure = self.pure + charge.epsilon
+            return replace(self, pure=pure) if pure <= self.epsilon else None
+        account = self if self.order is not None else self._with_order()
+        if account is None or account.order is None:
+            return None
+        curve = accounting.renyi_curve(charge)
+        if charge.rho is not None:
+            cost = Fraction(charge.rho) * Fraction(account.order)
+        else:
+            cost = Fraction(float(curve[accounting.ORDERS.index(account.order)]))
+        used = account.used + cost
+        if used > account.limit:
+            return None
+        return replace(account, used=used, curve=curve if account.curve is None else account.curve + curve)
+
+    def _with_order(self) -> _Account | None:
+        left = rounded_down(self.epsilon - self.pure)
+        if left <= 0.0:
+            return None
+        try:
+            rho, order = accounting.zcdp_limit(left, self.delta)
+        except ValueError:  # too little is left for this delta: no zCDP charge fits
+            return None
+        return replace(self, order=order, limit=Fraction(rho) * Fraction(order))
+
+    def spent(self) -> PrivacyLoss:
+        if self.curve is None:
+            return PrivacyLoss(float(self.pure), 0.0)
+        epsilon = float(self.pure) + accounting.epsilon_from_renyi(self.curve, self.delta)
+        return PrivacyLoss(min(epsilon, float(self.epsilon)), self.delta)
+
+    def remaining(self) -> PrivacyLoss:
+        if self.order is None:
+            return PrivacyLoss(float(self.epsilon - self.pure), self.delta)
+        rho = rounded_down((self.limit - self.used) / Fraction(self.order)) * _ONE_MINUS
+        if rho <= 0.0:
+            return PrivacyLoss(0.0, self.delta)
+        epsilon = accounting.epsilon_from_renyi(accounting.zcdp_curve(rho), self.delta)
+        return PrivacyLoss(epsilon * _ONE_MINUS, self.delta)
+
+    def pure_left(self) -> float:
+        """An epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
+        return float(self.limit - self.used) * _ONE_MINUS
+
+
+def _refusal(charge: Charge, account: _Account) -> str:
+    asked = f"epsilon={float(charge.epsilon):g}" if charge.epsilon is not None else f"rho={charge.rho:g}"
+    spent, remaining = account.spent().epsilon, account.remaining().epsilon
+    at_delta = f" at delta={account.delta:g}" if account.delta else ""
+    if remaining <= 0.0:
+        advice = "Nothing is left: work from the releases already made."
+    elif account.order is None:
+        advice = f"Ask for at most epsilon={remaining!r}."
+    else:
+        advice = (
+            f"Ask for at most epsilon={remaining!r}, delta={account.delta!r} by the Gaussian mechanism, "
+            f"or for epsilon={account.pure_left()!r} by a pure one."
+        )
+    return (
+        f"This charge ({charge.mechanism}, {asked}) does not fit in the privacy budget of "
+        f"epsilon={float(account.epsilon):g}{at_delta}: spent epsilon={spent:g}, "
+        f"remaining epsilon={remaining:g}. Nothing was charged. {advice}"
+    )

@@ -1,0 +1,357 @@
+"""Noise for counting tables, and how much of it a guarantee needs.
+
+This is the only file that draws private noise. It comes from OpenDP's exact integer samplers; numpy never
+draws it, and it has no seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.checks import exact_positive, rounded_down
+
+Counts = NDArray[np.int64]
+Neighbours = Literal["add_remove", "replace_one"]
+
+# Beyond this scale noise could leave the 64-bit integers, where OpenDP saturates and the variance is no
+# longer true.
+MAX_SCALE = 2.0**50
+
+
+def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"]) -> int:
+    """Sensitivity of one counting table, in records.
+
+    A record adds 1 to exactly one cell of the table. Adding or removing a record changes that cell by 1: the
+    L1 and the squared L2 norm of the change are 1. Replacing a record changes nothing, or one cell by -1 and
+    another by +1: both norms are at most 2, and 2 is reached.
+
+    Parameters
+    ----------
+    neighbours : {"add_remove", "replace_one"}
+    norm : {"l1", "squared_l2"}
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Examples
+    --------
+    >>> table_sensitivity("replace_one", "l1")
+    2
+    """
+    if norm not in ("l1", "squared_l2"):
+        raise ValueError(f'norm must be "l1" or "squared_l2", got {norm!r}.')
+    if neighbours == "add_remove":
+        return 1
+    if neighbours == "replace_one":
+        return 2
+    raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
+
+
+def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
+    """Smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
+
+    Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table
+    by d in L1 norm changes the probability of any output by a factor of at most exp(d / b): epsilon =
+    sensitivity / b. Tables with independent noise that measure the same records add up: a record moves each
+    table by at most its sensitivity, so k tables with epsilons e_1 .. e_k together cost their sum.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        This table's share; a float is taken as the decimal it prints as.
+    sensitivity : int
+        L1 sensitivity of the table, from :func:`table_sensitivity`.
+
+    Returns
+    -------
+    float
+        Scale b in records.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the noise would not fit 64-bit integers.
+    ImportError
+        If OpenDP is not installed.
+
+    Examples
+    --------
+    >>> laplace_scale(0.5, 1)
+    2.0
+    """
+    return _laplace_scale(exact_positive("epsilon", epsilon), sensitivity)
+
+
+@lru_cache(maxsize=256)
+def _laplace_scale(target: Fraction, sensitivity: int) -> float:
+    return _smallest_scale(
+        sensitivity / float(target),
+        rounded_down(target),
+        lambda scale: _laplace(scale).map(sensitivity),
+        "epsilon",
+    )
+
+
+def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
+    """Smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
+
+    Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a
+    change of the table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020).
+    For k tables with their own sigma_i, divide each table by its sigma_i: a record then moves all of them
+    together by at most sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one
+    table (1 or 2). So rho = sum_i s / (2 sigma_i**2), the sum of the tables' shares.
+
+    Parameters
+    ----------
+    rho : Fraction or float
+        This table's share; a float is taken as the decimal it prints as.
+    squared_sensitivity : int
+        Squared L2 sensitivity of the table, from :func:`table_sensitivity`.
+
+    Returns
+    -------
+    float
+        Scale sigma in records.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the noise would not fit 64-bit integers.
+    ImportError
+        If OpenDP is not installed.
+
+    Examples
+    --------
+    >>> gaussian_scale(0.125, 1)
+    2.0
+    """
+    return _gaussian_scale(exact_positive("rho", rho), squared_sensitivity)
+
+
+@lru_cache(maxsize=256)
+def _gaussian_scale(target: Fraction, squared_sensitivity: int) -> float:
+    distance = math.sqrt(squared_sensitivity)
+    if Fraction(distance) ** 2 < squared_sensitivity:
+        distance = math.nextafter(distance, math.inf)
+    start = math.sqrt(squared_sensitivity / 2.0) / math.sqrt(float(target))
+    return _smallest_scale(start, rounded_down(target), lambda scale: _gaussian(scale).map(distance), "rho")
+
+
+def add_discrete_laplace(counts: Counts, scale: float) -> Counts:
+    """Add independent discrete Laplace noise by OpenDP to every count.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, one-dimensional
+        Left as it is.
+    scale : float
+        Positive; see :func:`laplace_scale`.
+
+    Returns
+    -------
+    ndarray of int64, same shape
+
+    Raises
+    ------
+    ValueError
+        If counts or scale are of the wrong kind.
+    ImportError
+        If OpenDP is not installed.
+    """
+    return _invoke(_laplace, counts, scale)
+
+
+def add_discrete_gaussian(counts: Counts, scale: float) -> Counts:
+    """Add independent discrete Gaussian noise by OpenDP to every count; see :func:`add_discrete_laplace`."""
+    return _invoke(_gaussian, counts, scale)
+
+
+def laplace_variance(scale: float) -> float:
+    """Exact variance of the discrete Laplace distribution of the given scale.
+
+    2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|. Never below
+    1e-100, so that it can be divided by.
+
+    Examples
+    --------
+    >>> round(laplace_variance(2.0), 4)
+    7.8354
+    """
+    half = 0.5 / _checked_scale(scale)
+    return max(0.5 / math.sinh(half) ** 2, 1e-100) if half < 200.0 else 1e-100
+
+
+def gaussian_variance(scale: float) -> float:
+    """Exact variance of the discrete Gaussian distribution with parameter sigma = scale.
+
+    Close to sigma**2 from sigma = 1 on, and below it for smaller sigma (Canonne, Kamath and Steinke 2020).
+    Never below 1e-100, so that it can be divided by.
+
+    Examples
+    --------
+    >>> round(gaussian_variance(0.5), 4), gaussian_variance(10.0)
+    (0.215, 100.0)
+    """
+    sigma = _checked_scale(scale)
+    if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a small power of sigma
+        return sigma**2
+    k = np.arange(1.0, 41.0)
+    with np.errstate(over="ignore"):
+        weights = np.exp(-0.5 * (k / sigma) ** 2)
+    return max(float((k**2 * weights).sum() / (0.5 + weights.sum())), 1e-100)
+
+
+class NoiseSource(Protocol):
+    """A source of noise for counting tables."""
+
+    @property
+    def private(self) -> bool:
+        """Whether what the noise protects is private in fact."""
+
+    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
+        """Add discrete Laplace noise to one-dimensional int64 counts."""
+
+    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
+        """Add discrete Gaussian noise to one-dimensional int64 counts."""
+
+
+class OpenDPNoise:
+    """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
+
+    private = True
+
+    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
+        """See :func:`add_discrete_laplace`."""
+        return add_discrete_laplace(counts, scale)
+
+    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
+        """See :func:`add_discrete_gaussian`."""
+        return add_discrete_gaussian(counts, scale)
+
+    def __repr__(self) -> str:
+        return "OPENDP_NOISE"
+
+
+OPENDP_NOISE = OpenDPNoise()
+
+
+class SimulatedNoise:
+    """Noise of the same distributions from numpy, repeatable and NOT private: for simulation studies.
+
+    Parameters
+    ----------
+    seed : int, sequence of int, numpy.random.SeedSequence or numpy.random.Generator
+        As numpy.random.default_rng takes it.
+
+    Examples
+    --------
+    >>> counts = np.array([10, 20])
+    >>> first = SimulatedNoise(1).discrete_laplace(counts, 3.0)
+    >>> bool((first == SimulatedNoise(1).discrete_laplace(counts, 3.0)).all())
+    True
+    """
+
+    private = False
+
+    def __init__(self, seed: Any) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
+        """Add the difference of two geometric variables to every count."""
+        return _checked_counts(counts) + self._laplace_noise(counts.size, _checked_scale(scale))
+
+    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
+        """Add noise by rejection from the discrete Laplace (Canonne, Kamath and Steinke 2020)."""
+        counts, sigma = _checked_counts(counts), _checked_scale(scale)
+        envelope = math.floor(sigma) + 1.0
+        noise = np.empty(counts.size, dtype=np.int64)
+        open_cells = np.arange(counts.size)
+        while open_cells.size:
+            drawn = self._laplace_noise(open_cells.size, envelope)
+            log_odds = -0.5 * ((np.abs(drawn) - sigma**2 / envelope) / sigma) ** 2
+            accepted = self._generator.exponential(size=drawn.size) > -log_odds
+            noise[open_cells[accepted]] = drawn[accepted]
+            open_cells = open_cells[~accepted]
+        return counts + noise
+
+    def _laplace_noise(self, size: int, scale: float) -> Counts:
+        stop = -math.expm1(-1.0 / scale)
+        first, second = self._generator.geometric(stop, size=(2, size))
+        noise: Counts = first - second
+        return noise
+
+    def __repr__(self) -> str:
+        return "SimulatedNoise(not private)"
+
+
+def _opendp() -> Any:
+    try:
+        # Never opendp.prelude: it costs seconds and hundreds of megabytes.
+        import opendp.domains as domains
+        import opendp.measurements as measurements
+        import opendp.metrics as metrics
+        from opendp.mod import enable_features
+    except ImportError as error:
+        raise ImportError(
+            "Private noise comes from OpenDP, which is not installed: run `pip install opendp`. "
+            "There is no substitute; SimulatedNoise is for simulation studies and not private."
+        ) from error
+    enable_features("contrib")
+    return domains.vector_domain(domains.atom_domain(T="i64")), metrics, measurements
+
+
+def _laplace(scale: float) -> Any:
+    domain, metrics, measurements = _opendp()
+    return measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=scale)
+
+
+def _gaussian(scale: float) -> Any:
+    domain, metrics, measurements = _opendp()
+    return measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=scale)
+
+
+def _smallest_scale(start: float, target: float, cost: Callable[[float], float], name: str) -> float:
+    """Walk up from just below the ideal scale, float by float, until OpenDP's bound meets the target."""
+    if not 0.0 < start <= MAX_SCALE:
+        raise ValueError(
+            f"{name}={target!r} for one table asks for noise of scale {start:.3g} records, "
+            "out of the range of 64-bit counts: choose a larger privacy loss, or more even weights."
+        )
+    scale = start
+    for _ in range(4):
+        scale = math.nextafter(scale, 0.0)
+    for _ in range(64):
+        if scale > 0.0 and cost(scale) <= target:
+            return scale
+        scale = math.nextafter(scale, math.inf)
+    raise ValueError(f"No noise scale near {start!r} meets {name}={target!r}: choose a larger {name}.")
+
+
+def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Counts:
+    # OpenDP returns raw data at scale 0: check before calling it. It wants a writable, contiguous array.
+    counts, scale = _checked_counts(counts), _checked_scale(scale)
+    if counts.size == 0:
+        return counts.copy()
+    return np.array(make(scale)(np.array(counts, order="C")), dtype=np.int64)
+
+
+def _checked_scale(scale: float) -> float:
+    value = float(exact_positive("scale", scale))
+    if value > MAX_SCALE:
+        raise ValueError(f"scale must be at most 2**50 records, got {scale!r}.")
+    return value
+
+
+def _checked_counts(counts: Any) -> Counts:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 1:
+        raise ValueError("counts must be a one-dimensional array of int64.")
+    return counts

@@ -1,0 +1,384 @@
+"""Noisy tables and the guarantee that holds for them: what leaves the wall around the records."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance
+from pgmpy_dp.schema import Clique, Schema
+
+NEIGHBOURS = ("add_remove", "replace_one")
+MECHANISMS = ("laplace", "gaussian", "none")
+
+_VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
+_CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
+_NOISE = {"laplace": "discrete Laplace noise", "gaussian": "discrete Gaussian noise"}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises about the records behind it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon of the (epsilon, delta) guarantee; ``inf`` for exact counts.
+    delta : float
+        Delta, 0 <= delta < 1.
+    rho : float or None
+        Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
+    neighbours : {"add_remove", "replace_one"}
+        What may differ between two data sets that the release cannot tell apart.
+    mechanism : {"laplace", "gaussian", "none"}
+        Discrete noise added to every cell; "none" for exact counts.
+    private : bool
+        False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
+    unit : str
+        What one neighbour differs in: a "record", or for instance a "user" with all its records.
+    versions : mapping of str to str
+        Versions of the libraries that made the release.
+
+    Raises
+    ------
+    ValueError
+        If the parts contradict each other or are out of range.
+
+    Examples
+    --------
+    >>> print(Guarantee(0.5, 0.0, None, "add_remove", "laplace", True))
+    differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
+    >>> print(Guarantee(float("inf"), 0.0, None, "add_remove", "none", False))
+    NOT PRIVATE: exact counts
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: str
+    mechanism: str
+    private: bool
+    unit: str = "record"
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        epsilon, delta = _number("epsilon", self.epsilon), _number("delta", self.delta)
+        rho = None if self.rho is None else _number("rho", self.rho)
+        if not isinstance(self.private, (bool, np.bool_)):
+            raise ValueError(f"Guarantee: private must be True or False, got {self.private!r}.")
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
+        if not epsilon > 0 or not 0 <= delta < 1:
+            raise ValueError(
+                f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}."
+            )
+        if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
+            raise ValueError(
+                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
+                "noisy ones a finite epsilon."
+            )
+        if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
+            raise ValueError(
+                f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}."
+            )
+        if not isinstance(self.unit, str) or not self.unit:
+            raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
+        versions = dict(self.versions)
+        if not all(isinstance(text, str) for pair in versions.items() for text in pair):
+            raise ValueError("Guarantee: versions must map names of libraries to version strings.")
+        values: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
+            "private": bool(self.private),
+        }
+        values["versions"] = MappingProxyType(dict(sorted(versions.items())))
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        if self.mechanism == "none":
+            return "NOT PRIVATE: exact counts"
+        noise = _NOISE[self.mechanism]
+        if not self.private:
+            return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
+        delta = f" and delta = {self.delta!r}" if self.delta else ""
+        change = f"one {self.unit} {_CHANGE[self.neighbours]}"
+        return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
+        parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
+        parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
+        return {**parts, "private": self.private, "unit": self.unit, "versions": dict(self.versions)}
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
+        """Inverse of `to_dict`; errors as the constructor, and KeyError or TypeError for missing or unknown parts."""
+        epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
+        return cls(**{**parts, "epsilon": epsilon})
+
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+        parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
+        return Guarantee, (*parts, dict(self.versions))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyMarginals:
+    """Noisy contingency tables of chosen cliques: a release.
+
+    All that is computed from it is post-processing and costs no privacy.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public schema the tables are counted by.
+    tables : mapping of clique to ndarray of int64
+        Noisy counts in numbers of records, axes in clique order, states in schema order. May be negative.
+        Copied, and read-only afterwards.
+    scales : mapping of clique to float
+        Noise scale of each table's cells, in numbers of records: b of the discrete Laplace, sigma of the
+        discrete Gaussian distribution; 0 for exact counts.
+    guarantee : Guarantee
+        What holds for all tables together.
+    public_total : int or None
+        The number of records where it is public (``replace_one``), else None.
+
+    Raises
+    ------
+    SchemaError
+        If a clique does not fit the schema.
+    ValueError
+        If a table has the wrong shape or type, or the scales or the total contradict the guarantee.
+
+    Examples
+    --------
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
+    >>> NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 2.0}, guarantee)
+    NoisyMarginals: 1 table, 2 cells
+      differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
+      ('smoke',): 2 cells, noise scale 2
+    """
+
+    schema: Schema
+    tables: Mapping[Clique, NDArray[np.int64]]
+    scales: Mapping[Clique, float]
+    guarantee: Guarantee
+    public_total: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
+            raise ValueError("NoisyMarginals needs a Schema and a Guarantee.")
+        if not isinstance(self.tables, Mapping) or not isinstance(self.scales, Mapping):
+            raise ValueError("NoisyMarginals: tables and scales must map cliques, such as ('smoke', 'lung').")
+        cliques = self.schema.require(list(self.tables))
+        if set(self.scales) != set(cliques):
+            raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
+        tables = {clique: _checked_table(self.schema, clique, self.tables[clique]) for clique in cliques}
+        scales = {clique: _number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
+        exact = self.guarantee.mechanism == "none"
+        for clique, scale in scales.items():
+            if not (scale == 0 if exact else 0 < scale <= 2.0**50):
+                wanted = "0 for exact counts" if exact else "positive, at most 2**50"
+                raise ValueError(
+                    f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}."
+                )
+        object.__setattr__(self, "tables", MappingProxyType(tables))
+        object.__setattr__(self, "scales", MappingProxyType(scales))
+        object.__setattr__(self, "public_total", _checked_total(self.public_total, self.guarantee))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques, in order."""
+        return tuple(self.tables)
+
+    @cached_property
+    def variances(self) -> Mapping[Clique, float]:
+        """Variance of the noise in each cell of each table, exact and in records squared.
+
+        A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), a little
+        under 2 b**2.
+        """
+        if self.guarantee.mechanism == "none":
+            return MappingProxyType(dict.fromkeys(self.tables, 0.0))
+        variance = _VARIANCE[self.guarantee.mechanism]
+        by_scale = {scale: float(variance(scale)) for scale in set(self.scales.values())}
+        return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
+
+    @property
+    def total(self) -> float:
+        """Number of records, or its estimate where it is private; at least 1.
+
+        Under ``replace_one`` the public number. Under ``add_remove`` it is private and estimated from the
+        tables: each table's sum is the number of records plus noise of variance v_C times its number of
+        cells, and the sums are averaged with the inverse of those variances as weights (the best linear
+        unbiased estimate; Bernstein et al. 2017 take the number as known).
+
+        Examples
+        --------
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> schema = Schema({"smoke": ["yes", "no"]})
+        >>> NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee).total
+        99.0
+        """
+        if self.public_total is not None:
+            return float(max(self.public_total, 1))
+        sums = np.array([table.sum(dtype=np.float64) for table in self.tables.values()])
+        return float(max(np.average(sums, weights=1.0 / self._sum_variances()), 1.0))
+
+    @property
+    def total_variance(self) -> float:
+        """Variance of `total` before its floor of 1; 0 where the number is public or exact."""
+        if self.public_total is not None or self.guarantee.mechanism == "none":
+            return 0.0
+        return float(1.0 / (1.0 / self._sum_variances()).sum())
+
+    def _sum_variances(self) -> NDArray[np.float64]:
+        # The variance of very small noise underflows to 0, and exact counts have none: one common floor keeps
+        # the weights finite, and then only the numbers of cells matter.
+        return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to a zip file; an existing file is replaced only once the new one is complete.
+
+        The same release always gives the same bytes. See :mod:`pgmpy_dp.release.archive` for the format.
+
+        Raises
+        ------
+        ValueError
+            If the release holds exact counts, which are never written, or is too large for the format.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> schema = Schema({"smoke": ["yes", "no"]})
+        >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     noisy.save(pathlib.Path(folder) / "release.zip")
+        ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
+        True
+        """
+        from pgmpy_dp.release.archive import save_release
+
+        save_release(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NoisyMarginals:
+        """Read a release file and check all of it.
+
+        The file's hash reveals accidents and careless edits. It is not a signature: whoever edits a file can
+        also write a new hash. Accept releases only from sources you trust, over channels you trust.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is damaged, altered, inconsistent or of a newer format.
+        """
+        from pgmpy_dp.release.archive import load_release
+
+        return load_release(path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NoisyMarginals):
+            return NotImplemented
+        return self._parts() == other._parts() and all(
+            np.array_equal(table, other.tables[clique]) for clique, table in self.tables.items()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.schema, tuple(self.scales.items()), self.guarantee, self.public_total
+
+    def __repr__(self) -> str:
+        sizes = [table.size for table in self.tables.values()]
+        lines = [
+            f"NoisyMarginals: {_counted(len(sizes), 'table')}, {_counted(sum(sizes), 'cell')}",
+            str(self.guarantee),
+        ]
+        if self.public_total is not None:
+            lines.append(f"public number of records: {self.public_total}")
+        for clique, size in list(zip(self.cliques, sizes, strict=True))[:5]:
+            lines.append(f"{clique}: {_counted(size, 'cell')}, noise scale {self.scales[clique]:.6g}")
+        if len(sizes) > 5:
+            lines.append(f"and {_counted(len(sizes) - 5, 'more table')}")
+        return "\n  ".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+        return NoisyMarginals, (
+            self.schema,
+            dict(self.tables),
+            dict(self.scales),
+            self.guarantee,
+            self.public_total,
+        )
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got NaN or one too large.")
+    return number
+
+
+def _checked_table(schema: Schema, clique: Clique, table: Any) -> NDArray[np.int64]:
+    array = np.asarray(table)
+    if array.dtype.kind not in "iu":
+        raise ValueError(
+            f"NoisyMarginals: the table of {clique} must hold integers, got dtype {array.dtype}."
+        )
+    if array.shape != schema.shape(clique):
+        raise ValueError(
+            f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
+        )
+    if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
+        raise ValueError(
+            f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers."
+        )
+    copy = np.array(array, dtype=np.int64, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def _checked_total(total: Any, guarantee: Guarantee) -> int | None:
+    if total is None:
+        if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none":
+            raise ValueError(
+                "NoisyMarginals: under 'replace_one' the number of records is public: give public_total."
+            )
+        return None
+    if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
+        raise ValueError(
+            "NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out."
+        )
+    if (
+        isinstance(total, (bool, np.bool_))
+        or not isinstance(total, (int, np.integer))
+        or not 0 <= total < 2**63
+    ):
+        raise ValueError(f"NoisyMarginals: public_total must be a whole number, at least 0, got {total!r}.")
+    return int(total)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

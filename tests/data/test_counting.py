@@ -1,0 +1,220 @@
+"""Encoding and counting."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.data import counting
+from pgmpy_dp.data.counting import count, encode
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Bins, Schema
+
+
+def pandas_frame(columns):
+    return pd.DataFrame(columns)
+
+
+def polars_frame(columns):
+    return pytest.importorskip("polars").DataFrame(columns, strict=False)
+
+
+def arrow_table(columns):
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+FRAMES = pytest.mark.parametrize("frame", [pandas_frame, polars_frame, arrow_table])
+
+
+def codes_of(values, states, frame=pandas_frame, missing=None):
+    schema = Schema({"v": states}, missing=None if missing is None else {"v": missing})
+    return encode(frame({"v": values, "other": list(range(len(values)))}), schema, ["v"])["v"].tolist()
+
+
+@FRAMES
+@pytest.mark.parametrize(
+    ("values", "states", "missing", "expected"),
+    [
+        (["b", "a", "b"], ["a", "b"], None, [1, 0, 1]),
+        (["b", None, "a"], ["a", "b"], "none", [1, 2, 0]),
+        (["b", None, "a"], ["a", "b"], "a", [1, 0, 0]),
+        ([3, 1, 2], [1, 2, 3], None, [2, 0, 1]),
+        ([3, None, 2], [1, 2, 3], "none", [2, 3, 1]),
+        ([3, None, 2], [1, 2, 3], -1, [2, 3, 1]),
+        ([2.0, 1.0], [1, 2], None, [1, 0]),
+        ([1, 2], [1.0, 2.0], None, [0, 1]),
+        ([0.5, -0.25, None], [0.5, -0.25], "none", [0, 1, 2]),
+        ([True, False], [False, True], None, [1, 0]),
+        ([True, None], [False, True], "none", [1, 2]),
+        ([17, 18, 65, 120, 0], Bins([0, 18, 65, 120]), None, [0, 1, 2, 2, 0]),
+        ([17.9, None, 120.0], Bins([0, 18, 65, 120]), "none", [0, 3, 2]),
+        ([-1e300, 1e300], Bins([-np.inf, 0, np.inf]), None, [0, 1]),
+    ],
+)
+def test_values_become_positions(frame, values, states, missing, expected):
+    assert codes_of(values, states, frame, missing) == expected
+
+
+@FRAMES
+@pytest.mark.parametrize(
+    ("values", "states"),
+    [
+        (["1", "2"], [1, 2]),
+        ([1, 2], ["1", "2"]),
+        ([True, False], [1, 0]),
+        ([1, 0], [True, False]),
+        ([1.0, 1.5], [1, 2]),
+        ([2**53 + 1], [float(2**53)]),
+        (["a", "c"], ["a", "b"]),
+        ([18, 121], Bins([0, 18, 120])),
+        ([-0.001, 3.0], Bins([0, 18, 120])),
+        (["17"], Bins([0, 18, 120])),
+        ([True], Bins([0, 18, 120])),
+        ([datetime.date(2020, 1, 1)], ["2020-01-01"]),
+        ([decimal.Decimal(1)], [1]),
+        ([["a"]], ["a"]),
+    ],
+)
+def test_values_outside_the_declaration_are_refused_without_showing_them(frame, values, states):
+    with pytest.raises(SchemaError) as caught:
+        codes_of(values, states, frame)
+    template = str(caught.value)
+    assert "'v'" in template
+    assert template.startswith(
+        "Variable 'v' has values in the records that are not among its declared states."
+    )
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@FRAMES
+@pytest.mark.parametrize("values", [["a", None], [None, None]])
+def test_missing_values_without_a_state_are_refused(frame, values):
+    with pytest.raises(
+        SchemaError, match=r"'v' has missing values.*missing=\{'v': 'unknown'\}.*or fill or drop"
+    ):
+        codes_of(values, ["a", "b"], frame)
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT, np.nan])
+def test_every_pandas_kind_of_missing_counts(nothing):
+    assert codes_of(pd.Series(["a", nothing], dtype=object), ["a"], missing="none") == [0, 1]
+    assert codes_of(pd.Series([1, nothing], dtype=object), [1], missing="none") == [0, 1]
+
+
+def test_pandas_dtypes():
+    assert codes_of(pd.Series([2, None], dtype="Int64"), [1, 2], missing="none") == [1, 2]
+    assert codes_of(pd.Series([2, 1], dtype="Int8"), [1, 2]) == [1, 0]
+    assert codes_of(pd.Series([2.0, None], dtype="Float64"), [1, 2], missing="none") == [1, 2]
+    assert codes_of(pd.Series([True, None], dtype="boolean"), [False, True], missing="none") == [1, 2]
+    assert codes_of(pd.Series(["b", None], dtype="string"), ["a", "b"], missing="none") == [1, 2]
+    assert codes_of(pd.Series([2**63 - 1, 1], dtype="uint64"), [-1, 1, 2**63 - 1]) == [2, 1]
+    assert codes_of(pd.Series([1, 0], dtype="uint8"), [256, 0, 1]) == [2, 1]
+    assert codes_of(pd.Series([5, None], dtype="Int64"), Bins([0, 3, 9]), missing="none") == [1, 2]
+    big = pd.Series([2**53 + 1, None], dtype="Int64")
+    assert codes_of(big, [2**53, 2**53 + 1], missing="none") == [1, 2]
+    assert codes_of(pd.Series([1, 2.5], dtype=object), Bins([0, 2, 3])) == [0, 1]
+    assert codes_of(pd.Series([0.1], dtype="float32"), [0.5, float(np.float32(0.1))]) == [1]
+
+
+def test_mixed_objects_keep_their_kinds():
+    values = pd.Series(["1", 1, "x", np.int64(1), np.str_("1")], dtype=object)
+    assert codes_of(values, ["1", 1, "x"]) == [0, 1, 2, 1, 0]
+    for odd in (True, 1.0, np.True_):
+        with pytest.raises(SchemaError):
+            codes_of(pd.Series([1, odd], dtype=object), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("categories", "states", "expected"),
+    [
+        (pd.Categorical(["b", "a", None], categories=["unused", "b", "a"]), ["a", "b"], [1, 0, 2]),
+        (pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True), ["a", "b"], [1, 0]),
+        (pd.Categorical([3, 1, None]), [1, 3], [1, 0, 2]),
+    ],
+)
+def test_pandas_categoricals(categories, states, expected):
+    assert codes_of(pd.Series(categories), states, missing="none") == expected
+
+
+def test_pandas_categories_keep_their_kinds():
+    with pytest.raises(SchemaError):
+        codes_of(pd.Series(pd.Categorical([True, False])), [1, 0])
+    with pytest.raises(SchemaError):
+        codes_of(pd.Series(pd.Categorical([1, 2])), ["1", "2"])
+
+
+def test_other_dictionaries():
+    polars = pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    for dtype in (polars.Categorical, polars.Enum(["b", "a"])):
+        assert codes_of(polars.Series(["b", None], dtype=dtype), ["a", "b"], polars_frame, "none") == [1, 2]
+    assert codes_of(pyarrow.array([3, 1]).dictionary_encode(), [1, 3], arrow_table) == [1, 0]
+    with pytest.raises(SchemaError):
+        codes_of(pyarrow.array([3, 1]).dictionary_encode(), ["1", "3"], arrow_table)
+    nan = polars.Series([1.0, float("nan"), None])
+    assert codes_of(nan, [1], polars_frame, "none") == [0, 1, 1]
+    with pytest.raises(TypeError, match="Collect"):
+        encode(polars.DataFrame({"v": [1]}).lazy(), Schema({"v": [1]}), ["v"])
+
+
+def test_columns():
+    schema = Schema({"v": [1, 2]})
+    with pytest.raises(SchemaError, match="'v' has no column"):
+        encode(pd.DataFrame({"w": [1]}), schema, ["v"])
+    with pytest.raises(SchemaError, match="'v' is the name of more than one"):
+        encode(pd.DataFrame([[1, 2]], columns=["v", "v"]), schema, ["v"])
+    twice_elsewhere = pd.DataFrame([[1, 2, 3]], columns=["v", "w", "w"])
+    assert encode(twice_elsewhere, schema, ["v"])["v"].tolist() == [0]
+    for other in ({"v": [1]}, [[1]], None, np.zeros((2, 2))):
+        with pytest.raises(TypeError, match="pandas"):
+            encode(other, schema, ["v"])
+
+
+def test_codes_are_small():
+    rows = pd.DataFrame({"a": [0, 1], "b": [0, 299], "c": [0, 0]})
+    codes = encode(rows, Schema({"a": [0, 1], "b": list(range(300)), "c": [0]}), ["a", "b", "c"])
+    assert [codes[v].dtype for v in "abc"] == [np.uint8, np.uint16, np.uint8]
+    assert encode(rows, Schema({"a": list(range(256))}), ["a"])["a"].dtype == np.uint8
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_counts_agree_with_counting_one_by_one(data):
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    names = [f"v{i}" for i in range(len(sizes))]
+    rows = data.draw(st.lists(st.tuples(*(st.integers(0, size - 1) for size in sizes)), max_size=20))
+    schema = Schema({name: list(range(size)) for name, size in zip(names, sizes, strict=True)})
+    frame = pd.DataFrame(rows, columns=names, dtype="int64")
+    clique = tuple(data.draw(st.permutations(names))[: data.draw(st.integers(1, len(names)))])
+    expected = np.zeros(schema.shape(clique), dtype=np.int64)
+    for row in rows:
+        expected[tuple(row[names.index(v)] for v in clique)] += 1
+    table = count(encode(frame, schema, names), schema, clique)
+    assert table.dtype == np.int64
+    assert (table == expected).all()
+
+
+def test_counts_over_several_blocks():
+    rng = np.random.default_rng(0)
+    sizes = {"a": 7, "b": 300, "c": 40}
+    codes = {v: rng.integers(0, k, 200_001).astype(np.min_scalar_type(k - 1)) for v, k in sizes.items()}
+    schema = Schema({v: list(range(k)) for v, k in sizes.items()})
+    for clique in [("a",), ("a", "b"), ("b", "a", "c")]:
+        expected = np.zeros(schema.shape(clique), dtype=np.int64)
+        np.add.at(expected, tuple(codes[v].astype(int) for v in clique), 1)
+        assert (count(codes, schema, clique) == expected).all()
+
+
+def test_tables_too_large_are_refused_before_any_memory_is_taken():
+    schema = Schema({v: list(range(1000)) for v in "abc"})
+    codes = {v: np.zeros(1, dtype=np.uint16) for v in "abc"}
+    with pytest.raises(SchemaError, match=r"\('a', 'b', 'c'\) has 1000000000 cells"):
+        count(codes, schema, ("a", "b", "c"))
+    assert counting.MAX_CELLS == 2**26

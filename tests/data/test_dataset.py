@@ -1,0 +1,273 @@
+"""The wall."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmpy_dp.data import PrivateDataset, exact_marginals
+from pgmpy_dp.errors import BudgetExceededError, SchemaError
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.schema import Schema
+
+SCHEMA = Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [True, False]})
+RECORDS = pd.DataFrame(
+    {
+        "a": ["x", "y", "y", "x"] * 25,
+        "b": [0, 1, 1, 2] * 25,
+        "c": [True, False, True, True] * 25,
+        "id": range(100),
+    }
+)
+CLIQUES = [("a", "b"), ("c",)]
+
+
+class CountingNoise:
+    """Simulated noise that records its calls."""
+
+    private = False
+
+    def __init__(self, fail=False):
+        self.calls = []
+        self.source = SimulatedNoise(0)
+        self.fail = fail
+
+    def discrete_laplace(self, counts, scale):
+        self.calls.append(("laplace", scale))
+        if self.fail:
+            raise MemoryError
+        return self.source.discrete_laplace(counts, scale)
+
+    def discrete_gaussian(self, counts, scale):
+        self.calls.append(("gaussian", scale))
+        return self.source.discrete_gaussian(counts, scale)
+
+
+def dataset(epsilon=1.0, delta=0.0, neighbours="add_remove", noise=OPENDP_NOISE):
+    return PrivateDataset(RECORDS, SCHEMA, PrivacyBudget(epsilon, delta), neighbours, noise)
+
+
+def test_laplace_release():
+    data = dataset()
+    noisy = data.measure(CLIQUES, 0.5)
+    assert noisy.cliques == tuple(CLIQUES)
+    assert noisy.tables["a", "b"].shape == (2, 3)
+    assert noisy.scales == {("a", "b"): 4.0, ("c",): 4.0}
+    assert noisy.public_total is None
+    guarantee = noisy.guarantee
+    assert (guarantee.epsilon, guarantee.delta, guarantee.rho, guarantee.private) == (0.5, 0.0, None, True)
+    assert (guarantee.mechanism, guarantee.neighbours) == ("laplace", "add_remove")
+    assert {"opendp", "dp-accounting"} <= set(guarantee.versions)
+    (charge,) = data.budget.history
+    assert charge.epsilon == Fraction(1, 2)
+    assert charge.mechanism == "laplace"
+    assert data.budget.remaining.epsilon == 0.5
+
+
+def test_gaussian_release():
+    data = dataset(1.0, 1e-6)
+    noisy = data.measure(CLIQUES, 0.5, delta=1e-6, mechanism="gaussian")
+    rho = rho_for(0.5, 1e-6)
+    assert data.budget.history[0].rho == noisy.guarantee.rho == rho
+    assert (noisy.guarantee.epsilon, noisy.guarantee.delta) == (0.5, 1e-6)
+    assert noisy.scales["c",] == pytest.approx(rho**-0.5)
+    assert sum(1 / (2 * Fraction(s) ** 2) for s in noisy.scales.values()) <= Fraction(rho)
+    whole = dataset(0.3, 1e-7)
+    whole.measure(CLIQUES, 0.3, delta=1e-7, mechanism="gaussian")
+    assert whole.budget.spent.epsilon == pytest.approx(0.3)
+
+
+def test_replacing_a_record_doubles_the_sensitivity_and_publishes_the_total():
+    data = dataset(10.0, 1e-6, neighbours="replace_one")
+    laplace = data.measure(CLIQUES, 1.0)
+    assert laplace.scales["c",] == 4.0
+    assert laplace.public_total == 100
+    gaussian = data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian")
+    assert gaussian.scales["c",] == pytest.approx((2 / rho_for(1.0, 1e-6)) ** 0.5)
+    assert sum(2 / (2 * Fraction(s) ** 2) for s in gaussian.scales.values()) <= Fraction(
+        gaussian.guarantee.rho
+    )
+
+
+@pytest.mark.parametrize("weights", [[3, 1], (0.3, 0.1), np.array([3.0, 1.0]), np.array([3, 1])])
+def test_weights_share_epsilon_or_rho(weights):
+    data = dataset(2.0, 1e-6)
+    scales = data.measure(CLIQUES, 0.5, weights=weights).scales
+    assert scales["a", "b"] == pytest.approx(1 / 0.375)
+    assert scales["c",] == pytest.approx(1 / 0.125)
+    assert sum(1 / Fraction(scale) for scale in scales.values()) <= Fraction(1, 2)
+    scales = data.measure(CLIQUES, 0.5, delta=1e-6, mechanism="gaussian", weights=weights).scales
+    assert scales["c",] / scales["a", "b"] == pytest.approx(3**0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1 / 3, 1e-3])
+def test_three_tables_never_cost_more_than_the_charge(epsilon):
+    data = dataset(1.0)
+    noisy = data.measure([("a",), ("b",), ("c",)], epsilon)
+    assert sum(1 / Fraction(scale) for scale in noisy.scales.values()) <= Fraction(str(epsilon))
+
+
+def test_simulated_noise_charges_and_says_that_it_is_not_private():
+    releases = [dataset(noise=SimulatedNoise(5)).measure(CLIQUES, 0.5) for _ in range(2)]
+    assert releases[0] == releases[1]
+    assert not releases[0].guarantee.private
+    data = dataset(noise=SimulatedNoise(5))
+    data.measure(CLIQUES, 1.0)
+    with pytest.raises(BudgetExceededError):
+        data.measure(CLIQUES, 0.1)
+
+
+def test_noise_is_centred_on_the_counts():
+    exact = exact_marginals(RECORDS, SCHEMA, CLIQUES)
+    noisy = dataset(1e5).measure(CLIQUES, 1e5)  # noise is zero but for a chance of exp(-50000)
+    for clique in CLIQUES:
+        assert (noisy.tables[clique] == exact.tables[clique]).all()
+    assert exact.tables["a", "b"].tolist() == [[25, 0, 25], [0, 50, 0]]
+    assert exact.guarantee.mechanism == "none"
+    assert not exact.guarantee.private
+    assert set(exact.scales.values()) == {0.0}
+
+
+BAD = [
+    *({"epsilon": e} for e in (0, -1.0, float("nan"), float("inf"), True, np.True_, "1", None, [1.0])),
+    *({"delta": d} for d in (0.1, -1e-9, 1, float("nan"), True, "0", None)),
+    *({"mechanism": "gaussian", "delta": d} for d in (0.0, 1.0, -0.1, float("nan"), True, "1e-6", None)),
+    *({"mechanism": m} for m in ("Laplace", "none", None, 3)),
+    *(
+        {"weights": w}
+        for w in ([1], [1, 2, 3], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, True])
+    ),
+    *({"weights": w} for w in (["1", "2"], "12", 3, {("c",): 1, ("a", "b"): 2}, [1, None], [1, 1e-300])),
+    *({"cliques": c} for c in ([], [("z",)], [("a", "a")], [()], ["a"], "a", None, [("a",), ("a",)])),
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_bad_arguments_are_refused_before_the_charge(bad):
+    noise = CountingNoise()
+    data = dataset(10.0, 1e-3, noise=noise)
+    with pytest.raises(ValueError) as caught:
+        data.measure(**({"cliques": CLIQUES, "epsilon": 1.0} | bad))
+    assert not isinstance(caught.value, BudgetExceededError)
+    assert noise.calls == []
+    assert data.budget.history == ()
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_a_refusal_draws_nothing_and_leaves_the_ledger_usable(gaussian):
+    noise = CountingNoise()
+    data = dataset(1.0, 1e-6 if gaussian else 0.0, noise=noise)
+    how = {"mechanism": "gaussian", "delta": 1e-6} if gaussian else {}
+    with pytest.raises(BudgetExceededError):
+        data.measure(CLIQUES, 1.1, **how)
+    assert noise.calls == []
+    assert data.budget.history == ()
+    data.measure(CLIQUES, 1.0, **how)
+    assert len(noise.calls) == 2
+
+
+def test_gaussian_on_a_pure_budget_is_refused():
+    noise = CountingNoise()
+    data = dataset(1.0, noise=noise)
+    with pytest.raises(ValueError, match="needs a delta"):
+        data.measure(CLIQUES, 0.5, delta=1e-6, mechanism="gaussian")
+    assert noise.calls == []
+
+
+def test_a_failure_after_the_charge_stays_charged():
+    data = dataset(1.0, noise=CountingNoise(fail=True))
+    with pytest.raises(MemoryError):
+        data.measure(CLIQUES, 0.4)
+    assert data.budget.spent.epsilon == 0.4
+
+
+def test_threads_cannot_overspend():
+    data = dataset(1.0)
+    start, releases = threading.Barrier(6), []
+
+    def measure():
+        start.wait()
+        for _ in range(5):
+            try:
+                releases.append(data.measure(CLIQUES, 0.1))
+            except BudgetExceededError:
+                continue
+
+    threads = [threading.Thread(target=measure) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(releases) == len(data.budget.history) == 10
+
+
+def test_without_opendp_nothing_is_charged(monkeypatch):
+    data = dataset()
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
+    with pytest.raises(ImportError, match="pip install opendp"):
+        data.measure(CLIQUES, 0.123)
+    assert data.budget.history == ()
+
+
+def test_constructor_checks_everything():
+    budget = PrivacyBudget(1.0)
+    with pytest.raises(SchemaError, match="'a' has no column"):
+        PrivateDataset(RECORDS.drop(columns="a"), SCHEMA, budget)
+    with pytest.raises(SchemaError, match="'b' has values") as caught:
+        PrivateDataset(RECORDS.assign(b=987654), SCHEMA, budget)
+    assert "987654" not in str(caught.value)
+    assert "100" not in str(caught.value)
+    with pytest.raises(ValueError, match="neighbours"):
+        PrivateDataset(RECORDS, SCHEMA, budget, neighbours="user")
+    with pytest.raises(TypeError, match="budget"):
+        PrivateDataset(RECORDS, SCHEMA, 1.0)
+    with pytest.raises(TypeError, match="schema"):
+        PrivateDataset(RECORDS, {"a": ["x", "y"]}, budget)
+    with pytest.raises(TypeError, match="noise"):
+        PrivateDataset(RECORDS, SCHEMA, budget, noise=np.random.default_rng(0))
+    with pytest.raises(TypeError, match="pandas"):
+        PrivateDataset({"a": ["x"]}, SCHEMA, budget)
+
+
+def test_nothing_of_the_records_shows():
+    data = dataset()
+    budget = "PrivacyBudget(epsilon=1.0, delta=0.0, spent epsilon=0)"
+    assert repr(data) == f"PrivateDataset(3 variables, neighbours='add_remove', budget={budget})"
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            duplicate(data)
+    with pytest.raises(TypeError):
+        len(data)
+    with pytest.raises(TypeError):
+        iter(data)
+    assert (data.schema, data.neighbours) == (SCHEMA, "add_remove")
+
+
+def test_later_changes_of_the_frame_do_not_reach_the_data():
+    frame = RECORDS.copy()
+    data = PrivateDataset(frame, SCHEMA, PrivacyBudget(1e5))
+    frame.loc[:, "a"] = "x"
+    frame.loc[:, "b"] = 0
+    assert data.measure([("a",)], 1e5).tables["a",].tolist() == [50, 50]
+
+
+def test_no_records_are_fine():
+    data = PrivateDataset(RECORDS.iloc[:0], SCHEMA, PrivacyBudget(2e5), "replace_one")
+    noisy = data.measure(CLIQUES, 1e5)
+    assert noisy.public_total == 0
+    assert (noisy.tables["a", "b"] == 0).all()
+
+
+def test_import_leaves_heavy_libraries_for_later():
+    code = "import sys, pgmpy_dp.data; print({'opendp', 'dp_accounting'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,220 @@
+"""The ledger."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, PrivacyLoss
+
+
+def pure(epsilon):
+    return Charge("table", "laplace", epsilon=epsilon)
+
+
+def zcdp(rho):
+    return Charge("table", "gaussian", rho=rho)
+
+
+def test_ten_tenths_fit_in_one_and_an_eleventh_does_not():
+    budget = PrivacyBudget(1.0)
+    for _ in range(10):
+        budget.charge(pure(0.1))
+    assert budget.spent == PrivacyLoss(1.0, 0.0)
+    assert budget.remaining == PrivacyLoss(0.0, 0.0)
+    with pytest.raises(BudgetExceededError, match="Nothing is left"):
+        budget.charge(pure(0.1))
+    assert len(budget.history) == 10
+
+
+def test_a_refused_charge_leaves_the_ledger_usable():
+    budget = PrivacyBudget(1)
+    budget.charge(pure(0.7))
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.5.*spent epsilon=0\.7.*at most epsilon=0\.3"):
+        budget.charge(pure(0.5))
+    assert budget.history == (pure(0.7),)
+    budget.charge(pure(0.3))
+    assert budget.remaining.epsilon == 0.0
+
+
+@given(st.lists(st.decimals(min_value="0.001", max_value="3", places=3), min_size=1, max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_pure_sums_are_exact_decimals(parts):
+    total = float(sum(parts))
+    budget = PrivacyBudget(total)
+    for part in parts:
+        budget.charge(pure(float(part)))
+    assert budget.remaining.epsilon == 0.0
+    with pytest.raises(BudgetExceededError):
+        budget.charge(pure(1e-12))
+
+
+def test_a_pure_budget_takes_no_zcdp():
+    budget = PrivacyBudget(1.0)
+    with pytest.raises(ValueError, match="needs a delta") as caught:
+        budget.charge(zcdp(0.001))
+    assert not isinstance(caught.value, BudgetExceededError)
+    assert budget.history == ()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.01, 1e-9), (8.0, 1e-5)])
+def test_a_gaussian_of_the_whole_budget_fits_whole_and_in_parts(epsilon, delta):
+    rho = rho_for(epsilon, delta)
+    for parts in (1, 3, 10):
+        budget = PrivacyBudget(epsilon, delta)
+        for _ in range(parts):
+            budget.charge(zcdp(rho / parts))
+        assert budget.spent.epsilon == pytest.approx(epsilon)
+        assert budget.spent.epsilon <= epsilon
+        assert budget.spent.delta == delta
+        with pytest.raises(BudgetExceededError):
+            budget.charge(zcdp(rho * 1e-9))
+
+
+def test_zcdp_composes_better_than_epsilons_add():
+    budget = PrivacyBudget(1.0, 1e-6)
+    for _ in range(3):
+        budget.charge(zcdp(rho_for(0.5, 1e-6)))
+    assert budget.spent.epsilon < 1.0
+
+
+def test_pure_charges_before_a_gaussian_leave_it_the_difference():
+    budget = PrivacyBudget(1.0, 1e-6)
+    for _ in range(4):
+        budget.charge(pure(0.1))
+    assert budget.spent == PrivacyLoss(0.4, 0.0)
+    assert budget.remaining.epsilon == 0.6
+    budget.charge(zcdp(rho_for(0.6, 1e-6)))
+    assert 0.999 < budget.spent.epsilon <= 1.0
+    with pytest.raises(BudgetExceededError):
+        budget.charge(pure(0.001))
+
+
+def test_a_pure_budget_with_a_delta_takes_all_its_epsilon_purely():
+    budget = PrivacyBudget(1.0, 1e-9)
+    budget.charge(pure(1.0))
+    with pytest.raises(BudgetExceededError):
+        budget.charge(zcdp(1e-12))
+    assert budget.history == (pure(1.0),)
+
+
+def test_what_remains_after_a_gaussian_can_be_asked_for():
+    budget = PrivacyBudget(1.0, 1e-6)
+    budget.charge(zcdp(rho_for(0.3, 1e-6)))
+    with pytest.raises(BudgetExceededError, match=r"by a pure one") as caught:
+        budget.charge(pure(1.0))
+    hint = float(str(caught.value).split("or for epsilon=")[1].split(" ")[0])
+    twin = PrivacyBudget(1.0, 1e-6)
+    twin.charge(zcdp(rho_for(0.3, 1e-6)))
+    twin.charge(pure(hint))
+    budget.charge(zcdp(rho_for(budget.remaining.epsilon, 1e-6)))
+    assert budget.spent.epsilon <= 1.0
+    assert budget.remaining.epsilon < 0.05
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.floats(0.01, 0.6)), min_size=1, max_size=12),
+    st.sampled_from([1e-9, 1e-5]),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_accepted_history_has_a_certificate(plan, delta):
+    """The rule, from the history alone: a pure sum, then one order fixed by what the pure charges left."""
+    budget = PrivacyBudget(1.0, delta)
+    for is_pure, epsilon in plan:
+        try:
+            budget.charge(pure(epsilon) if is_pure else zcdp(rho_for(epsilon, delta)))
+        except BudgetExceededError:
+            continue
+        assert budget.spent.epsilon <= 1.0
+    history = budget.history
+    first = next((i for i, charge in enumerate(history) if charge.rho is not None), len(history))
+    before = sum((charge.epsilon for charge in history[:first]), Fraction(0))
+    assert before <= 1
+    if history[first:]:
+        left = float(1 - before)
+        after = np.sum([renyi_curve(charge) for charge in history[first:]], axis=0)
+        assert epsilon_from_renyi(after, delta) <= left * (1 + 1e-12)
+        # At the single order that was fixed, not only at the best one:
+        largest = zcdp_curve(rho_for(left, delta))
+        limits = [i for i in range(len(after)) if after[i] <= largest[i] * (1 + 2e-12)]
+        only = np.full_like(after, np.inf)
+        only[limits] = after[limits]
+        assert epsilon_from_renyi(only, delta) <= left * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_threads_cannot_overspend(delta):
+    budget = PrivacyBudget(1.0, delta)
+    charge = zcdp(rho_for(1.0, delta) / 20) if delta else pure(0.05)
+    start, accepted = threading.Barrier(8), []
+
+    def spend():
+        start.wait()
+        for _ in range(10):
+            try:
+                budget.charge(charge)
+            except BudgetExceededError:
+                continue
+            accepted.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accepted) == len(budget.history) == 20
+
+
+def test_no_copies():
+    budget = PrivacyBudget(1.0)
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="spent again"):
+            duplicate(budget)
+
+
+@pytest.mark.parametrize(
+    "epsilon", [0, 0.0, -1, float("nan"), float("inf"), True, np.True_, "1", None, 1j, 10**400]
+)
+def test_bad_epsilons_are_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon"):
+        PrivacyBudget(epsilon)
+    if epsilon is not None:
+        with pytest.raises(ValueError, match="epsilon"):
+            pure(epsilon)
+        with pytest.raises(ValueError, match="rho"):
+            zcdp(epsilon)
+
+
+@pytest.mark.parametrize("delta", [1, 1.0, -1e-9, float("nan"), float("inf"), False, "0", None])
+def test_bad_deltas_are_refused(delta):
+    with pytest.raises(ValueError, match="delta"):
+        PrivacyBudget(1.0, delta)
+
+
+def test_numpy_numbers_are_numbers():
+    budget = PrivacyBudget(np.float64(1.0), np.float64(0.0))
+    budget.charge(pure(np.float32(0.1)))
+    assert budget.spent.epsilon == 0.1
+    assert PrivacyBudget(np.int64(2)).epsilon == 2.0
+    assert PrivacyBudget(Fraction(1, 3)).epsilon == 1 / 3
+
+
+def test_charges_are_either_pure_or_zcdp():
+    for bad in ({}, {"epsilon": Fraction(1), "rho": 0.1}):
+        with pytest.raises(ValueError, match="exactly one"):
+            Charge("table", "laplace", **bad)
+    with pytest.raises(ValueError, match="Charge"):
+        PrivacyBudget(1.0).charge(0.5)
+
+
+def test_repr_is_short():
+    assert repr(PrivacyBudget(1.0, 1e-6)) == "PrivacyBudget(epsilon=1.0, delta=1e-06, spent epsilon=0)"

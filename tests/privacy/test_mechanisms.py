@@ -1,0 +1,223 @@
+"""Noise: distribution, scale and sensitivity.
+
+Each distribution test raises a false alarm with probability below 1e-8, the file below 1e-6 a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pgmpy_dp.data.counting import count, encode
+from pgmpy_dp.privacy import mechanisms
+from pgmpy_dp.privacy.mechanisms import (
+    OPENDP_NOISE,
+    SimulatedNoise,
+    add_discrete_gaussian,
+    add_discrete_laplace,
+    gaussian_scale,
+    gaussian_variance,
+    laplace_scale,
+    laplace_variance,
+    table_sensitivity,
+)
+from pgmpy_dp.schema import Schema
+
+FALSE_ALARM = 1e-8
+DRAWS = 8_000
+
+
+def log_weights(kind: str, scale: float, support: np.ndarray) -> np.ndarray:
+    return -np.abs(support) / scale if kind == "laplace" else -0.5 * (support / scale) ** 2
+
+
+def probabilities(kind: str, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    reach = int(60 * scale) + 60
+    support = np.arange(-reach, reach + 1)
+    weights = np.exp(log_weights(kind, scale, support))
+    return support, weights / weights.sum()
+
+
+def chi_square_p(noise: np.ndarray, kind: str, scale: float) -> float:
+    """P-value of the exact distribution, in cells of at least 60 expected draws."""
+    support, pmf = probabilities(kind, scale)
+    edges, mass = [], 0.0
+    for value, probability in zip(support, pmf, strict=True):
+        mass += probability
+        if mass * noise.size >= 60:
+            edges.append(value + 0.5)
+            mass = 0.0
+    edges = edges[:-1]  # the last cell takes the rest
+    cumulative = np.cumsum(pmf)
+    below = np.array([cumulative[np.searchsorted(support, edge) - 1] for edge in edges])
+    expected = np.diff(np.concatenate([[0.0], below, [1.0]])) * noise.size
+    observed = np.bincount(np.searchsorted(np.array(edges), noise), minlength=len(edges) + 1)
+    return float(stats.chisquare(observed, expected).pvalue)
+
+
+@pytest.mark.parametrize("source", [OPENDP_NOISE, SimulatedNoise(7)], ids=["opendp", "simulated"])
+@pytest.mark.parametrize("scale", [0.8, 3.7, 40.0])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_has_the_exact_distribution(source, kind, scale):
+    draw = source.discrete_laplace if kind == "laplace" else source.discrete_gaussian
+    counts = np.arange(DRAWS, dtype=np.int64) * 1000
+    noisy = draw(counts, scale)
+    assert noisy.dtype == np.int64
+    assert noisy.shape == counts.shape
+    noise = noisy - counts
+    assert chi_square_p(noise, kind, scale) > FALSE_ALARM
+    # Power: the same draws reject a scale 30 % off to either side.
+    assert chi_square_p(noise, kind, scale * 1.3) < FALSE_ALARM
+    assert chi_square_p(noise, kind, scale / 1.3) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 2.9, 3.1, 17.0])
+def test_variances_are_those_of_the_discrete_distributions(scale):
+    for kind, variance in [("laplace", laplace_variance), ("gaussian", gaussian_variance)]:
+        support, pmf = probabilities(kind, scale)
+        assert variance(scale) == pytest.approx((pmf * support.astype(float) ** 2).sum(), rel=1e-12)
+
+
+def test_variances_never_vanish():
+    assert laplace_variance(1e-6) > 0
+    assert gaussian_variance(1e-6) > 0
+
+
+def test_seed_repeats_simulated_noise_only():
+    counts = np.zeros(50, dtype=np.int64)
+    first, again, other = (SimulatedNoise(s).discrete_gaussian(counts, 30.0) for s in (3, 3, 4))
+    assert (first == again).all()
+    assert (first != other).any()
+    np.random.seed(0)  # noqa: NPY002
+    one = OPENDP_NOISE.discrete_laplace(counts, 30.0)
+    np.random.seed(0)  # noqa: NPY002
+    assert (one != OPENDP_NOISE.discrete_laplace(counts, 30.0)).any()
+    assert OPENDP_NOISE.private
+    assert not SimulatedNoise(1).private
+    assert "opendp.prelude" not in sys.modules
+
+
+@given(
+    share=st.fractions(min_value=Fraction(1, 10**4), max_value=20),
+    neighbours=st.sampled_from(["add_remove", "replace_one"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_scales_cost_at_most_the_share_and_are_the_smallest(share, neighbours):
+    one = table_sensitivity(neighbours, "l1")
+    b = laplace_scale(share, one)
+    assert Fraction(one) / Fraction(b) <= share
+    assert Fraction(mechanisms._laplace(b).map(one)) <= share
+    assert Fraction(mechanisms._laplace(np.nextafter(b, 0)).map(one)) > share * (1 - Fraction(1, 10**15))
+    assert b == pytest.approx(one / float(share), rel=1e-14)
+    squared = table_sensitivity(neighbours, "squared_l2")
+    sigma = gaussian_scale(share, squared)
+    assert Fraction(squared) / (2 * Fraction(sigma) ** 2) <= share
+    assert sigma == pytest.approx((squared / 2 / float(share)) ** 0.5, rel=1e-14)
+
+
+@pytest.mark.parametrize(("neighbours", "l1", "squared_l2"), [("add_remove", 1, 1), ("replace_one", 2, 2)])
+def test_sensitivity_by_brute_force(neighbours, l1, squared_l2):
+    schema = Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [True, False]})
+    cliques = [("a",), ("b",), ("a", "b"), ("c", "a"), ("a", "b", "c")]
+    domain = list(itertools.product(*(schema.states[v] for v in schema.variables)))
+
+    def tables(records):
+        frame = pd.DataFrame(
+            {
+                v: pd.Series([r[i] for r in records], dtype=dtype)
+                for i, (v, dtype) in enumerate([("a", "str"), ("b", "int64"), ("c", "bool")])
+            }
+        )
+        codes = encode(frame, schema, schema.variables)
+        return [count(codes, schema, clique) for clique in cliques]
+
+    counted = {
+        records: tables(records)
+        for n in range(3)
+        for records in itertools.combinations_with_replacement(domain, n)
+    }
+    if neighbours == "add_remove":
+        pairs = ((r, tuple(sorted((*r, x), key=domain.index))) for r in counted if len(r) < 2 for x in domain)
+    else:
+        pairs = (
+            (r, tuple(sorted((*r[:i], x, *r[i + 1 :]), key=domain.index)))
+            for r in counted
+            if r
+            for i in range(len(r))
+            for x in domain
+        )
+    worst = np.zeros((len(cliques), 2), dtype=int)
+    worst_l1 = worst_scaled = 0.0
+    sigmas = np.array([1.0, 2.0, 0.5, 3.0, 1.5])
+    for one, other in pairs:
+        changes = [left - right for left, right in zip(counted[one], counted[other], strict=True)]
+        norms = np.array([(np.abs(change).sum(), (change**2).sum()) for change in changes])
+        worst = np.maximum(worst, norms)
+        worst_l1 = max(worst_l1, norms[:, 0].sum())
+        worst_scaled = max(worst_scaled, (norms[:, 1] / sigmas**2).sum())
+    assert (worst[:, 0] == l1).all()
+    assert (worst[:, 1] == squared_l2).all()
+    assert table_sensitivity(neighbours, "l1") == l1
+    assert table_sensitivity(neighbours, "squared_l2") == squared_l2
+    # Jointly: tables add up, and no more.
+    assert worst_l1 == l1 * len(cliques)
+    assert worst_scaled == pytest.approx(squared_l2 * (1 / sigmas**2).sum())
+
+
+def test_unknown_relation_is_refused():
+    with pytest.raises(ValueError, match="neighbours"):
+        table_sensitivity("swap", "l1")
+    with pytest.raises(ValueError, match="norm"):
+        table_sensitivity("add_remove", "l2")
+
+
+@pytest.mark.parametrize("scale", [0, 0.0, -1.0, float("nan"), float("inf"), True, "3", None, 2.0**51])
+@pytest.mark.parametrize("source", [OPENDP_NOISE, SimulatedNoise(1)], ids=["opendp", "simulated"])
+def test_bad_scales_are_refused(source, scale):
+    for draw in (source.discrete_laplace, source.discrete_gaussian):
+        with pytest.raises(ValueError, match="scale"):
+            draw(np.zeros(2, dtype=np.int64), scale)
+    for variance in (laplace_variance, gaussian_variance):
+        with pytest.raises(ValueError, match="scale"):
+            variance(scale)
+
+
+@pytest.mark.parametrize(
+    "counts", [[1, 2], np.zeros(2), np.zeros((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int32)]
+)
+def test_bad_counts_are_refused(counts):
+    for draw in (add_discrete_laplace, add_discrete_gaussian, SimulatedNoise(1).discrete_laplace):
+        with pytest.raises(ValueError, match="counts"):
+            draw(counts, 1.0)
+
+
+def test_any_layout_of_counts_is_taken_and_left_alone():
+    counts = np.arange(10, dtype=np.int64)[::2]
+    counts.setflags(write=False)
+    noisy = add_discrete_laplace(counts, 1e-3)  # noise beyond any reasonable doubt zero
+    assert noisy.tolist() == [0, 2, 4, 6, 8]
+    assert add_discrete_gaussian(np.zeros(0, dtype=np.int64), 1.0).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "share", [0, -1, float("nan"), float("inf"), True, "1", None, 1e-300, Fraction(1, 10**400)]
+)
+def test_bad_shares_are_refused(share):
+    with pytest.raises(ValueError, match="epsilon"):
+        laplace_scale(share, 1)
+    with pytest.raises(ValueError, match="rho"):
+        gaussian_scale(share, 1)
+
+
+def test_without_opendp_private_work_stops(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
+    with pytest.raises(ImportError, match="pip install opendp"):
+        add_discrete_laplace(np.zeros(2, dtype=np.int64), 1.0)

@@ -1,0 +1,522 @@
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import math
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.release import Guarantee, NoisyMarginals, archive
+from pgmpy_dp.schema import Bins, Schema
+
+DESCRIPTOR, MEASUREMENTS = archive.DESCRIPTOR, archive.MEASUREMENTS
+SCHEMA = Schema({"größe": Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"größe": "unknown"})
+GUARANTEE = Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"})
+RELEASE = NoisyMarginals(
+    SCHEMA,
+    {("b", "größe"): np.arange(-4, 5).reshape(3, 3), ("b",): np.array([3, 2**63 - 1, -(2**63)])},
+    {("b", "größe"): 20.000000000000004, ("b",): 1 / 3},
+    GUARANTEE,
+)
+
+
+def saved(release: NoisyMarginals = RELEASE) -> dict[str, bytes]:
+    """The members of the file the release is saved to."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.zip"
+        release.save(path)
+        with zipfile.ZipFile(path) as members:
+            return {name: members.read(name) for name in members.namelist()}
+
+
+def zipped(members, compression=zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as written:
+        for name, content in members.items() if isinstance(members, dict) else members:
+            written.writestr(name, content)
+    return buffer.getvalue()
+
+
+def loaded(content: bytes) -> NoisyMarginals:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "other.zip"
+        path.write_bytes(content)
+        return NoisyMarginals.load(path)
+
+
+def rewritten(change=None, csv=None) -> bytes:
+    """A file whose descriptor and measurements were changed by someone who also wrote a new hash."""
+    members = saved()
+    if csv is not None:
+        members[MEASUREMENTS] = csv(members[MEASUREMENTS])
+    descriptor = json.loads(members[DESCRIPTOR])
+    digest = hashlib.sha256(members[MEASUREMENTS]).hexdigest()
+    descriptor["resources"][0] |= {"hash": f"sha256:{digest}", "bytes": len(members[MEASUREMENTS])}
+    if change is not None:
+        change(descriptor)
+    return zipped(members | {DESCRIPTOR: json.dumps(descriptor).encode()})
+
+
+def test_round_trip_is_exact(tmp_path):
+    for release in (
+        RELEASE,
+        NoisyMarginals(
+            SCHEMA,
+            {("b",): np.array([1, 2, 3])},
+            {("b",): 7.1},
+            Guarantee(1.0, 1e-9, 0.02, "replace_one", "gaussian", False, "user"),
+            10,
+        ),
+    ):
+        release.save(str(tmp_path / "a.zip"))
+        back = NoisyMarginals.load(str(tmp_path / "a.zip"))
+        assert back == release
+        assert back.guarantee.versions == release.guarantee.versions
+        assert back.cliques == release.cliques
+        assert back.scales == release.scales
+        assert back.variances == release.variances
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.floats(2.0**-40, 2.0**50),
+    st.floats(1e-10, 1e10),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3),
+    st.sampled_from([("laplace", None), ("gaussian", 0.1)]),
+)
+def test_round_trip_of_any_numbers(scale, epsilon, values, mechanism):
+    guarantee = Guarantee(epsilon, 0.0, mechanism[1], "add_remove", mechanism[0], True)
+    release = NoisyMarginals(SCHEMA, {("b",): np.array(values, np.int64)}, {("b",): scale}, guarantee)
+    assert loaded(zipped(saved(release))) == release
+
+
+def test_same_release_same_bytes(tmp_path, monkeypatch):
+    RELEASE.save(tmp_path / "a.zip")
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    RELEASE.save(tmp_path / "b.zip")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as members:
+        assert [(i.filename, i.date_time[0], i.create_system) for i in members.infolist()] == [
+            (MEASUREMENTS, 1980, 3),
+            (DESCRIPTOR, 1980, 3),
+        ]
+
+
+def test_the_file_says_what_it_holds():
+    members = saved()
+    lines = members[MEASUREMENTS].decode().splitlines()
+    assert lines[:2] == ["clique,cell,value,variance", f"0,0,-4,{RELEASE.variances['b', 'größe']!r}"]
+    assert len(lines) == 1 + 9 + 3
+    descriptor = json.loads(members[DESCRIPTOR])
+    (resource,) = descriptor["resources"]
+    assert resource["path"] == MEASUREMENTS
+    assert resource["hash"] == f"sha256:{hashlib.sha256(members[MEASUREMENTS]).hexdigest()}"
+    contents = descriptor["pgmpy_dp:release"]
+    assert Schema.from_dict(contents["schema"]) == SCHEMA
+    assert contents["guarantee"]["private"] is True
+    assert contents["cliques"][0] == {
+        "variables": ["b", "größe"],
+        "shape": [3, 3],
+        "scale": 20.000000000000004,
+    }
+    assert b"seed" not in members[DESCRIPTOR]
+
+
+def test_exact_counts_are_not_written(tmp_path):
+    exact = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+    release = NoisyMarginals(SCHEMA, {("b",): np.array([1, 2, 3])}, {("b",): 0.0}, exact)
+    with pytest.raises(ValueError, match="Exact counts"):
+        release.save(tmp_path / "a.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace", "blocks"])
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, failing):
+    path = tmp_path / "release.zip"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    def half(_):
+        yield b"clique,cell"
+        raise KeyboardInterrupt
+
+    if failing == "blocks":
+        monkeypatch.setattr(archive, "_measurement_blocks", half)
+    else:
+        monkeypatch.setattr(os, failing, fail)
+    with pytest.raises(KeyboardInterrupt):
+        RELEASE.save(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "release.zip"
+    RELEASE.save(path)
+    before = path.read_bytes()
+    script = (
+        "import os, signal, sys\n"
+        "from pgmpy_dp.release import NoisyMarginals\n"
+        "release = NoisyMarginals.load(sys.argv[1])\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "release.save(sys.argv[1])\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert path.read_bytes() == before
+    assert NoisyMarginals.load(path) == RELEASE
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
+def test_a_new_file_has_ordinary_permissions(tmp_path):
+    RELEASE.save(tmp_path / "a.zip")
+    (tmp_path / "plain").touch()
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.zip", "plain")}
+    assert len(modes) == 1
+
+
+def test_saving_into_no_folder_says_so(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        RELEASE.save(tmp_path / "none" / "a.zip")
+
+
+def test_paths_that_are_no_files(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        NoisyMarginals.load(tmp_path / "none.zip")
+    with pytest.raises(ReleaseFormatError, match="not a file"):
+        NoisyMarginals.load(tmp_path)
+
+
+def test_errors_name_the_file(tmp_path):
+    (tmp_path / "mine.zip").write_bytes(b"hello")
+    with pytest.raises(ReleaseFormatError, match=r"mine\.zip: not a release file"):
+        NoisyMarginals.load(tmp_path / "mine.zip")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06" + bytes(18), b"hello" * 100, zipped({})])
+def test_files_that_are_no_release(content):
+    with pytest.raises(ReleaseFormatError, match="not a release"):
+        loaded(content)
+
+
+def test_truncated_file():
+    content = zipped(saved())
+    with pytest.raises(ReleaseFormatError, match="truncated"):
+        loaded(content[:-30])
+    with pytest.raises(ReleaseFormatError, match="truncated"):
+        loaded(content + b"more")
+
+
+def test_unexpected_members():
+    members = saved()
+    wrong = [
+        {DESCRIPTOR: members[DESCRIPTOR]},
+        members | {"extra": b""},
+        {MEASUREMENTS: members[MEASUREMENTS], "../datapackage.json": members[DESCRIPTOR]},
+        {MEASUREMENTS: members[MEASUREMENTS], "/datapackage.json": members[DESCRIPTOR]},
+    ]
+    for other in wrong:
+        with pytest.raises(ReleaseFormatError, match="must hold"):
+            loaded(zipped(other))
+    with pytest.warns(UserWarning, match="Duplicate"):
+        twice = zipped([(DESCRIPTOR, members[DESCRIPTOR])] * 2)
+    with pytest.raises(ReleaseFormatError, match="each once"):
+        loaded(twice)
+
+
+def test_compressed_again_by_another_tool():
+    assert loaded(zipped(saved(), zipfile.ZIP_DEFLATED)) == RELEASE
+    with pytest.raises(ReleaseFormatError, match="unknown way"):
+        loaded(zipped(saved(), zipfile.ZIP_BZIP2))
+
+
+@pytest.mark.parametrize("name", [DESCRIPTOR, MEASUREMENTS])
+def test_compression_bomb_is_refused_in_little_memory(name):
+    bomb = zipped(saved() | {name: b" " * 10**8}, zipfile.ZIP_DEFLATED)
+    tracemalloc.start()
+    with pytest.raises(ReleaseFormatError, match="too large"):
+        loaded(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+def test_directory_bomb_is_refused_in_little_memory():
+    bomb = zipped({f"{i}": b"" for i in range(20_000)})
+    tracemalloc.start()
+    with pytest.raises(ReleaseFormatError, match="nothing else"):
+        loaded(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6
+
+
+def test_declared_cells_are_not_allocated_before_the_rows_are_there():
+    def change(descriptor):
+        contents = descriptor["pgmpy_dp:release"]
+        states = list(range(20_000))
+        contents["schema"]["fields"] = [
+            {"name": name, "type": "integer", "constraints": {"enum": states}} for name in "ab"
+        ]
+        contents["cliques"] = [{"variables": ["a", "b"], "shape": [20_000, 20_000], "scale": 1.0}]
+
+    with pytest.raises(ReleaseFormatError, match="fewer rows"):
+        loaded(rewritten(change))
+
+
+def test_tampered_values_are_named():
+    members = saved()
+    members[MEASUREMENTS] = members[MEASUREMENTS].replace(b"0,0,-4,", b"0,0,40,")
+    with pytest.raises(ReleaseFormatError, match="was changed after the release was saved"):
+        loaded(zipped(members))
+
+
+def contents_with(**changes):
+    def change(descriptor):
+        descriptor["pgmpy_dp:release"] |= changes
+
+    return change
+
+
+def guarantee_with(**changes):
+    def change(descriptor):
+        descriptor["pgmpy_dp:release"]["guarantee"] |= changes
+
+    return change
+
+
+def clique_with(**changes):
+    def change(descriptor):
+        descriptor["pgmpy_dp:release"]["cliques"][1] |= changes
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (contents_with(format_version=2), "upgrade pgmpy_dp"),
+        (contents_with(format_version=0), "version"),
+        (contents_with(format_version="1"), "format_version"),
+        (contents_with(format_version=True), "format_version"),
+        (contents_with(extra=1), "properties"),
+        (contents_with(schema={}), "Table Schema"),
+        (contents_with(public_total=5), "private"),
+        (contents_with(cliques=[]), "No cliques"),
+        (contents_with(cliques=[None]), "variables"),
+        (contents_with(cliques={}), "cliques"),
+        (guarantee_with(epsilon=math.nan), "NaN"),
+        (guarantee_with(epsilon="0.1"), "epsilon"),
+        (guarantee_with(epsilon=-1), "epsilon"),
+        (guarantee_with(epsilon=10**400), "epsilon"),
+        (guarantee_with(mechanism="none"), "exact|Guarantee"),
+        (guarantee_with(mechanism=[]), "mechanism"),
+        (guarantee_with(neighbours="replace_one"), "public_total"),
+        (guarantee_with(private="yes"), "private"),
+        (guarantee_with(versions={"a": 1}), "versions"),
+        (guarantee_with(seed=1), "properties"),
+        (clique_with(variables=["c"]), "Unknown variable 'c'"),
+        (clique_with(variables=["b", "größe"]), "repeats"),
+        (clique_with(shape=[4]), "shape"),
+        (clique_with(shape=[3.0]), "shape"),
+        (clique_with(scale=0), "scale"),
+        (clique_with(scale=-1.0), "scale"),
+        (clique_with(scale=None), "scale"),
+        (clique_with(scale=10**400), "scale"),
+        (clique_with(scale=2.0), "variances"),
+        (clique_with(extra=2.0), "must state"),
+        (lambda d: d.clear(), "'pgmpy_dp:release' is missing"),
+        (lambda d: d.update(resources=[]), "one resource"),
+        (lambda d: d["resources"][0].update(path="../measurements.csv"), "one resource"),
+        (lambda d: d["resources"][0].update(hash=None), "hash"),
+        (lambda d: d["resources"][0].update(bytes=1), "was changed"),
+        (lambda d: d["resources"][0].pop("hash"), "hash"),
+    ],
+)
+def test_wrong_descriptors_are_refused(change, message):
+    with pytest.raises(ReleaseFormatError, match=message):
+        loaded(rewritten(change))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"[" * 10**6,
+        b'{"a":' * 10**5,
+        b"[]",
+        b"null",
+        b'{"a": 1, "a": 2}',
+        b'{"pgmpy_dp:release": NaN}',
+        b"1" * 10**4,
+        b"\xef\xbb\xbf{}",
+    ],
+)
+def test_descriptors_that_are_no_json_object_are_refused(content):
+    with pytest.raises(ReleaseFormatError, match=DESCRIPTOR):
+        loaded(zipped(saved() | {DESCRIPTOR: content}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"clique,cell", b"cell,clique", "begin with"),
+        (b"\n0,0,-4,", b"\n0,0,-4.0,", "row 1 is not"),
+        (b"\n0,2,-2,", b"\n0,2,nan,", "row 3 is not"),
+        (b"\n0,2,-2,", b"\n0,2,,", "row 3 is not"),
+        (b"\n0,2,-2,", b"\n\n0,2,-2,", "row 3 is not"),
+        (b"\n0,2,-2,", b"\n# 0,2,-2,", "row 3 is not"),
+        (b"\n0,2,-2,", b"\n0,2, -2,", "row 3 is not"),
+        (b"\n0,2,-2,", b"\n0,1,-2,", "row 3 is not the next cell"),
+        (b"\n1,0,3,", b"\n0,0,3,", "row 10 is not the next cell"),
+        (b"9223372036854775807", b"9223372036854775808", "64-bit"),
+        (b"0,0,-4,", b"0,0,-4,1", "different variances"),
+    ],
+)
+def test_wrong_measurements_are_refused(old, new, message):
+    with pytest.raises(ReleaseFormatError, match=message):
+        loaded(rewritten(csv=lambda content: content.replace(old, new)))
+
+
+def test_rows_too_few_or_too_many():
+    lines = saved()[MEASUREMENTS].splitlines(keepends=True)
+    for content, message in [
+        (b"".join(lines[:-1]), "ends after 11 complete rows; 12"),
+        (b"".join(lines)[:-1], "ends after 11"),
+        (b"".join(lines) + lines[-1], "more rows"),
+        (lines[0], "fewer rows"),
+        (b"".join(lines) + b"1" * 300, "longer"),
+        (b"", "fewer rows"),
+        (b"".join(lines).replace(b"\n", b"\r\n"), "begin with"),
+    ]:
+        with pytest.raises(ReleaseFormatError, match=message):
+            loaded(rewritten(csv=lambda _, content=content: content))
+
+
+def test_a_variance_computed_elsewhere_may_differ_in_its_last_digits():
+    variance = RELEASE.variances["b", "größe"]
+    near = repr(variance * (1 + 1e-14)).encode()
+    release = loaded(rewritten(csv=lambda content: content.replace(repr(variance).encode(), near)))
+    assert release == RELEASE
+
+
+def test_damaged_bytes_are_refused_or_harmless():
+    # Every byte of contents is under the zip's checksum, so what still loads must be the release that was
+    # saved.
+    content, chance = zipped(saved()), random.Random(0)
+    for _ in range(2000):
+        damaged = bytearray(content)
+        for _ in range(chance.choice([1, 1, 1, 2, 8])):
+            place = chance.randrange(len(damaged))
+            match chance.randrange(5):
+                case 0:
+                    damaged[place] ^= 1 << chance.randrange(8)
+                case 1:
+                    damaged[place] = chance.choice([0, 255, 1, 80])
+                case 2:
+                    del damaged[place : place + chance.randrange(1, 50)]
+                case 3:
+                    damaged[place:place] = damaged[place : place + chance.randrange(1, 50)]
+                case 4:
+                    damaged = damaged[: max(place, 1)] + content[-22:]
+        try:
+            release = loaded(bytes(damaged))
+        except ReleaseFormatError:
+            continue
+        assert release == RELEASE
+
+
+def places(node, path=()):
+    yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in items:
+        yield from places(child, (*path, key))
+
+
+def test_any_change_of_the_descriptor_is_refused_or_read():
+    values = [
+        None,
+        True,
+        0,
+        1,
+        -1,
+        2**70,
+        0.5,
+        1e308,
+        -0.0,
+        "",
+        "b",
+        "x" * 300,
+        "\ud800",
+        [],
+        {},
+        [[]],
+        {"a": []},
+    ]
+    values += ["inf", ["b"], [3], 10**400]
+    members, chance = saved(), random.Random(0)
+    original = json.loads(members[DESCRIPTOR])
+    spots = [path for path in places(original) if path]
+    for _ in range(1500):
+        descriptor = copy.deepcopy(original)
+        node, (*path, last) = descriptor, chance.choice(spots)
+        for key in path:
+            node = node[key]
+        if chance.random() < 0.2:
+            del node[last]
+        else:
+            node[last] = chance.choice(values)
+        try:
+            release = loaded(zipped(members | {DESCRIPTOR: json.dumps(descriptor).encode()}))
+        except ReleaseFormatError:
+            continue
+        assert isinstance(release, NoisyMarginals)
+
+
+def test_any_change_of_the_measurements_is_refused_or_read():
+    chance, alphabet = random.Random(0), b"0123456789,-+.eE\n\r #\x00nai"
+    content = saved()[MEASUREMENTS]
+    for _ in range(500):
+        changed = bytearray(content)
+        for _ in range(chance.choice([1, 1, 3])):
+            place = chance.randrange(len(changed))
+            changed[place : place + chance.randrange(2)] = bytes(
+                chance.choices(alphabet, k=chance.randrange(1, 3))
+            )
+        try:
+            release = loaded(rewritten(csv=lambda _, changed=changed: bytes(changed)))
+        except ReleaseFormatError:
+            continue
+        assert release.scales == RELEASE.scales
+        assert release.variances == RELEASE.variances
+
+
+def test_large_release_is_read_quickly(tmp_path):
+    schema = Schema({"a": range(600), "b": range(500)})
+    table = np.random.default_rng(0).integers(-100, 1000, (600, 500))
+    release = NoisyMarginals(schema, {("a", "b"): table}, {("a", "b"): 10.0}, GUARANTEE)
+    start = time.perf_counter()
+    release.save(tmp_path / "large.zip")
+    assert NoisyMarginals.load(tmp_path / "large.zip") == release
+    assert time.perf_counter() - start < 10

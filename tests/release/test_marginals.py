@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.mechanisms import SimulatedNoise, gaussian_variance, laplace_variance
+from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.schema import Schema
+
+SCHEMA = Schema({"a": ["x", "y", "z"], "b": [0, 1]})
+LAPLACE = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
+REPLACE = Guarantee(0.5, 0.0, None, "replace_one", "laplace", True)
+GAUSSIAN = Guarantee(0.5, 1e-6, 0.01, "add_remove", "gaussian", True)
+EXACT = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+TABLES = {("b", "a"): np.array([[5, 6, -7], [8, 9, 10]]), ("b",): np.array([20, 13])}
+SCALES = {("b", "a"): 4.0, ("b",): 2.0}
+
+
+def release(**changes) -> NoisyMarginals:
+    parts = {"schema": SCHEMA, "tables": TABLES, "scales": SCALES, "guarantee": LAPLACE} | changes
+    return NoisyMarginals(**parts)
+
+
+def test_tables_are_copied_and_read_only():
+    table = np.array([20, 13], dtype=np.int32)
+    noisy = release(tables={("b",): table}, scales={("b",): 2})
+    table[0] = 0
+    assert noisy.tables[("b",)].tolist() == [20, 13]
+    assert noisy.tables[("b",)].dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        noisy.tables[("b",)][0] = 1
+    with pytest.raises(TypeError):
+        noisy.tables[("b",)] = table
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": {"a": ["x"]}}, "Schema"),
+        ({"guarantee": None}, "Guarantee"),
+        ({"tables": [1]}, "map cliques"),
+        ({"tables": {}}, "No cliques"),
+        ({"tables": {("c",): np.zeros(2, int)}}, "Unknown variable"),
+        ({"scales": {("b",): 2.0}}, "same cliques"),
+        ({"tables": TABLES | {("b",): np.array([1.0, 2.0])}}, "integers"),
+        ({"tables": TABLES | {("b",): np.array([1.0, np.nan])}}, "integers"),
+        ({"tables": TABLES | {("b",): np.array([True, False])}}, "integers"),
+        ({"tables": TABLES | {("b",): np.array([1, 2, 3])}}, "shape"),
+        ({"tables": TABLES | {("b",): np.array([1, 2**63], dtype=np.uint64)}}, "64-bit"),
+        ({"scales": SCALES | {("b",): 0.0}}, "scale"),
+        ({"scales": SCALES | {("b",): -1.0}}, "scale"),
+        ({"scales": SCALES | {("b",): math.nan}}, "NaN"),
+        ({"scales": SCALES | {("b",): math.inf}}, "scale"),
+        ({"scales": SCALES | {("b",): 2.0**51}}, "scale"),
+        ({"scales": SCALES | {("b",): True}}, "scale"),
+        ({"scales": SCALES | {("b",): "2"}}, "scale"),
+        ({"guarantee": EXACT}, "0 for exact"),
+        ({"public_total": 33}, "private"),
+        ({"guarantee": REPLACE}, "public_total"),
+        ({"guarantee": REPLACE, "public_total": -1}, "whole number"),
+        ({"guarantee": REPLACE, "public_total": 33.0}, "whole number"),
+        ({"guarantee": REPLACE, "public_total": True}, "whole number"),
+    ],
+)
+def test_inconsistent_releases_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        release(**changes)
+
+
+def test_unknown_variables_are_schema_errors():
+    with pytest.raises(SchemaError):
+        release(tables={("c",): np.zeros(2, int)}, scales={("c",): 1.0})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"epsilon": math.inf},
+        {"epsilon": True},
+        {"epsilon": "1"},
+        {"delta": 1.0},
+        {"delta": -0.1},
+        {"delta": math.nan},
+        {"rho": 0.1},
+        {"mechanism": "gaussian"},
+        {"mechanism": "gaussian", "rho": 0.0},
+        {"mechanism": "gaussian", "rho": math.inf},
+        {"mechanism": "gumbel"},
+        {"mechanism": "none"},
+        {"mechanism": "none", "epsilon": math.inf},
+        {"neighbours": "swap"},
+        {"private": 1},
+        {"unit": ""},
+        {"versions": {"opendp": 1}},
+    ],
+)
+def test_contradictory_guarantees_are_refused(changes):
+    parts = {"epsilon": 0.5, "delta": 0.0, "rho": None, "neighbours": "add_remove"}
+    parts |= {"mechanism": "laplace", "private": True}
+    with pytest.raises(ValueError, match=r"Guarantee|number"):
+        Guarantee(**(parts | changes))
+
+
+def test_variances_are_those_of_the_discrete_noise():
+    assert release().variances == {("b", "a"): laplace_variance(4.0), ("b",): laplace_variance(2.0)}
+    assert release(guarantee=GAUSSIAN).variances[("b",)] == gaussian_variance(2.0)
+    assert release(guarantee=EXACT, scales=dict.fromkeys(TABLES, 0)).variances[("b",)] == 0.0
+
+
+def test_private_total_weights_each_sum_by_its_variance():
+    noisy = release()
+    v = np.array([6 * laplace_variance(4.0), 2 * laplace_variance(2.0)])
+    assert noisy.total == pytest.approx((31 / v[0] + 33 / v[1]) / (1 / v).sum())
+    assert noisy.total_variance == pytest.approx(1 / (1 / v).sum())
+
+
+def test_private_total_of_equal_scales_is_the_published_formula():
+    # N = [sum of s_C / cells_C] / [sum of 1 / cells_C] where all tables have one scale.
+    noisy = release(scales=dict.fromkeys(TABLES, 3.0))
+    assert noisy.total == pytest.approx((31 / 6 + 33 / 2) / (1 / 6 + 1 / 2))
+    assert noisy.total_variance == pytest.approx(laplace_variance(3.0) / (1 / 6 + 1 / 2))
+
+
+def test_private_total_is_unbiased_with_the_stated_variance():
+    noise, counts = SimulatedNoise(0), {("b", "a"): np.full((2, 3), 50), ("b",): np.array([100, 200])}
+    guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", False)
+    drawn = []
+    for _ in range(2000):
+        tables = {c: noise.discrete_laplace(t.ravel(), SCALES[c]).reshape(t.shape) for c, t in counts.items()}
+        drawn.append(release(tables=tables, guarantee=guarantee))
+    totals, variance = np.array([noisy.total for noisy in drawn]), drawn[0].total_variance
+    assert abs(totals.mean() - 300) < 4 * math.sqrt(variance / 2000)
+    assert totals.var() == pytest.approx(variance, rel=0.15)
+
+
+def test_totals_at_the_edges():
+    below = release(tables={("b",): np.array([-5, 1])}, scales={("b",): 2.0})
+    assert below.total == 1.0
+    public = release(guarantee=REPLACE, public_total=np.int64(40))
+    assert (public.total, public.total_variance, type(public.public_total)) == (40.0, 0.0, int)
+    assert release(guarantee=REPLACE, public_total=0).total == 1.0
+    exact = release(
+        guarantee=EXACT,
+        tables={("b", "a"): np.array([[1, 2, 3], [4, 5, 6]]), ("b",): np.array([6, 15])},
+        scales=dict.fromkeys(TABLES, 0.0),
+    )
+    assert (exact.total, exact.total_variance) == (21.0, 0.0)
+    huge = release(tables={("b",): np.full(2, 2**63 - 1)}, scales={("b",): 2.0})
+    assert huge.total == pytest.approx(2.0**64)
+    assert math.isfinite(release(scales=dict.fromkeys(TABLES, 1e-9)).total)
+
+
+def test_equality_hash_pickle_and_copy():
+    noisy = release()
+    assert noisy == release()
+    assert hash(noisy) == hash(release())
+    assert pickle.loads(pickle.dumps(noisy)) == copy.deepcopy(noisy) == noisy
+    assert noisy != release(tables=TABLES | {("b",): np.array([20, 14])})
+    assert noisy != release(scales=SCALES | {("b",): 3.0})
+    assert noisy != release(guarantee=Guarantee(0.6, 0.0, None, "add_remove", "laplace", True))
+    assert noisy != 3
+
+
+def test_repr_states_the_guarantee_in_words():
+    assert "epsilon = 0.5, for one record added or removed" in repr(release())
+    assert "delta = 1e-06" in repr(release(guarantee=GAUSSIAN))
+    assert "NOT PRIVATE" in repr(release(guarantee=Guarantee(0.5, 0.0, None, "add_remove", "laplace", False)))
+    assert "NOT PRIVATE: exact" in str(EXACT)
+    assert "public number of records: 7" in repr(release(guarantee=REPLACE, public_total=7))
+    wide = Schema({f"v{i}": [0, 1] for i in range(500)})
+    tables = {(v,): np.zeros(2, int) for v in wide.variables}
+    assert len(repr(NoisyMarginals(wide, tables, dict.fromkeys(tables, 1.0), LAPLACE))) < 600

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.optimize import minimize
+
+from pgmpy_dp.release import project_to_simplex
+
+tables = arrays(np.float64, array_shapes(max_dims=3, max_side=6), elements=st.floats(-1e3, 1e3))
+
+
+@settings(deadline=None)
+@given(tables)
+def test_optimality_conditions(values):
+    # The projection is the only p on the simplex with p = v - t where p > 0 and v <= t where p = 0, for one
+    # t.
+    p = project_to_simplex(values)
+    assert p.shape == values.shape
+    assert (p >= 0).all()
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+    shifts = (values - p)[p > 0]
+    assert np.ptp(shifts) <= 1e-9
+    assert (values[p == 0] <= shifts.min() + 1e-9).all()
+
+
+def test_agrees_with_a_general_optimiser():
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 5, 8):
+        v = rng.normal(0.3, 0.5, d)
+        start = np.full(d, 1 / d)
+        constraint = {"type": "eq", "fun": lambda p: p.sum() - 1}
+        found = minimize(
+            lambda p, v=v: ((p - v) ** 2).sum(), start, bounds=[(0, 1)] * d, constraints=constraint, tol=1e-12
+        )
+        np.testing.assert_allclose(project_to_simplex(v), found.x, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(tables)
+def test_projecting_twice_changes_nothing(values):
+    once = project_to_simplex(values)
+    np.testing.assert_allclose(project_to_simplex(once), once, atol=1e-14)
+
+
+def test_extreme_values_keep_their_precision():
+    assert project_to_simplex([1e300, -1e300]).tolist() == [1.0, 0.0]
+    assert project_to_simplex([-1e308, 1e308]).tolist() == [0.0, 1.0]
+    assert project_to_simplex([1e15, 1e15]).tolist() == [0.5, 0.5]
+    assert project_to_simplex([-3]).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, 1.0], [np.inf, 0.0]])
+def test_wrong_values_are_refused(values):
+    with pytest.raises(ValueError, match="finite"):
+        project_to_simplex(values)
+
+
+def test_input_is_left_alone():
+    values = np.array([2.0, -1.0])
+    project_to_simplex(values)
+    assert values.tolist() == [2.0, -1.0]
