@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.networks import markov_factors
+from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
@@ -33,6 +35,35 @@ def markov_network(model: Any, estimator: str, sample_weight: Any) -> DiscreteMa
     if not model.nodes():
         raise ValueError("The model has no nodes: add at least one.")
     return model
+
+
+def observation_noise(
+    mechanism: str, observed: Vector, variance: Vector, counts: Vector, total: float
+) -> SmoothedLaplaceNoise | GaussianNoise:
+    """The noise of a release about expected counts: that of the mechanism, and the sampling of the records.
+
+    Parameters
+    ----------
+    mechanism : str
+        "laplace" or "gaussian".
+    observed, variance : ndarrays
+        Noisy counts and the variance of their noise.
+    counts : ndarray
+        Where to take the binomial sampling variance; at least that of a quarter of a record.
+    total : float
+
+    Raises
+    ------
+    ValueError
+        For exact counts.
+    """
+    if mechanism == "none":
+        raise ValueError("These are exact counts, not a release: fit them with MaximumLikelihood.")
+    sampling = np.maximum(counts * (1.0 - counts / total), 0.25)
+    if mechanism == "gaussian":
+        return GaussianNoise(observed, np.sqrt(variance + sampling))
+    scale = np.sqrt(variance / 2.0)
+    return SmoothedLaplaceNoise(observed, scale, np.sqrt(scale**2 + sampling))
 
 
 def finish_markov(estimator: Any, engine: Engine, potentials: Vector, release: NoisyMarginals, schema: Schema) -> None:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
@@ -94,6 +97,33 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
     _require_variables(schema, variables, "state_names")
     return schema.select(variables)
+
+
+def measured_table(release: NoisyMarginals, clique: Clique) -> tuple[Vector, float]:
+    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
+
+    Measured cliques that contain the clique are summed over the other variables, which adds their noise.
+
+    Raises
+    ------
+    ValueError
+        If no measured clique contains it.
+    """
+    holding = [measured for measured in release.cliques if set(clique) <= set(measured)]
+    if not holding:
+        raise ValueError(
+            f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
+            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
+        )
+
+    def variance(measured: Clique) -> float:
+        return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
+
+    best = min(holding, key=lambda measured: (variance(measured), len(measured)))
+    outside = tuple(axis for axis, variable in enumerate(best) if variable not in clique)
+    kept = [variable for variable in best if variable in clique]
+    table = release.tables[best].sum(axis=outside).astype(np.float64)
+    return table.transpose([kept.index(variable) for variable in clique]), variance(best)
 
 
 def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:

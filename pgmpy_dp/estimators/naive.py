@@ -11,13 +11,13 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.fitting import finish_markov, markov_network
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import NoisyMarginals, project_to_simplex
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.release import project_to_simplex
+from pgmpy_dp.schema import Schema
 
 
 def maximise_likelihood(
@@ -51,33 +51,6 @@ def maximise_likelihood(
         objective, np.zeros(engine.layout.size), jac=True, method="L-BFGS-B", options=options
     ).x
     return found
-
-
-def measured_table(release: NoisyMarginals, clique: Clique) -> tuple[Vector, float]:
-    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
-
-    Measured cliques that contain the clique are summed over the other variables, which adds their noise.
-
-    Raises
-    ------
-    ValueError
-        If no measured clique contains it.
-    """
-    holding = [measured for measured in release.cliques if set(clique) <= set(measured)]
-    if not holding:
-        raise ValueError(
-            f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
-            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
-        )
-
-    def variance(measured: Clique) -> float:
-        return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
-
-    best = min(holding, key=lambda measured: (variance(measured), len(measured)))
-    outside = tuple(axis for axis, variable in enumerate(best) if variable not in clique)
-    kept = [variable for variable in best if variable in clique]
-    table = release.tables[best].sum(axis=outside).astype(np.float64)
-    return table.transpose([kept.index(variable) for variable in clique]), variance(best)
 
 
 class NaiveMLE(DiscreteParameterEstimator):

@@ -5,7 +5,7 @@ from pgmpy_dp.inference.engine import build_engine
 from pgmpy_dp.inference.factor_graph import FactorGraph
 from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.layout import Layout
-from pgmpy_dp.inference.noise import GaussianNoise, LaplaceNoise, NormalLaplaceNoise
+from pgmpy_dp.inference.noise import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.sampling import sample
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Layout",
     "NonlinearBeliefPropagation",
     "NormalLaplaceNoise",
+    "SmoothedLaplaceNoise",
     "TreeTooLargeError",
     "build_engine",
     "laplace_dual",

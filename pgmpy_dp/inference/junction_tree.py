@@ -129,6 +129,15 @@ class JunctionTree:
             raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
         return _Compiler(layout, variables, cards, numbered, tree).compile()
 
+    @staticmethod
+    def cliques_of(cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> list[Scope]:
+        """The cliques that `build` would make tables for, without making them."""
+        variables = list(cardinalities)
+        index = {variable: number for number, variable in enumerate(variables)}
+        numbered = [[index[variable] for variable in scope] for scope in scopes]
+        tree = triangulation.junction_tree([cardinalities[variable] for variable in variables], numbered)
+        return [tuple(variables[number] for number in sorted(clique)) for clique in tree]
+
     @property
     def table_cells(self) -> int:
         return sum(clique.table.cells for clique in self.cliques)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erf, log_ndtr
 
 from pgmpy_dp.inference.layout import Vector
 
@@ -53,6 +53,10 @@ class GaussianNoise:
         """(observed - counts) / scale^2."""
         return (self.observed - counts) / self.scale**2
 
+    def curvature(self, counts: Vector) -> Vector:
+        """Minus the derivative of the gradient: 1 / scale^2."""
+        return np.broadcast_to(1.0 / self.scale**2, counts.shape)
+
 
 @dataclass(frozen=True)
 class NormalLaplaceNoise:
@@ -86,3 +90,33 @@ class NormalLaplaceNoise:
         """tanh((above - below) / 2) / scale: sign(...) / scale smoothed over the spread."""
         above, below = self._tails(counts)
         return np.tanh((above - below) / 2) / self.scale
+
+
+@dataclass(frozen=True)
+class SmoothedLaplaceNoise:
+    """Expected log density of Laplace noise when the noiseless count is Normal(counts, spread^2).
+
+    Quadratic in the residual within the spread, linear beyond: a residual many scales large pulls no harder than
+    one of a few. Concave in the counts. Attributes as `NormalLaplaceNoise`.
+    """
+
+    observed: Vector
+    scale: Vector
+    spread: Vector
+
+    def log_density(self, counts: Vector) -> float:
+        """Sum over cells of E[log p(observed | n)], in nats, without the constant -log(2 scale)."""
+        residual = self.observed - counts
+        standard = residual / (np.sqrt(2.0) * self.spread)
+        expected = residual * erf(standard) + np.sqrt(2.0 / np.pi) * self.spread * np.exp(-(standard**2))
+        return float(-(expected / self.scale).sum())
+
+    def gradient(self, counts: Vector) -> Vector:
+        """erf(residual / (sqrt(2) spread)) / scale."""
+        smoothed: Vector = erf((self.observed - counts) / (np.sqrt(2.0) * self.spread)) / self.scale
+        return smoothed
+
+    def curvature(self, counts: Vector) -> Vector:
+        """Minus the derivative of the gradient: sqrt(2 / pi) exp(-residual^2 / (2 spread^2)) / (spread scale)."""
+        standard = (self.observed - counts) / self.spread
+        return np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)

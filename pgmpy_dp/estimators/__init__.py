@@ -1,0 +1,8 @@
+"""Estimators: one file a method; they take releases, data sets or records and fit pgmpy networks."""
+
+from pgmpy_dp.estimators.collective_em import CollectiveEM
+from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
+from pgmpy_dp.estimators.naive import NaiveMLE
+from pgmpy_dp.estimators.private_mle import PrivateMLE
+
+__all__ = ["CollectiveEM", "MaximumLikelihood", "NaiveMLE", "PrivateMLE"]

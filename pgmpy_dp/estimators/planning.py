@@ -1,0 +1,115 @@
+"""Which tables to measure, and how they share the budget: decided from structure and sizes, both public.
+
+A table of c cells measured with a share e of epsilon has noise of expected absolute size about c / e in all. For
+given tables the sum over tables is least when shares go with the square root of the cells, and is then the square of
+
+    S = sum over tables of sqrt(cells).
+
+So tables are chosen to make S small: a family inside another is not measured, and overlapping tables are replaced by
+their union where that lowers S.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+from pgmpy_dp.estimators.networks import maximal
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.schema import Clique, Schema
+
+ALLOCATIONS = ("size", "uniform")
+
+
+def shares(schema: Schema, cliques: Sequence[Clique], allocation: str = "size") -> list[float]:
+    """Weights of the tables in the budget: the square root of the cells ("size"), or all equal ("uniform").
+
+    Raises
+    ------
+    ValueError
+        For another allocation.
+    """
+    if allocation == "uniform":
+        return [1.0] * len(cliques)
+    if allocation == "size":
+        return [math.sqrt(schema.cells(clique)) for clique in cliques]
+    raise ValueError(f"allocation is {allocation!r}; choose one of {', '.join(map(repr, ALLOCATIONS))}.")
+
+
+def merged_cliques(schema: Schema, families: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Tables whose S is small and which cover all families.
+
+    Greedily from the maximal families: of all pairs of overlapping tables, the one is replaced by its union that, with
+    all tables inside the union gone, lowers S most, until none lowers it. Should the junction tree of the unions more
+    than double in cells, unions are confined to cliques of the families' own junction tree.
+
+    Parameters
+    ----------
+    schema : Schema
+    families : iterable of tuples of str
+
+    Returns
+    -------
+    tuple of tuples of str
+
+    Examples
+    --------
+    >>> schema = Schema(dict.fromkeys("abc", ["x", "y"]))
+    >>> merged_cliques(schema, [("a",), ("b", "a"), ("c", "b")])
+    (('c', 'b', 'a'),)
+    """
+    start = maximal(families)
+    used = {variable for table in start for variable in table}
+    cards = {variable: schema.cardinality(variable) for variable in schema.variables if variable in used}
+    own = JunctionTree.cliques_of(cards, start)
+    merged = _merge(schema, start, None)
+    if _cells(schema, JunctionTree.cliques_of(cards, merged)) > 2 * _cells(schema, own):
+        return _merge(schema, start, [frozenset(clique) for clique in own])
+    return merged
+
+
+def _cells(schema: Schema, cliques: Iterable[Clique]) -> int:
+    return sum(schema.cells(clique) for clique in cliques)
+
+
+def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[str]] | None) -> tuple[Clique, ...]:
+    tables = dict(enumerate(start))
+    sets = {key: frozenset(table) for key, table in tables.items()}
+    root = {key: math.sqrt(schema.cells(table)) for key, table in tables.items()}
+    numbers = count(len(start))
+    queue: list[tuple[float, int, int]] = []
+
+    def gain(union: frozenset[str]) -> float:
+        inside = sum(root[key] for key, held in sets.items() if held <= union)
+        return inside - math.sqrt(math.prod(schema.cardinality(variable) for variable in union))
+
+    def push(first: int, second: int) -> None:
+        union = sets[first] | sets[second]
+        if len(union) == len(sets[first]) + len(sets[second]):
+            return
+        if bounds is not None and not any(union <= bound for bound in bounds):
+            return
+        better = gain(union)
+        if better > 1e-9:
+            heapq.heappush(queue, (-better, first, second))
+
+    for second in tables:
+        for first in range(second):
+            push(first, second)
+    while queue:
+        claimed, first, second = heapq.heappop(queue)
+        if first not in tables or second not in tables:
+            continue
+        union = tuple(dict.fromkeys(tables[first] + tables[second]))
+        if gain(frozenset(union)) < -claimed - 1e-9:  # some of the tables inside it are gone
+            push(first, second)
+            continue
+        for key in [key for key, held in sets.items() if held <= frozenset(union)]:
+            del tables[key], sets[key], root[key]
+        fresh = next(numbers)
+        tables[fresh], sets[fresh], root[fresh] = union, frozenset(union), math.sqrt(schema.cells(union))
+        for key in [key for key in tables if key != fresh]:
+            push(key, fresh)
+    return tuple(tables.values())
