@@ -110,8 +110,13 @@ def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
     return states
 
 
+def plain(value: Any) -> Any:
+    """A numpy bool, number or text as Python's own. Times stay: numpy would make integers of them."""
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
+
+
 def checked_state(owner: str, state: Any) -> State:
-    value = state.item() if isinstance(state, np.generic) else state
+    value = plain(state)
     if type(value) not in FIELD_TYPES:
         raise SchemaError(
             f"{owner}: a state is a str, int, float or bool, got {value!r} of type {type(value).__name__}. "
@@ -126,7 +131,7 @@ def checked_state(owner: str, state: Any) -> State:
         raise SchemaError(f"{owner}: an integer state does not fit 64 bits; use a string.")
     if isinstance(value, str) and not _is_text(value):
         raise SchemaError(f"{owner}: the state {value!r} cannot be written as UTF-8.")
-    return value  # type: ignore[no-any-return]
+    return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
 
 
 def _is_text(value: str) -> bool:
@@ -142,7 +147,7 @@ def typed(state: State) -> tuple[type, State]:
 
 
 def _edge(edge: Any) -> float:
-    value = edge.item() if isinstance(edge, np.generic) else edge
+    value = plain(edge)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SchemaError(f"Bins: edges are numbers, got {edge!r}.")
     try:

@@ -222,7 +222,9 @@ class Schema:
         """
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
-        return Schema(declared, {variable: self.missing[variable] for variable in chosen if variable in self.missing})
+        return Schema(
+            declared, {variable: self.missing[variable] for variable in chosen if variable in self.missing}
+        )
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:

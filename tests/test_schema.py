@@ -59,6 +59,8 @@ def test_what_is_declared_is_what_is_read(schema):
         ([None, "yes"], "missing"),
         ([pd.NA, "yes"], "missing"),
         ([pd.Timestamp("2020-01-01")], "str, int, float or bool"),
+        ([np.timedelta64(1, "ns")], "str, int, float or bool"),
+        ([np.datetime64(1, "ns")], "str, int, float or bool"),
         ([("a", "b")], "str, int, float or bool"),
         ({"yes", "no"}, "fixed order"),
         ({"yes": 1}, "fixed order"),

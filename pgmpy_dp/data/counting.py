@@ -6,6 +6,7 @@ Errors name the variable and nothing else about the records: no value, no number
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
@@ -14,6 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._states import plain
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Bins, Clique, Schema
 
@@ -147,6 +149,7 @@ def _column_names(frame: Any) -> list[Any]:
 
 def _encode_column(column: nw.Series[Any], schema: Schema, variable: str) -> Codes:
     states = schema.states[variable]
+    column = _decoded(column)
     missing = column.is_null().to_numpy().astype(bool)
     if column.dtype.is_float():
         missing |= column.is_nan().fill_null(False).to_numpy().astype(bool)
@@ -168,14 +171,29 @@ def _encode_column(column: nw.Series[Any], schema: Schema, variable: str) -> Cod
     return codes.astype(np.min_scalar_type(len(states) - 1))
 
 
+def _decoded(column: nw.Series[Any]) -> nw.Series[Any]:
+    """The values of an Arrow dictionary, which may hold nulls and NaN that its index does not show."""
+    native: Any = column.to_native()
+    if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
+        return nw.from_native(native.cast(native.type.value_type), series_only=True)
+    return column
+
+
+def _is_number(column: nw.Series[Any]) -> bool:
+    """Whether the column is of integers or floats that numpy has; it has no 128-bit integers."""
+    return column.dtype.is_float() or (
+        column.dtype.is_integer() and not isinstance(column.dtype, (nw.Int128, nw.UInt128))
+    )
+
+
 def _state_codes(
     column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
 ) -> NDArray[np.int64]:
     """Position of each value among the states; `_OUTSIDE` where it is none of them or missing."""
-    if column.dtype.is_integer() or column.dtype.is_float():
+    if _is_number(column):
         return _number_codes(_numbers(column, missing), missing, states)
     native = column.to_native()
-    if isinstance(column.dtype, (nw.Categorical, nw.Enum)) and nw.dependencies.is_pandas_series(native):
+    if nw.dependencies.is_pandas_series(native) and hasattr(native.dtype, "categories"):
         lookup = _state_lookup(states)
         by_category = [lookup.get(_key(value), _OUTSIDE) for value in native.cat.categories.tolist()]
         positions = np.array([*by_category, _OUTSIDE], dtype=np.int64)  # the last one for code -1, missing
@@ -215,7 +233,8 @@ def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
         return None
     if dtype.kind == "f":
         try:
-            number = dtype.type(state)
+            with np.errstate(over="ignore"):  # becomes infinite
+                number = dtype.type(state)
         except OverflowError:
             return None
         return number if float(number) == state else None
@@ -245,8 +264,7 @@ def _state_lookup(states: tuple[Any, ...]) -> dict[tuple[type, Any], int]:
 
 def _key(value: Any) -> tuple[type, Any]:
     """A value with its kind, since Python takes True, 1 and 1.0 for the same key."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = plain(value)
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind, value
@@ -254,16 +272,23 @@ def _key(value: Any) -> tuple[type, Any]:
 
 
 def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -> NDArray[np.int64]:
-    if column.dtype.is_integer() or column.dtype.is_float():
+    if _is_number(column):
         values = _numbers(column, missing)
     else:
         # Objects are fine if they are numbers; a decimal or a text is not.
         objects = [0 if absent else value for value, absent in zip(column.to_list(), missing, strict=True)]
         if not all(_key(value)[0] in (int, float) for value in objects):
             return np.full(len(objects), _OUTSIDE, dtype=np.int64)
-        values = np.array(objects, dtype=np.float64)
+        values = np.array([_as_float(value) for value in objects], dtype=np.float64)
     edges = np.array(bins.edges)
     codes = np.searchsorted(edges, values, side="right") - 1
     codes[values == edges[-1]] = len(edges) - 2
-    codes[(values > edges[-1]) | missing] = _OUTSIDE
+    codes[~(values <= edges[-1]) | missing] = _OUTSIDE  # NaN as well
     return codes.astype(np.int64, copy=False)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf if value > 0 else -math.inf

@@ -8,12 +8,10 @@ from functools import cache
 from importlib import metadata
 from typing import Any, NoReturn
 
-import numpy as np
-
 from pgmpy_dp.data.counting import count, encode, require_countable
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.mechanisms import (
     OPENDP_NOISE,
     NoiseSource,
@@ -78,8 +76,9 @@ class PrivateDataset:
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}.")
         table_sensitivity(neighbours, "l1")  # refuses other relations
-        if not isinstance(getattr(noise, "private", None), bool):
-            raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise, got {type(noise).__name__}.")
+        if isinstance(noise, type) or not isinstance(getattr(noise, "private", None), bool):
+            given = getattr(noise, "__name__", type(noise).__name__)
+            raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise(seed), got {given}.")
         self._schema = schema
         self._budget = budget
         self._neighbours = neighbours
@@ -153,7 +152,7 @@ class PrivateDataset:
         shares = _shares(weights, len(checked))
         charge, scales, delta = self._price(checked, shares, exact, delta, mechanism)
         guarantee = Guarantee(
-            epsilon=float(exact),
+            epsilon=decimal_above(exact),
             delta=delta,
             rho=charge.rho,
             neighbours=self._neighbours,
@@ -228,16 +227,12 @@ def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
         raise ValueError(
             f"weights must list one positive number for each clique, got {type(weights).__name__}."
         )
-    exact = [exact_positive(f"weights[{i}]", _plain(weight)) for i, weight in enumerate(weights)]
+    exact = [exact_positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
     if len(exact) != tables:
         raise ValueError(
             f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights."
         )
     return [weight / sum(exact) for weight in exact]
-
-
-def _plain(weight: Any) -> Any:
-    return weight.item() if isinstance(weight, np.generic) else weight
 
 
 @cache

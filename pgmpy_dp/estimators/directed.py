@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.fitting import observation_noise
 from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
@@ -45,9 +45,8 @@ class _Problem:
         layout = tree.layout
         self.tree, self.families, self.release = tree, families, release
         self.total = release.total
-        starts = dict(zip(layout.scopes, layout.offsets[:-1], strict=True))
-        self.free = _cells(layout, families.scopes, starts)
-        self.seen = _cells(layout, measured, starts)
+        self.free = table_places(layout, families.scopes)
+        self.seen = table_places(layout, measured)
         shapes = Layout.of(layout.cardinalities, measured)
         self.observed = shapes.flatten(release.tables[clique] for clique in measured)
         self.variance = shapes.per_cell([release.variances[clique] for clique in measured])
@@ -153,10 +152,3 @@ def _start(release: NoisyMarginals, family: Clique, total: float) -> tuple[Vecto
         return measured_table(release, family)
     shape = release.schema.shape(family)
     return np.full(shape, total / np.prod(shape)), total**2
-
-
-def _cells(layout: Layout, scopes: Sequence[Clique], starts: Mapping[Clique, int]) -> NDArray[np.int64]:
-    """Places of the cells of some scopes in a layout's vector."""
-    sizes = Layout.of(layout.cardinalities, scopes)
-    lengths = np.diff(sizes.offsets)
-    return np.concatenate([starts[scope] + np.arange(length) for scope, length in zip(scopes, lengths, strict=True)])

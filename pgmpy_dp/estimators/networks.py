@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
@@ -180,6 +180,8 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
     return model
 
 
-def cells(shape: Iterable[int]) -> int:
-    """Number of cells of a table."""
-    return math.prod(shape)
+def table_places(layout: Layout, scopes: Sequence[Clique]) -> NDArray[np.int64]:
+    """Places of all cells of some of a layout's tables in its flat vector, in the order of the scopes."""
+    starts = dict(zip(layout.scopes, layout.offsets[:-1], strict=True))
+    lengths = np.diff(Layout.of(layout.cardinalities, scopes).offsets)
+    return np.concatenate([starts[scope] + np.arange(length) for scope, length in zip(scopes, lengths, strict=True)])

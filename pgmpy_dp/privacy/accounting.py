@@ -64,7 +64,8 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
 def zcdp_curve(rho: float) -> NDArray[np.float64]:
     """Renyi curve of a rho-zCDP mechanism: rho times the order (Bun and Steinke 2016, Definition 1.1)."""
     exact_positive("rho", rho)
-    return rho * np.asarray(ORDERS)
+    with np.errstate(over="ignore"):  # infinity: no bound at that order
+        return rho * np.asarray(ORDERS)
 
 
 def renyi_curve(charge: Any) -> NDArray[np.float64]:
@@ -159,7 +160,7 @@ def _limit(target: float, delta: float) -> tuple[float, float]:
                 f"epsilon={target!r} is too small for delta={delta!r} in Renyi accounting: "
                 "raise one of them, or use the Laplace mechanism."
             )
-    while _convert(zcdp_curve(high), delta)[0] <= target:
+    while high < 8e307 and _convert(zcdp_curve(high), delta)[0] <= target:
         low, high = high, high * 2.0
     while (middle := math.sqrt(low) * math.sqrt(high)) and high > low * (1.0 + 1e-14) and low < middle < high:
         if _convert(zcdp_curve(middle), delta)[0] <= target:

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy import accounting
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+from pgmpy_dp.privacy.checks import (
+    checked_delta,
+    decimal_above,
+    decimal_below,
+    exact_positive,
+    rounded_down,
+)
 
 # What is reported as remaining is this much less, so that asking for all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
@@ -121,7 +127,7 @@ class PrivacyBudget:
     @property
     def epsilon(self) -> float:
         """Total epsilon."""
-        return float(self._account.epsilon)
+        return decimal_above(self._account.epsilon)
 
     @property
     def delta(self) -> float:
@@ -222,13 +228,13 @@ class _Account:
 
     def spent(self) -> PrivacyLoss:
         if self.curve is None:
-            return PrivacyLoss(float(self.pure), 0.0)
-        epsilon = float(self.pure) + accounting.epsilon_from_renyi(self.curve, self.delta)
-        return PrivacyLoss(min(epsilon, float(self.epsilon)), self.delta)
+            return PrivacyLoss(decimal_above(self.pure), 0.0)
+        epsilon = decimal_above(self.pure) + accounting.epsilon_from_renyi(self.curve, self.delta)
+        return PrivacyLoss(min(epsilon, decimal_above(self.epsilon)), self.delta)
 
     def remaining(self) -> PrivacyLoss:
         if self.order is None:
-            return PrivacyLoss(float(self.epsilon - self.pure), self.delta)
+            return PrivacyLoss(decimal_below(self.epsilon - self.pure), self.delta)
         rho = rounded_down((self.limit - self.used) / Fraction(self.order)) * _ONE_MINUS
         if rho <= 0.0:
             return PrivacyLoss(0.0, self.delta)

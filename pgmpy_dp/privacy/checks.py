@@ -26,7 +26,7 @@ def exact_positive(name: str, value: Any) -> Fraction:
     if exact <= 0:
         raise ValueError(f"{name} must be greater than 0, got {value!r}.")
     if not 0.0 < rounded_down(exact) < math.inf:
-        raise ValueError(f"{name} is out of the range of floating-point numbers, got {value!r}.")
+        raise ValueError(f"{name} is too small or too large for floating-point numbers.")
     return exact
 
 
@@ -49,3 +49,15 @@ def rounded_down(exact: Fraction) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(nearest, -math.inf) if Fraction(nearest) > exact else nearest
+
+
+def decimal_above(exact: Fraction) -> float:
+    """Return a float that, read as the decimal it prints as, is just enough to cover a fraction."""
+    nearest = float(exact)
+    return math.nextafter(nearest, math.inf) if Fraction(str(nearest)) < exact else nearest
+
+
+def decimal_below(exact: Fraction) -> float:
+    """Return a float that, read as the decimal it prints as, just fits in a fraction."""
+    nearest = float(exact)
+    return math.nextafter(nearest, -math.inf) if Fraction(str(nearest)) > exact else nearest

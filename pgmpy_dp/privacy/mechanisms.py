@@ -277,7 +277,8 @@ class SimulatedNoise:
         open_cells = np.arange(counts.size)
         while open_cells.size:
             drawn = self._laplace_noise(open_cells.size, envelope)
-            log_odds = -0.5 * ((np.abs(drawn) - sigma**2 / envelope) / sigma) ** 2
+            with np.errstate(over="ignore"):
+                log_odds = -0.5 * ((np.abs(drawn) - sigma**2 / envelope) / sigma) ** 2
             accepted = self._generator.exponential(size=drawn.size) > -log_odds
             noise[open_cells[accepted]] = drawn[accepted]
             open_cells = open_cells[~accepted]

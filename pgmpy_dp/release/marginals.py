@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance
+from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.schema import Clique, Schema
 
 NEIGHBOURS = ("add_remove", "replace_one")
@@ -91,6 +91,8 @@ class Guarantee:
             raise ValueError(
                 f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}."
             )
+        if self.mechanism == "gaussian" and not delta:
+            raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
             raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
         versions = dict(self.versions)
@@ -124,7 +126,10 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
-        """Inverse of `to_dict`; errors as the constructor, and KeyError or TypeError for missing or unknown parts."""
+        """Inverse of `to_dict`.
+
+        Errors as the constructor, and KeyError or TypeError for missing or unknown parts.
+        """
         epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
         return cls(**{**parts, "epsilon": epsilon})
 
@@ -197,6 +202,7 @@ class NoisyMarginals:
         object.__setattr__(self, "tables", MappingProxyType(tables))
         object.__setattr__(self, "scales", MappingProxyType(scales))
         object.__setattr__(self, "public_total", _checked_total(self.public_total, self.guarantee))
+        _check_loss(self.guarantee, scales.values())
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -358,6 +364,24 @@ def _checked_table(schema: Schema, clique: Clique, table: Any) -> NDArray[np.int
     copy = np.array(array, dtype=np.int64, order="C")
     copy.setflags(write=False)
     return copy
+
+
+def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
+    """Refuse a guarantee that promises more than the noise gives one record."""
+    if guarantee.mechanism == "laplace":
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1"), guarantee.epsilon
+        loss = sum(sensitivity / scale for scale in scales)
+    elif guarantee.rho is not None:
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2"), guarantee.rho
+        loss = sum(sensitivity / scale / scale / 2.0 for scale in scales)
+    else:
+        return
+    if loss > stated * (1.0 + 1e-9):
+        name = "epsilon" if guarantee.rho is None else "rho"
+        raise ValueError(
+            f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's "
+            f"{stated:.6g}."
+        )
 
 
 def _checked_total(total: Any, guarantee: Guarantee) -> int | None:

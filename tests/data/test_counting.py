@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -162,6 +163,55 @@ def test_other_dictionaries():
     assert codes_of(nan, [1], polars_frame, "none") == [0, 1, 1]
     with pytest.raises(TypeError, match="Collect"):
         encode(polars.DataFrame({"v": [1]}).lazy(), Schema({"v": [1]}), ["v"])
+
+
+def test_no_number_leaves_its_table():
+    # NaN that the frame does not call missing, and integers beyond all floats.
+    polars = pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    bins = Bins([0, 1, np.inf])
+    dictionary = pyarrow.array([1.0, float("nan")]).dictionary_encode()
+    objects = polars.Series([1.0, float("nan")], dtype=polars.Object)
+    for values, frame in ((dictionary, arrow_table), (objects, polars_frame)):
+        with pytest.raises(SchemaError):
+            codes_of(values, bins, frame)
+    assert codes_of(dictionary, bins, arrow_table, "none") == [1, 2]
+    assert codes_of(pd.Series([10**400, 0], dtype=object), bins) == [1, 0]
+    with pytest.raises(SchemaError, match="not among") as caught:
+        codes_of(pd.Series([-(10**400), 10**400], dtype=object), Bins([0, 1]))
+    assert caught.value.__context__ is None
+
+
+def test_dictionaries_with_nulls_among_their_values():
+    pyarrow = pytest.importorskip("pyarrow")
+    values = pyarrow.DictionaryArray.from_arrays([0, 1, None], ["a", None])
+    assert codes_of(values, ["a", "b"], arrow_table, "none") == [0, 2, 2]
+    with pytest.raises(SchemaError, match="missing values"):
+        codes_of(values, ["a", "b"], arrow_table)
+    arrow_dtype = pd.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+    assert codes_of(pd.Series(["b", None], dtype=arrow_dtype), ["a", "b"], missing="none") == [1, 2]
+
+
+def test_integers_of_128_bits():
+    polars = pytest.importorskip("polars")
+    values = polars.Series([2, None, 1], dtype=polars.Int128)
+    assert codes_of(values, [1, 2], polars_frame, "none") == [1, 2, 0]
+    assert codes_of(values, Bins([0, 2, 3]), polars_frame, "none") == [1, 2, 0]
+    with pytest.raises(SchemaError):
+        codes_of(polars.Series([2**100], dtype=polars.Int128), [1, 2], polars_frame)
+
+
+@pytest.mark.parametrize("value", [np.timedelta64(1, "ns"), np.datetime64(1, "ns")])
+@pytest.mark.parametrize("states", [[1, 2], Bins([0, 1, 2])])
+def test_times_are_no_numbers(value, states):
+    with pytest.raises(SchemaError):
+        codes_of(pd.Series([value, 1], dtype=object), states)
+
+
+def test_states_that_a_column_cannot_hold_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert codes_of(pd.Series([1.0], dtype="float32"), [1.0, 1e300]) == [0]
 
 
 def test_columns():

@@ -116,6 +116,13 @@ def test_three_tables_never_cost_more_than_the_charge(epsilon):
     assert sum(1 / Fraction(scale) for scale in noisy.scales.values()) <= Fraction(str(epsilon))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(2, 7), Fraction(1, 10), 1])
+def test_the_stated_epsilon_is_never_below_the_charge(epsilon):
+    data = dataset(1.0)
+    noisy = data.measure([("a",)], epsilon)
+    assert Fraction(str(noisy.guarantee.epsilon)) >= data.budget.history[0].epsilon == epsilon
+
+
 def test_simulated_noise_charges_and_says_that_it_is_not_private():
     releases = [dataset(noise=SimulatedNoise(5)).measure(CLIQUES, 0.5) for _ in range(2)]
     assert releases[0] == releases[1]
@@ -234,6 +241,8 @@ def test_constructor_checks_everything():
         PrivateDataset(RECORDS, {"a": ["x", "y"]}, budget)
     with pytest.raises(TypeError, match="noise"):
         PrivateDataset(RECORDS, SCHEMA, budget, noise=np.random.default_rng(0))
+    with pytest.raises(TypeError, match="SimulatedNoise"):
+        PrivateDataset(RECORDS, SCHEMA, budget, noise=SimulatedNoise)  # the class
     with pytest.raises(TypeError, match="pandas"):
         PrivateDataset({"a": ["x"]}, SCHEMA, budget)
 

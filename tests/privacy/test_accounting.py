@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -67,6 +68,12 @@ def test_rho_is_sound_and_not_far_from_the_exact_gaussian(epsilon, delta):
     sigma = (0.5 / rho_for(epsilon, delta)) ** 0.5
     exact = get_epsilon_gaussian(sigma, delta)
     assert exact <= epsilon <= 1.35 * exact
+
+
+def test_the_largest_epsilon_has_a_rho_without_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 1e307 < rho_for(1.7e308, 1e-6) < 1.7e308
 
 
 def test_monotone():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import threading
 from fractions import Fraction
@@ -205,7 +206,16 @@ def test_numpy_numbers_are_numbers():
     budget.charge(pure(np.float32(0.1)))
     assert budget.spent.epsilon == 0.1
     assert PrivacyBudget(np.int64(2)).epsilon == 2.0
-    assert PrivacyBudget(Fraction(1, 3)).epsilon == 1 / 3
+    assert PrivacyBudget(Fraction(1, 3)).epsilon == math.nextafter(1 / 3, 1)  # not below a third
+
+
+@pytest.mark.parametrize("parts", range(3, 60))
+def test_what_remains_of_any_fraction_can_be_asked_for(parts):
+    budget = PrivacyBudget(1)
+    budget.charge(pure(Fraction(1, parts)))
+    assert Fraction(str(budget.spent.epsilon)) >= Fraction(1, parts)
+    budget.charge(pure(budget.remaining.epsilon))
+    assert budget.remaining.epsilon < 1e-15
 
 
 def test_charges_are_either_pure_or_zcdp():

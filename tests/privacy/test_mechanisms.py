@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -170,6 +171,16 @@ def test_sensitivity_by_brute_force(neighbours, l1, squared_l2):
     # Jointly: tables add up, and no more.
     assert worst_l1 == l1 * len(cliques)
     assert worst_scaled == pytest.approx(squared_l2 * (1 / sigmas**2).sum())
+
+
+def test_extreme_scales_draw_without_warnings():
+    counts = np.array([3, 0, -2], dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for source in (OPENDP_NOISE, SimulatedNoise(0)):
+            for scale in (5e-324, 1e-200):
+                assert source.discrete_laplace(counts, scale).tolist() == [3, 0, -2]
+                assert source.discrete_gaussian(counts, scale).tolist() == [3, 0, -2]
 
 
 def test_unknown_relation_is_refused():

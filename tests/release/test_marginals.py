@@ -13,9 +13,9 @@ from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
 SCHEMA = Schema({"a": ["x", "y", "z"], "b": [0, 1]})
-LAPLACE = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
-REPLACE = Guarantee(0.5, 0.0, None, "replace_one", "laplace", True)
-GAUSSIAN = Guarantee(0.5, 1e-6, 0.01, "add_remove", "gaussian", True)
+LAPLACE = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True)
+REPLACE = Guarantee(1.5, 0.0, None, "replace_one", "laplace", True)
+GAUSSIAN = Guarantee(0.5, 1e-6, 0.2, "add_remove", "gaussian", True)
 EXACT = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
 TABLES = {("b", "a"): np.array([[5, 6, -7], [8, 9, 10]]), ("b",): np.array([20, 13])}
 SCALES = {("b", "a"): 4.0, ("b",): 2.0}
@@ -65,6 +65,14 @@ def test_tables_are_copied_and_read_only():
         ({"guarantee": REPLACE, "public_total": -1}, "whole number"),
         ({"guarantee": REPLACE, "public_total": 33.0}, "whole number"),
         ({"guarantee": REPLACE, "public_total": True}, "whole number"),
+        ({"scales": SCALES | {("b",): 1.9}}, r"costs epsilon=0\.776"),
+        ({"scales": SCALES | {("b",): 5e-324}}, "costs epsilon=inf"),
+        (
+            {"guarantee": REPLACE, "public_total": 33, "scales": SCALES | {("b",): 1.9}},
+            r"costs epsilon=1\.55",
+        ),
+        ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1.5}}, r"costs rho=0\.253"),
+        ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1e-300}}, "costs rho=inf"),
     ],
 )
 def test_inconsistent_releases_are_refused(changes, message):
@@ -91,8 +99,9 @@ def test_unknown_variables_are_schema_errors():
         {"delta": math.nan},
         {"rho": 0.1},
         {"mechanism": "gaussian"},
-        {"mechanism": "gaussian", "rho": 0.0},
-        {"mechanism": "gaussian", "rho": math.inf},
+        {"mechanism": "gaussian", "rho": 0.1},
+        {"mechanism": "gaussian", "delta": 1e-6, "rho": 0.0},
+        {"mechanism": "gaussian", "delta": 1e-6, "rho": math.inf},
         {"mechanism": "gumbel"},
         {"mechanism": "none"},
         {"mechanism": "none", "epsilon": math.inf},
@@ -131,7 +140,7 @@ def test_private_total_of_equal_scales_is_the_published_formula():
 
 def test_private_total_is_unbiased_with_the_stated_variance():
     noise, counts = SimulatedNoise(0), {("b", "a"): np.full((2, 3), 50), ("b",): np.array([100, 200])}
-    guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", False)
+    guarantee = Guarantee(0.75, 0.0, None, "add_remove", "laplace", False)
     drawn = []
     for _ in range(2000):
         tables = {c: noise.discrete_laplace(t.ravel(), SCALES[c]).reshape(t.shape) for c, t in counts.items()}
@@ -155,7 +164,8 @@ def test_totals_at_the_edges():
     assert (exact.total, exact.total_variance) == (21.0, 0.0)
     huge = release(tables={("b",): np.full(2, 2**63 - 1)}, scales={("b",): 2.0})
     assert huge.total == pytest.approx(2.0**64)
-    assert math.isfinite(release(scales=dict.fromkeys(TABLES, 1e-9)).total)
+    nearly_exact = Guarantee(2e9, 0.0, None, "add_remove", "laplace", True)
+    assert math.isfinite(release(scales=dict.fromkeys(TABLES, 1e-9), guarantee=nearly_exact).total)
 
 
 def test_equality_hash_pickle_and_copy():
@@ -165,16 +175,16 @@ def test_equality_hash_pickle_and_copy():
     assert pickle.loads(pickle.dumps(noisy)) == copy.deepcopy(noisy) == noisy
     assert noisy != release(tables=TABLES | {("b",): np.array([20, 14])})
     assert noisy != release(scales=SCALES | {("b",): 3.0})
-    assert noisy != release(guarantee=Guarantee(0.6, 0.0, None, "add_remove", "laplace", True))
+    assert noisy != release(guarantee=Guarantee(0.8, 0.0, None, "add_remove", "laplace", True))
     assert noisy != 3
 
 
 def test_repr_states_the_guarantee_in_words():
-    assert "epsilon = 0.5, for one record added or removed" in repr(release())
+    assert "epsilon = 0.75, for one record added or removed" in repr(release())
     assert "delta = 1e-06" in repr(release(guarantee=GAUSSIAN))
-    assert "NOT PRIVATE" in repr(release(guarantee=Guarantee(0.5, 0.0, None, "add_remove", "laplace", False)))
+    assert "NOT PRIVATE" in repr(release(guarantee=Guarantee(1.0, 0.0, None, "add_remove", "laplace", False)))
     assert "NOT PRIVATE: exact" in str(EXACT)
     assert "public number of records: 7" in repr(release(guarantee=REPLACE, public_total=7))
     wide = Schema({f"v{i}": [0, 1] for i in range(500)})
     tables = {(v,): np.zeros(2, int) for v in wide.variables}
-    assert len(repr(NoisyMarginals(wide, tables, dict.fromkeys(tables, 1.0), LAPLACE))) < 600
+    assert len(repr(NoisyMarginals(wide, tables, dict.fromkeys(tables, 1000.0), LAPLACE))) < 600

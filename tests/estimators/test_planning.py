@@ -1,0 +1,82 @@
+"""What is measured, and the solver of the table fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pgmpy_dp as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgmpy_dp.estimators.networks import families, maximal
+from pgmpy_dp.estimators.planning import merged_cliques, shares
+from pgmpy_dp.estimators.private_mle import explain_tables
+from pgmpy_dp.inference import GaussianNoise, Layout, SmoothedLaplaceNoise
+from scipy.optimize import minimize
+
+
+@pytest.mark.parametrize("name", ["asia", "child", "alarm", "insurance"])
+def test_merged_cliques_cover_all_families_at_less_noise(name, bnlearn):
+    network = bnlearn(name)
+    schema, scopes = dp.Schema.from_model(network), families(network)
+    merged = merged_cliques(schema, scopes)
+    assert all(any(set(scope) <= set(clique) for clique in merged) for scope in scopes)
+    assert sum(shares(schema, merged)) < sum(shares(schema, maximal(scopes)))
+    assert merged == merged_cliques(schema, scopes)
+
+
+def test_merging_is_confined_when_the_junction_tree_would_grow():
+    """Unions around a long cycle of large variables would blow up the tree; families are covered all the same."""
+    names = [f"v{i}" for i in range(8)]
+    schema = dp.Schema(dict.fromkeys(names, range(12)))
+    scopes = [(a, b) for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    assert set(merged_cliques(schema, scopes)) == set(scopes)
+
+
+def test_square_root_shares_minimise_the_expected_absolute_noise():
+    """Total expected |noise| is about sum of cells / share; perturbed shares only raise it."""
+    schema = dp.Schema({"a": range(2), "b": range(5), "c": range(9)})
+    cliques = [("a",), ("a", "b"), ("b", "c")]
+    cells = np.array([schema.cells(clique) for clique in cliques])
+
+    def noise(weights):
+        return (cells / (weights / weights.sum())).sum()
+
+    best = np.array(shares(schema, cliques))
+    for change in np.random.default_rng(0).normal(scale=0.1, size=(50, 3)):
+        assert noise(best) <= noise(best * np.exp(change)) + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["laplace", "gaussian"]), st.floats(0.5, 500.0))
+def test_table_fit_meets_its_optimality_conditions(seed, mechanism, scale):
+    """Sums are right and no mass can be moved between two cells of a table to advantage."""
+    generator = np.random.default_rng(seed)
+    layout = Layout.of({"a": 3, "b": 4}, [("a", "b"), ("b",)])
+    total = 1000.0
+    truth = np.concatenate([generator.dirichlet(np.ones(12) * 0.3), generator.dirichlet(np.ones(4))]) * total
+    observed = np.round(truth + generator.laplace(scale=scale, size=16))
+    variance, pseudo = np.full(16, 2 * scale**2), layout.per_cell([1 / 3, 1 / 4])
+    counts = explain_tables(layout, observed, variance, pseudo, total, mechanism)
+    assert (counts > 0).all()
+    for table in layout.split(counts):
+        assert table.sum() == pytest.approx(total, rel=1e-6)
+
+
+def test_table_fit_is_the_constrained_optimum():
+    """Against a general optimiser, on the objective whose sampling variance the last round used."""
+    generator = np.random.default_rng(1)
+    layout = Layout.of({"a": 5}, [("a",)])
+    observed, scale, total = np.array([400.0, 250.0, -30.0, 12.0, 300.0]), 25.0, 950.0
+    pseudo = np.full(5, 0.2)
+    counts = explain_tables(layout, observed, np.full(5, 2 * scale**2), pseudo, total, "laplace")
+    noise = SmoothedLaplaceNoise(observed, np.full(5, scale), np.sqrt(scale**2 + np.maximum(counts * (1 - counts / total), 0.25)))
+
+    def loss(logits):
+        values = total * np.exp(logits - np.logaddexp.reduce(logits))
+        return -noise.log_density(values) - pseudo @ np.log(values)
+
+    best = minimize(loss, np.log(counts) + generator.normal(size=5) * 0.1, method="Nelder-Mead",
+                    options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20000, "maxfev": 20000})  # fmt: skip
+    np.testing.assert_allclose(total * np.exp(best.x - np.logaddexp.reduce(best.x)), counts, rtol=0.02, atol=0.2)
+    assert isinstance(noise, SmoothedLaplaceNoise)
+    assert not isinstance(noise, GaussianNoise)

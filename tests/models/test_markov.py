@@ -1,0 +1,204 @@
+"""PrivateMarkovNetwork: fit, query, MAP, simulate, likelihood, save and load."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pgmpy_dp as dp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pgmpy.inference import VariableElimination
+from pgmpy_dp.evaluation import kl_divergence, random_markov_network
+
+EDGES = [("a", "b"), ("b", "c"), ("c", "a")]
+STATES = {"a": ["x", "y"], "b": [0, 1, 2], "c": ["p, q", "é"], "alone": [False, True]}
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return dp.Schema(STATES)
+
+
+@pytest.fixture(scope="module")
+def records():
+    generator = np.random.default_rng(0)
+    a = generator.integers(0, 2, 3000)
+    b = (a + generator.integers(0, 2, 3000)) % 3
+    c = (generator.random(3000) < 0.2 + 0.25 * b).astype(int)
+    columns = {"a": a, "b": b, "c": c, "alone": generator.integers(0, 2, 3000)}
+    return pd.DataFrame({v: np.array(STATES[v], dtype=object)[columns[v]] for v in STATES}).astype({"b": int, "alone": bool})
+
+
+@pytest.fixture(scope="module")
+def fitted(schema, records):
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0), noise=dp.SimulatedNoise(0))
+    network = dp.PrivateMarkovNetwork(EDGES)
+    network.add_node("alone")
+    return network.fit(data.measure([*EDGES, ("alone",)], epsilon=2.0))
+
+
+def joint(network):
+    """The joint table by brute force, from the factors alone; axes in node order."""
+    nodes = list(network.nodes())
+    table = np.ones([len(network.schema_.states[v]) for v in nodes])
+    for index in itertools.product(*map(range, table.shape)):
+        for factor in network.get_factors():
+            assignment = {v: network.schema_.states[v][index[nodes.index(v)]] for v in factor.variables}
+            table[index] *= factor.get_value(**assignment)
+    return nodes, table
+
+
+def test_factors_have_partition_function_one(fitted):
+    assert fitted.check_model()
+    assert joint(fitted)[1].sum() == pytest.approx(1.0)
+    plain = VariableElimination(fitted).query(["b"], show_progress=False)
+    assert plain.values.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"b": 2}, {"alone": True, "c": "é"}])
+def test_queries_equal_brute_force(fitted, evidence):
+    nodes, table = joint(fitted)
+    index = tuple(fitted.schema_.states[v].index(evidence[v]) if v in evidence else slice(None) for v in nodes)
+    rest = [v for v in nodes if v not in evidence]
+    conditional = table[index] / table[index].sum()
+    expected = conditional.sum(axis=tuple(i for i, v in enumerate(rest) if v != "a"))
+    answer = fitted.query(["a"], evidence=evidence)
+    np.testing.assert_allclose([answer.get_value(a=state) for state in fitted.schema_.states["a"]], expected)
+    best = np.unravel_index(conditional.argmax(), conditional.shape)
+    assert fitted.map_query(evidence=evidence) == {v: fitted.schema_.states[v][i] for v, i in zip(rest, best, strict=True)}
+
+
+def test_simulated_records_follow_the_network(fitted):
+    drawn = fitted.simulate(40_000, seed=3)
+    assert list(drawn.columns) == list(fitted.nodes())
+    assert drawn.equals(fitted.simulate(40_000, seed=3))
+    answer = fitted.query(["b"])
+    for state in fitted.schema_.states["b"]:
+        assert (drawn["b"] == state).mean() == pytest.approx(answer.get_value(b=state), abs=0.015)
+    dp.PrivateDataset(drawn, fitted.schema_, dp.PrivacyBudget(1.0))  # in the schema's own types
+
+
+def test_log_likelihood_is_the_mean_over_records(fitted):
+    nodes, table = joint(fitted)
+    held_out = fitted.simulate(50, seed=1)
+    logs = [
+        np.log(table[tuple(fitted.schema_.states[v].index(row[v]) for v in nodes)])
+        for row in held_out.to_dict(orient="records")
+    ]
+    assert fitted.log_likelihood(held_out) == pytest.approx(np.mean(logs))
+
+
+def test_save_and_load(fitted, tmp_path):
+    path = tmp_path / "network.json"
+    fitted.save(path)
+    loaded = dp.PrivateMarkovNetwork.load(path)
+    assert kl_divergence(fitted, loaded) == pytest.approx(0.0, abs=1e-12)
+    assert set(map(frozenset, loaded.edges())) == set(map(frozenset, fitted.edges()))
+    assert loaded.schema_.states == fitted.schema_.states
+    assert loaded.guarantee_ == fitted.guarantee_
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "no json",
+        lambda text: "[]",
+        lambda text: text.replace("pgmpy_dp Markov network", "other"),
+        lambda text: text.replace('"version": 1', '"version": 2'),
+        lambda text: json.dumps({**json.loads(text), "factors": []}),
+        lambda text: text.replace('"guarantee"', '"promise"'),
+    ],
+)
+def test_damaged_files_are_refused(fitted, tmp_path, damage):
+    path = tmp_path / "network.json"
+    fitted.save(path)
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(dp.ReleaseFormatError):
+        dp.PrivateMarkovNetwork.load(path)
+
+
+def test_errors_name_the_variable(fitted, schema):
+    with pytest.raises(dp.SchemaError, match="'aa': did you mean 'a'"):
+        fitted.query(["aa"])
+    with pytest.raises(dp.SchemaError, match="'b' has no state 'low'; it has 0, 1, 2"):
+        fitted.query(["a"], evidence={"b": "low"})
+    with pytest.raises(dp.SchemaError, match="both asked for and given"):
+        fitted.query(["a"], evidence={"a": "x"})
+    with pytest.raises(ValueError, match="not fitted"):
+        dp.PrivateMarkovNetwork(EDGES).query(["a"])
+
+
+def test_fit_accepts_what_it_should_and_refuses_the_rest(records, schema):
+    triangle = dp.PrivateMarkovNetwork(EDGES)
+    triangle.fit(records, estimator=dp.CollectiveEM(epsilon=5.0, state_names=schema))
+    assert triangle.guarantee_.epsilon == 5.0
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(9.0))
+    for cliques in ([("a", "b", "c")], [("a", "b"), ("b", "c"), ("c",)]):
+        for estimator in (dp.CollectiveEM(), dp.NaiveMLE()):
+            network = dp.PrivateMarkovNetwork(EDGES)
+            if isinstance(estimator, dp.NaiveMLE) and len(cliques) > 1:
+                with pytest.raises(ValueError, match="no table that holds"):
+                    network.fit(data.measure(cliques, epsilon=1.0), estimator=estimator)
+            else:
+                network.fit(data.measure(cliques, epsilon=1.0), estimator=estimator)
+                assert joint(network)[1].sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="says nothing of 'c'"):
+        dp.PrivateMarkovNetwork(EDGES).fit(data.measure([("a", "b")], epsilon=1.0))
+    with pytest.raises(ValueError, match="costs privacy"):
+        dp.PrivateMarkovNetwork(EDGES).fit(data)
+    with pytest.raises(ValueError, match="no nodes"):
+        dp.PrivateMarkovNetwork().fit(data, estimator=dp.CollectiveEM(epsilon=1.0))
+
+
+def test_single_node(records, schema):
+    network = dp.PrivateMarkovNetwork()
+    network.add_node("b")
+    network.fit(records, estimator=dp.CollectiveEM(epsilon=5.0, state_names=schema))
+    assert network.query(["b"]).values == pytest.approx(records["b"].value_counts(normalize=True).sort_index(), abs=0.05)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_recovers_the_noiseless_fit_as_epsilon_grows(records, schema, mechanism):
+    delta = 1e-6 if mechanism == "gaussian" else 0.0
+    exact = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=dp.MaximumLikelihood(state_names=schema))
+    assert not exact.guarantee_.private
+    for estimator in (
+        dp.CollectiveEM(epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
+        dp.NaiveMLE(1e-7, epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
+    ):
+        network = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=estimator)
+        assert kl_divergence(exact, network) < 2e-3
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6))
+def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution(seed):
+    """A chain of five 5-state variables, noise and signal of the same size; lambda of the naive fit at its default."""
+    edges = [(f"x{i}", f"x{i + 1}") for i in range(4)]
+    truth = random_markov_network(edges, 5, seed)
+    data = dp.PrivateDataset(
+        truth.simulate(5000, seed=seed), truth.schema_, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(seed)
+    )
+    noisy = data.measure(edges, epsilon=0.1)
+    collective = kl_divergence(truth, dp.PrivateMarkovNetwork(edges).fit(noisy))
+    naive = kl_divergence(truth, dp.PrivateMarkovNetwork(edges).fit(noisy, estimator=dp.NaiveMLE()))
+    uniform = kl_divergence(truth, random_markov_network(edges, 5, seed + 1))
+    assert collective < 1.15 * naive
+    assert collective < uniform
+
+
+def test_loopy_inference_on_request(records, schema):
+    chain = [("a", "b"), ("b", "c")]
+    for estimator in (dp.CollectiveEM, dp.NaiveMLE):
+        fits = [
+            dp.PrivateMarkovNetwork(chain).fit(
+                dp.PrivateDataset(records, schema, dp.PrivacyBudget(5.0), noise=dp.SimulatedNoise(1)),
+                estimator=estimator(epsilon=5.0, inference=inference),
+            )
+            for inference in ("junction_tree", "loopy")
+        ]
+        assert kl_divergence(*fits) < 0.01
