@@ -49,9 +49,7 @@ class Bins:
     def __init__(self, edges: Iterable[float], labels: Iterable[str] | None = None) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
         if len(values) < 2:
-            raise SchemaError(
-                f"Bins need at least two edges, got {len(values)}: write Bins([0, 18, 65, 120])."
-            )
+            raise SchemaError(f"Bins need at least two edges, got {len(values)}: write Bins([0, 18, 65, 120]).")
         if any(low >= high for low, high in pairwise(values)):
             raise SchemaError(f"Bins: edges must increase strictly, got {list(values)}.")
         if labels is None:
@@ -88,9 +86,7 @@ def checked_name(name: Any) -> str:
 
 def checked_states(owner: str, declared: Any, what: str) -> tuple[State, ...]:
     if isinstance(declared, (str, bytes)):
-        raise SchemaError(
-            f"{owner}: {what} given as one string, {declared!r}; write a list, such as [{declared!r}]."
-        )
+        raise SchemaError(f"{owner}: {what} given as one string, {declared!r}; write a list, such as [{declared!r}].")
     if not _is_listable(declared):
         raise SchemaError(f"{owner}: {what} must be a list in a fixed order, got {type(declared).__name__}.")
     states = tuple(checked_state(owner, state) for state in declared)
@@ -103,9 +99,7 @@ def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
     seen: dict[State, State] = {}
     for state in states:
         if state in seen:
-            raise SchemaError(
-                f"{owner}: states {seen[state]!r} and {state!r} are equal; give each once, in one type."
-            )
+            raise SchemaError(f"{owner}: states {seen[state]!r} and {state!r} are equal; give each once, in one type.")
         seen[state] = state
     return states
 

@@ -132,26 +132,36 @@ def _marginals(network: Any) -> dict[str, np.ndarray]:
 def _answer(inference: VariableElimination, variable: str, evidence: Mapping[str, str]) -> np.ndarray:
     factor = inference.query([variable], evidence=dict(evidence), show_progress=False)
     values = np.array([factor.get_value(**{variable: state}) for state in SCHEMA.states[variable]])
-    return values / values.sum()  # evidence leaves a Markov network's answer unnormalised
+    probabilities: np.ndarray = values / values.sum()  # evidence leaves a Markov network's answer unnormalised
+    return probabilities
 
 
 def _print_query(variable: str, evidence: Mapping[str, str], networks: Mapping[str, Any]) -> None:
     given = ", ".join(f"{name} = {state}" for name, state in evidence.items())
     answers = {label: _answer(VariableElimination(network), variable, evidence) for label, network in networks.items()}
     click.echo(f"P({variable} | {given})")
-    click.echo("    " + " " * 14 + "".join(f"{label + (' *' if i == 0 else ''):>16}" for i, label in enumerate(answers)))
+    click.echo(
+        "    " + " " * 14 + "".join(f"{label + (' *' if i == 0 else ''):>16}" for i, label in enumerate(answers))
+    )
     for number, state in enumerate(SCHEMA.states[variable]):
         click.echo(f"    {state!s:<14}" + "".join(f"{values[number]:>16.3f}" for values in answers.values()))
     click.echo()
 
 
 def _divergences(
-    records: pd.DataFrame, cliques: tuple[tuple[str, ...], ...], weights: list[float], exact: DiscreteBayesianNetwork
+    records: pd.DataFrame,
+    cliques: tuple[tuple[str, ...], ...],
+    weights: list[float],
+    exact: DiscreteBayesianNetwork,
 ) -> dict[str, np.ndarray]:
     """KL of private fits from the exact one, with simulated noise: a study of the method, not a release."""
     result = {name: np.zeros((len(EPSILONS), TRIALS)) for name in ("PrivateMLE", "CollectiveEM")}
     cells = [(i, j) for i in range(len(EPSILONS)) for j in range(TRIALS)]
-    for i, j in tqdm(cells, desc="KL against epsilon (simulated noise)", bar_format="{desc:<44}{bar:20} {n}/{total}  {elapsed}"):
+    for i, j in tqdm(
+        cells,
+        desc="KL against epsilon (simulated noise)",
+        bar_format="{desc:<44}{bar:20} {n}/{total}  {elapsed}",
+    ):
         noise = SimulatedNoise(seed=1000 * i + j)
         data = PrivateDataset(records, SCHEMA, PrivacyBudget(EPSILONS[i]), noise=noise)
         noisy = data.measure(cliques, EPSILONS[i], weights=weights)

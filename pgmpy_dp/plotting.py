@@ -63,7 +63,10 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
 
 
 def plot_divergence(
-    epsilons: Sequence[float], divergences: Mapping[str, ArrayLike], title: str = "", chosen: float | None = None
+    epsilons: Sequence[float],
+    divergences: Mapping[str, ArrayLike],
+    title: str = "",
+    chosen: float | None = None,
 ) -> Figure:
     """KL divergence against epsilon on logarithmic axes: medians, with every trial as a dot.
 
@@ -96,7 +99,11 @@ def plot_divergence(
     if chosen is not None:
         axes.axvline(chosen, color="0.6", linestyle=":")
         axes.annotate(
-            f" epsilon = {chosen:g}", (chosen, 0.98), xycoords=("data", "axes fraction"), va="top", color="0.4"
+            f" epsilon = {chosen:g}",
+            (chosen, 0.98),
+            xycoords=("data", "axes fraction"),
+            va="top",
+            color="0.4",
         )
     axes.set_xscale("log")
     axes.set_yscale("log")

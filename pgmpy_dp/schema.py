@@ -113,9 +113,7 @@ class Schema:
             stand_ins[str(name)] = stand_in
         object.__setattr__(self, "states", MappingProxyType(states))
         object.__setattr__(self, "bins", MappingProxyType(bins))
-        object.__setattr__(
-            self, "missing", MappingProxyType({v: stand_ins[v] for v in states if v in stand_ins})
-        )
+        object.__setattr__(self, "missing", MappingProxyType({v: stand_ins[v] for v in states if v in stand_ins}))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -193,9 +191,7 @@ class Schema:
         checked: dict[frozenset[str], Clique] = {}
         for clique in given:
             if isinstance(clique, str):
-                raise SchemaError(
-                    f"A clique is a tuple of variables, got the string {clique!r}: write ({clique!r},)."
-                )
+                raise SchemaError(f"A clique is a tuple of variables, got the string {clique!r}: write ({clique!r},).")
             members = listed(clique, "A clique", "a tuple of variables, such as ('smoke', 'lung')")
             if not members:
                 raise SchemaError("An empty clique has no table: name at least one variable.")
@@ -204,9 +200,7 @@ class Schema:
             key = frozenset(members)
             if len(key) < len(members):
                 twice = next(v for v in members if members.count(v) > 1)
-                raise SchemaError(
-                    f"Clique {tuple(members)} names variable {twice!r} more than once: name it once."
-                )
+                raise SchemaError(f"Clique {tuple(members)} names variable {twice!r} more than once: name it once.")
             if key in checked:
                 raise SchemaError(f"Clique {tuple(members)} repeats clique {checked[key]}: give one of them.")
             checked[key] = tuple(str(variable) for variable in members)
@@ -222,9 +216,7 @@ class Schema:
         """
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
-        return Schema(
-            declared, {variable: self.missing[variable] for variable in chosen if variable in self.missing}
-        )
+        return Schema(declared, {variable: self.missing[variable] for variable in chosen if variable in self.missing})
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -300,11 +292,7 @@ class Schema:
             field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels)}
         else:
             # A stand-in of another type than the states ("unknown" among integers) is no value of the column.
-            if (
-                variable in self.missing
-                and len(states) > 1
-                and typed(states[-1]) == typed(self.missing[variable])
-            ):
+            if variable in self.missing and len(states) > 1 and typed(states[-1]) == typed(self.missing[variable]):
                 states = states if len(set(map(type, states))) == 1 else states[:-1]
             types = set(map(type, states))
             kind = FIELD_TYPES[types.pop()] if len(types) == 1 else "any"
@@ -389,9 +377,7 @@ class Schema:
 def parse_json(content: bytes) -> Any:
     """Parse UTF-8 JSON strictly: NaN, Infinity, repeated keys and endless nesting raise ValueError."""
     try:
-        return json.loads(
-            content.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
-        )
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply.") from error
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.readwrite import BIFReader
+
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.inference import JunctionTree, sample
 

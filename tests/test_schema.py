@@ -26,9 +26,7 @@ NETWORKS = Path(pgmpy.__file__).parent / "utils" / "example_models"
 
 @pytest.fixture
 def schema() -> Schema:
-    return Schema(
-        {"smoke": ["yes", "no"], "age": Bins([0, 18, 65, 120]), "n": [0, 1, 2]}, missing={"age": "unknown"}
-    )
+    return Schema({"smoke": ["yes", "no"], "age": Bins([0, 18, 65, 120]), "n": [0, 1, 2]}, missing={"age": "unknown"})
 
 
 def test_what_is_declared_is_what_is_read(schema):
@@ -77,18 +75,14 @@ def test_ambiguous_states_are_refused_by_name(states, message):
     assert "'smoke'" in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "variables", [{}, [("a", ["x"])], pd.DataFrame({"a": [1]}), {1: ["x"]}, {"": ["x"]}, None]
-)
+@pytest.mark.parametrize("variables", [{}, [("a", ["x"])], pd.DataFrame({"a": [1]}), {1: ["x"]}, {"": ["x"]}, None])
 def test_wrong_declarations_are_refused(variables):
     with pytest.raises(SchemaError):
         Schema(variables)
 
 
 def test_numpy_scalars_become_python_ones():
-    schema = Schema(
-        {np.str_("a"): np.array([1, 2]), "b": np.array(["x", "y"]), "c": [np.bool_(False), np.True_]}
-    )
+    schema = Schema({np.str_("a"): np.array([1, 2]), "b": np.array(["x", "y"]), "c": [np.bool_(False), np.True_]})
     assert [type(state) for states in schema.states.values() for state in states] == [
         int,
         int,
@@ -260,9 +254,7 @@ def schemas(draw) -> Schema:
     for name, declared in variables.items():
         states = declared.labels if isinstance(declared, Bins) else declared
         choice = draw(st.none() | st.sampled_from(states) | STATES)
-        if choice is not None and (
-            choice not in states or type(choice) is type(states[states.index(choice)])
-        ):
+        if choice is not None and (choice not in states or type(choice) is type(states[states.index(choice)])):
             missing[name] = choice
     return Schema(variables, missing=missing)
 

@@ -66,12 +66,8 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     names = _column_names(frame)
     for variable in asked:
         if names.count(variable) != 1:
-            problem = (
-                "has no column in" if variable not in names else "is the name of more than one column of"
-            )
-            raise SchemaError(
-                f"Variable {variable!r} {problem} the records: they need exactly one for each variable."
-            )
+            problem = "has no column in" if variable not in names else "is the name of more than one column of"
+            raise SchemaError(f"Variable {variable!r} {problem} the records: they need exactly one for each variable.")
     # Column by column: selecting several from a pandas frame would copy them all at once.
     columns = None if _is_pandas(frame) else nw.from_native(frame, eager_only=True)
     codes = {}
@@ -186,9 +182,7 @@ def _is_number(column: nw.Series[Any]) -> bool:
     )
 
 
-def _state_codes(
-    column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
-) -> NDArray[np.int64]:
+def _state_codes(column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     """Position of each value among the states; `_OUTSIDE` where it is none of them or missing."""
     if _is_number(column):
         return _number_codes(_numbers(column, missing), missing, states)
@@ -213,9 +207,7 @@ def _numbers(column: nw.Series[Any], missing: NDArray[np.bool_]) -> NDArray[Any]
     return np.asarray(values)
 
 
-def _number_codes(
-    values: NDArray[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
-) -> NDArray[np.int64]:
+def _number_codes(values: NDArray[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     numbers = [(_as_dtype(state, values.dtype), position) for position, state in enumerate(states)]
     held = sorted((number, position) for number, position in numbers if number is not None)
     codes = np.full(values.shape, _OUTSIDE, dtype=np.int64)
@@ -243,17 +235,14 @@ def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
     return dtype.type(int(state))
 
 
-def _object_codes(
-    values: list[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]
-) -> NDArray[np.int64]:
+def _object_codes(values: list[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     if all(isinstance(state, str) for state in states):
         texts = {state: position for position, state in enumerate(states)}  # no other kind equals a text
         with contextlib.suppress(TypeError):  # values without a hash: look closer below
             return np.fromiter(map(texts.get, values, repeat(_OUTSIDE)), dtype=np.int64, count=len(values))
     lookup = _state_lookup(states)
     found = (
-        _OUTSIDE if absent else lookup.get(_key(value), _OUTSIDE)
-        for value, absent in zip(values, missing, strict=True)
+        _OUTSIDE if absent else lookup.get(_key(value), _OUTSIDE) for value, absent in zip(values, missing, strict=True)
     )
     return np.fromiter(found, dtype=np.int64, count=len(values))
 

@@ -163,10 +163,7 @@ class PrivateDataset:
         counts = {clique: count(self._codes, self._schema, clique) for clique in checked}
         self._budget.charge(charge)
         draw = self._noise.discrete_laplace if mechanism == "laplace" else self._noise.discrete_gaussian
-        tables = {
-            clique: draw(table.ravel(), scales[clique]).reshape(table.shape)
-            for clique, table in counts.items()
-        }
+        tables = {clique: draw(table.ravel(), scales[clique]).reshape(table.shape) for clique, table in counts.items()}
         return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
 
     def _price(
@@ -186,18 +183,17 @@ class PrivateDataset:
                     'leave it out, or use mechanism="gaussian".'
                 )
             one = table_sensitivity(self._neighbours, "l1")
-            scales = {
-                c: laplace_scale(epsilon * share, one) for c, share in zip(cliques, shares, strict=True)
-            }
+            scales = {c: laplace_scale(epsilon * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, epsilon=epsilon), scales, 0.0
         if mechanism == "gaussian":
             delta = checked_delta(delta, zero_allowed=False)
+            if delta > self._budget.delta > 0:
+                raise ValueError(
+                    f"delta={delta!r} is more than the budget's delta={self._budget.delta!r}: ask for at most that."
+                )
             rho = rho_for(epsilon, delta)
             one = table_sensitivity(self._neighbours, "squared_l2")
-            scales = {
-                c: gaussian_scale(Fraction(rho) * share, one)
-                for c, share in zip(cliques, shares, strict=True)
-            }
+            scales = {c: gaussian_scale(Fraction(rho) * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, rho=rho), scales, delta
         raise ValueError(f'mechanism must be "laplace" or "gaussian", got {mechanism!r}.')
 
@@ -224,14 +220,10 @@ def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
     if weights is None:
         return [Fraction(1, tables)] * tables
     if isinstance(weights, (str, bytes, dict)) or not isinstance(weights, Iterable):
-        raise ValueError(
-            f"weights must list one positive number for each clique, got {type(weights).__name__}."
-        )
+        raise ValueError(f"weights must list one positive number for each clique, got {type(weights).__name__}.")
     exact = [exact_positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
     if len(exact) != tables:
-        raise ValueError(
-            f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights."
-        )
+        raise ValueError(f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights.")
     return [weight / sum(exact) for weight in exact]
 
 

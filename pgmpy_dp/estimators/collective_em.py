@@ -16,12 +16,69 @@ from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scop
 from pgmpy_dp.estimators.planning import merged_cliques, shares
 from pgmpy_dp.estimators.undirected import fit_undirected
 from pgmpy_dp.inference import JunctionTree, build_engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 
 class CollectiveEM(DiscreteParameterEstimator):
-    """XX"""
+    """One distribution behind all noisy tables, for Markov and Bayesian networks.
+
+    Every measured table, of whatever cliques, is a noisy observation of marginals of one distribution. The estimator
+    finds the network whose own marginals explain all of them best under the exact likelihood of the noise, kept from
+    over-fitting by a prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
+    2017): there the maximum over noiseless counts, run to convergence, fits the noise.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        What to spend when `fit` is handed records or a `PrivateDataset`; the estimator then decides what to measure.
+        Leave it out to fit a release.
+    delta : float
+        0, or in (0, 1) with ``mechanism="gaussian"``.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    inference : {"auto", "junction_tree", "loopy"}
+        "auto" takes a junction tree where its tables fit in memory. Loopy inference is approximate, and for Markov
+        networks only.
+    max_iter : int
+        Most iterations of the last round of optimisation.
+    prior_scale : float, optional
+        Scale of the prior on the log-potentials of a Markov network; learned from the release by default.
+    mechanism : {"laplace", "gaussian"}
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the nodes, or factors with partition function 1.
+    state_names_ : dict
+    release_ : NoisyMarginals
+    guarantee_ : Guarantee
+    objective_ : float
+        What was optimised, in nats, up to a constant.
+    prior_scale_ : float
+        For Markov networks, the scale in use.
+
+    Notes
+    -----
+    Bayesian networks: see `pgmpy_dp.estimators.directed.fit_directed`. Markov networks: see
+    `pgmpy_dp.estimators.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
+    edges and isolated nodes, for a Bayesian network its families, merged where that lowers the total noise
+    (`pgmpy_dp.estimators.planning`).
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> _ = network.fit(records, estimator=dp.CollectiveEM(epsilon=1.0, state_names=schema))
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    """
 
     _tags = {  # noqa: RUF012
         "supported_model_types": (DAG, DiscreteMarkovNetwork),
@@ -35,10 +92,10 @@ class CollectiveEM(DiscreteParameterEstimator):
         delta: float = 0.0,
         state_names: Mapping[str, Any] | Schema | None = None,
         inference: str = "auto",
-        max_iter: int = 200,
+        max_iter: int = 100,
         prior_scale: float | None = None,
         mechanism: str = "laplace",
-        neighbours: str = "add_remove",
+        neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -49,9 +106,30 @@ class CollectiveEM(DiscreteParameterEstimator):
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
-    def fit(
-        self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None
-    ) -> CollectiveEM:
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
+        """Fit a network.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
+        data : NoisyMarginals, PrivateDataset or data frame
+            A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        CollectiveEM
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not agree with them.
+        BudgetExceededError
+            If the data set's ledger has less than epsilon left; nothing is charged.
+        ValueError
+            If an argument is out of range, or a release says nothing of a variable.
+        """
         refuse_weights(type(self).__name__, sample_weight)
         if isinstance(model, DiscreteMarkovNetwork):
             return self._fit_markov(markov_network(model, type(self).__name__, sample_weight), data)
@@ -60,20 +138,33 @@ class CollectiveEM(DiscreteParameterEstimator):
     def _measurement(self) -> Measurement:
         return Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
 
+    def _check_options(self) -> None:
+        """Refuse what would fail only after the budget is charged."""
+        if self.inference not in INFERENCE:
+            raise ValueError(f"inference is {self.inference!r}; choose one of {', '.join(INFERENCE)}.")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int) or self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter!r}; it must be a whole number, at least 1.")
+        if self.prior_scale is not None and not 0 < self.prior_scale < float("inf"):
+            raise ValueError(f"prior_scale is {self.prior_scale!r}; it must be positive and finite, or None.")
+
     def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
         scopes = families(network)
+        if self.inference == "loopy":
+            raise ValueError("CollectiveEM fits Bayesian networks on a junction tree only: leave inference='auto'.")
 
         def plan(schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
             tables = merged_cliques(schema, scopes)
             return tables, shares(schema, tables)
 
+        self._check_options()
         nodes = list(network.nodes())
         release = self._measurement().take(data, nodes, plan)
         schema, measured = _informing(release, nodes)
         cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-        tree = JunctionTree.build(cards, dict.fromkeys([*scopes, *measured]))
+        tree = build_engine(cards, dict.fromkeys([*scopes, *measured]), "junction_tree")
+        assert isinstance(tree, JunctionTree)
         fit = fit_directed(tree, scopes, measured, release, self.max_iter)
-        self.objective_, self.n_iter_ = fit.objective, fit.iterations
+        self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
         finish_bayesian(self, cpds, release, schema)
         return self
@@ -85,12 +176,14 @@ class CollectiveEM(DiscreteParameterEstimator):
             tables = markov_scopes(network)
             return tables, shares(schema, tables)
 
+        self._check_options()
         release = self._measurement().take(data, nodes, plan)
         schema, measured = _informing(release, nodes)
         scopes = markov_scopes(network, measured)
         cards = {variable: schema.cardinality(variable) for variable in schema.variables}
         engine = build_engine(cards, dict.fromkeys([*scopes, *measured]), self.inference)
         fit = fit_undirected(engine, scopes, measured, release, self.max_iter, self.prior_scale)
+        self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, release, schema)
         return self
 
@@ -109,7 +202,7 @@ def _informing(release: NoisyMarginals, variables: Sequence[str]) -> tuple[Schem
     unseen = [variable for variable in variables if variable not in seen]
     if unseen:
         raise ValueError(
-            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique with only variables of the "
-            f"model holds them. It holds {', '.join(map(str, release.cliques))}."
+            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique of the model's "
+            f"variables holds them. It holds {', '.join(map(str, release.cliques))}."
         )
     return release.schema.select(variables), measured

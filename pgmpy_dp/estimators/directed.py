@@ -29,19 +29,18 @@ class DirectedFit:
         P(node | parents), axes in family order.
     objective : float
         Penalised expected log-likelihood, in nats, without constants.
-    iterations, calibrations : int
     """
 
     tables: Mapping[Clique, Vector]
     objective: float
-    iterations: int
-    calibrations: int
 
 
 class _Problem:
     """Minus the penalised log-likelihood of the noisy tables as a function of the logits of all rows."""
 
-    def __init__(self, tree: JunctionTree, families: Layout, measured: Sequence[Clique], release: NoisyMarginals) -> None:
+    def __init__(
+        self, tree: JunctionTree, families: Layout, measured: Sequence[Clique], release: NoisyMarginals
+    ) -> None:
         layout = tree.layout
         self.tree, self.families, self.release = tree, families, release
         self.total = release.total
@@ -53,25 +52,28 @@ class _Problem:
         widths = [size // shape[0] for size, shape in zip(np.diff(families.offsets), families.shapes, strict=True)]
         first = np.cumsum([0, *widths])
         self.rows = np.concatenate(
-            [start + np.arange(width * shape[0]) % width for start, width, shape in zip(first, widths, families.shapes)]
+            [
+                start + np.arange(width * shape[0]) % width
+                for start, width, shape in zip(first[:-1], widths, families.shapes, strict=True)
+            ]
         )
         self.row_count = int(first[-1])
         self.pseudo = families.per_cell([1.0 / shape[0] for shape in families.shapes])
-        self.calibrations = 0
 
     def row_sums(self, values: Vector) -> Vector:
-        return np.bincount(self.rows, values, self.row_count)[self.rows]
+        sums: Vector = np.bincount(self.rows, values, self.row_count)[self.rows]
+        return sums
 
     def log_rows(self, logits: Vector) -> Vector:
         top = np.full(self.row_count, -np.inf)
         np.maximum.at(top, self.rows, logits)
         shifted = logits - top[self.rows]
-        return shifted - np.log(self.row_sums(np.exp(shifted)))
+        log_rows: Vector = shifted - np.log(self.row_sums(np.exp(shifted)))
+        return log_rows
 
     def calibrate(self, log_rows: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
         potentials[self.free] = log_rows
-        self.calibrations += 1
         return self.tree.calibrate(potentials)
 
     def observe(self, marginals: Vector) -> None:
@@ -94,11 +96,16 @@ class _Problem:
         """Diagonal approximation of the Hessian in the logits: precision of each cell by its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
-        return curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
+        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
+        return steepness
 
 
 def fit_directed(
-    tree: JunctionTree, families: Sequence[Clique], measured: Sequence[Clique], release: NoisyMarginals, max_iter: int
+    tree: JunctionTree,
+    families: Sequence[Clique],
+    measured: Sequence[Clique],
+    release: NoisyMarginals,
+    max_iter: int,
 ) -> DirectedFit:
     """The network that explains all measured tables best.
 
@@ -127,7 +134,7 @@ def fit_directed(
     own = [_start(release, family, problem.total) for family in families]
     family_variance = layout.per_cell([variance for _, variance in own])
     start = np.maximum(layout.flatten(table for table, _ in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
-    logits, iterations, value = np.log(start), 0, np.inf
+    logits, value = np.log(start), np.inf
     for _ in range(_ROUNDS):
         log_rows = problem.log_rows(logits)
         marginals = problem.calibrate(log_rows).marginals
@@ -141,9 +148,8 @@ def fit_directed(
         options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 10, "ftol": 1e-8, "gtol": 1e-6}
         found = minimize(scaled, logits / scale, jac=True, method="L-BFGS-B", options=options)
         logits, value = found.x * scale, float(found.fun)
-        iterations += int(found.nit)
     tables = layout.tables(np.exp(problem.log_rows(logits)))
-    return DirectedFit(tables, -value, iterations, problem.calibrations)
+    return DirectedFit(tables, -value)
 
 
 def _start(release: NoisyMarginals, family: Clique, total: float) -> tuple[Vector, float]:

@@ -29,8 +29,9 @@ class Measurement:
     epsilon : float or None
         None: only releases are accepted.
     delta : float
-    mechanism, neighbours : str
-        As `PrivateDataset` and its `measure` take them.
+    mechanism : str
+    neighbours : str or None
+        For raw records.
     state_names : mapping or Schema or None
         Declared states, for raw records.
     """
@@ -38,11 +39,14 @@ class Measurement:
     epsilon: float | None
     delta: float
     mechanism: str
-    neighbours: str
+    neighbours: str | None
     state_names: Mapping[str, Any] | Schema | None
 
     def take(
-        self, data: Any, variables: Sequence[str], plan: Callable[[Schema], tuple[Sequence[Clique], Sequence[float]]]
+        self,
+        data: Any,
+        variables: Sequence[str],
+        plan: Callable[[Schema], tuple[Sequence[Clique], Sequence[float]]],
     ) -> NoisyMarginals:
         """The release to fit.
 
@@ -67,19 +71,36 @@ class Measurement:
                     "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
                 )
             _require_variables(data.schema, variables, "release")
+            self._require_agreement(data.schema, data.guarantee.neighbours, variables)
             return data
         if self.epsilon is None:
             raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        dataset: PrivateDataset
         if isinstance(data, PrivateDataset):
+            dataset = data
             _require_variables(data.schema, variables, "data set's schema")
+            self._require_agreement(data.schema, data.neighbours, variables)
         else:
             schema = declared(self.state_names, variables)
             budget = PrivacyBudget(self.epsilon, self.delta)
-            data = PrivateDataset(data, schema, budget, neighbours=self.neighbours)
-        cliques, weights = plan(data.schema)
-        return data.measure(
-            cliques, self.epsilon, delta=self.delta, mechanism=self.mechanism, weights=weights
-        )
+            dataset = PrivateDataset(data, schema, budget, neighbours=self.neighbours or "add_remove")
+        cliques, weights = plan(dataset.schema)
+        return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=self.mechanism, weights=weights)
+
+    def _require_agreement(self, schema: Schema, neighbours: str, variables: Sequence[str]) -> None:
+        """An option that says otherwise than the data is a mistake, not something to pass over."""
+        if self.neighbours not in (None, neighbours):
+            raise ValueError(
+                f"The estimator asks for neighbours={self.neighbours!r}, but the data has {neighbours!r}: leave it out."
+            )
+        if self.state_names is not None:
+            named = declared(self.state_names, variables)
+            for variable in variables:
+                if named.states[variable] != schema.states[variable]:
+                    raise SchemaError(
+                        f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
+                        "state_names out."
+                    )
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.optimize import minimize
@@ -21,36 +22,55 @@ from pgmpy_dp.schema import Schema
 
 
 def maximise_likelihood(
-    engine: Engine, marginals: Vector, regularization: float, max_iter: int, tolerance: float
+    engine: Engine,
+    marginals: Vector,
+    regularization: float,
+    max_iter: int,
+    tolerance: float,
+    gain: float = 1e-15,
+    places: NDArray[np.int64] | None = None,
 ) -> Vector:
     """Log-potentials theta that maximise theta . marginals - A(theta) - regularization |theta|^2, by L-BFGS.
 
     Parameters
     ----------
     engine : JunctionTree or FactorGraph
-    marginals : ndarray of shape (engine.layout.size,)
+    marginals : ndarray
         Clique marginals, each summing to 1; they need not agree with each other.
     regularization : float
         Per record; positive where a marginal has zeros, else no maximum exists.
     max_iter : int
     tolerance : float
-        Largest component of the gradient at which to stop.
+        Largest component of the (scaled) gradient at which to stop.
+    gain : float
+        Relative gain of an iteration at which to stop.
+    places : ndarray of int, optional
+        Where in the engine's layout the marginals stand; all of it by default. Other potentials stay zero.
 
     Returns
     -------
     ndarray of shape (engine.layout.size,)
     """
+    size = engine.layout.size
+    places = np.arange(size) if places is None else places
+    # The Hessian is the covariance of the cell indicators: its diagonal makes steps of one size fit rare and
+    # common cells.
+    share = np.clip(marginals, 0.0, 1.0)
+    scale = 1.0 / np.sqrt(share * (1 - share) + 2 * regularization + 1e-12)
 
-    def objective(potentials: Vector) -> tuple[float, Vector]:
-        calibration = engine.calibrate(potentials)
-        value = calibration.log_partition - potentials @ marginals + regularization * potentials @ potentials
-        return value, calibration.marginals - marginals + 2 * regularization * potentials
+    def spread(scaled: Vector) -> Vector:
+        potentials = np.zeros(size)
+        potentials[places] = scaled * scale
+        return potentials
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tolerance, "ftol": 1e-15}
-    found: Vector = minimize(
-        objective, np.zeros(engine.layout.size), jac=True, method="L-BFGS-B", options=options
-    ).x
-    return found
+    def objective(scaled: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(spread(scaled))
+        own = scaled * scale
+        value = calibration.log_partition - own @ marginals + regularization * own @ own
+        return float(value), (calibration.marginals[places] - marginals + 2 * regularization * own) * scale
+
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "gtol": tolerance, "ftol": gain}
+    return spread(minimize(objective, np.zeros(places.size), jac=True, method="L-BFGS-B", options=options).x)
 
 
 class NaiveMLE(DiscreteParameterEstimator):
@@ -100,7 +120,7 @@ class NaiveMLE(DiscreteParameterEstimator):
         epsilon: float | None = None,
         delta: float = 0.0,
         mechanism: str = "laplace",
-        neighbours: str = "add_remove",
+        neighbours: str | None = None,
         state_names: Mapping[str, Any] | Schema | None = None,
         inference: str = "auto",
         max_iter: int = 1000,

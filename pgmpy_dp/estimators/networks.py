@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
-from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Clique, Schema
 
-Network = DAG | DiscreteBayesianNetwork | DiscreteMarkovNetwork
+Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy is untyped
 
 
 def family(network: DAG, node: str) -> Clique:
@@ -146,14 +146,15 @@ def log_linear(
             raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
     factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
     layout = Layout.of(
-        {variable: len(states) for variable, states in wanted.items()}, [tuple(factor.variables) for factor in factors]
+        {variable: len(states) for variable, states in wanted.items()},
+        [tuple(factor.variables) for factor in factors],
     )
     tables = []
     for factor in factors:
         values = np.asarray(factor.values, dtype=np.float64)
         for axis, variable in enumerate(factor.variables):
-            states = list(factor.state_names[variable])
-            values = np.take(values, [states.index(state) for state in wanted[variable]], axis=axis)
+            given = list(factor.state_names[variable])
+            values = np.take(values, [given.index(state) for state in wanted[variable]], axis=axis)
         tables.append(values)
     with np.errstate(divide="ignore"):
         return layout, np.log(layout.flatten(tables)), wanted

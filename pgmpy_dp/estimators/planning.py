@@ -58,7 +58,7 @@ def merged_cliques(schema: Schema, families: Iterable[Clique]) -> tuple[Clique, 
     --------
     >>> schema = Schema(dict.fromkeys("abc", ["x", "y"]))
     >>> merged_cliques(schema, [("a",), ("b", "a"), ("c", "b")])
-    (('c', 'b', 'a'),)
+    (('b', 'a', 'c'),)
     """
     start = maximal(families)
     used = {variable for table in start for variable in table}

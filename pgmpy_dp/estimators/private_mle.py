@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ class PrivateMLE(DiscreteParameterEstimator):
     allocation : {"size", "uniform"}
         How the tables share the budget: by the square root of their numbers of cells, or equally.
     mechanism : {"laplace", "gaussian"}
-    neighbours : {"add_remove", "replace_one"}
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class PrivateMLE(DiscreteParameterEstimator):
         state_names: Mapping[str, Any] | Schema | None = None,
         allocation: str = "size",
         mechanism: str = "laplace",
-        neighbours: str = "add_remove",
+        neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -141,9 +142,7 @@ class PrivateMLE(DiscreteParameterEstimator):
             release.total,
             release.guarantee.mechanism,
         )
-        cpds = [
-            tabular_cpd(scope, conditional(table), schema.states) for scope, table in layout.tables(counts).items()
-        ]
+        cpds = [tabular_cpd(scope, conditional(table), schema.states) for scope, table in layout.tables(counts).items()]
         finish_bayesian(self, cpds, release, schema)
         return self
 
@@ -176,7 +175,11 @@ def explain_tables(
 
 
 def _constrained_maximum(
-    offsets: NDArray[np.int64], noise: SmoothedLaplaceNoise | GaussianNoise, start: Vector, pseudo: Vector, total: float
+    offsets: NDArray[np.int64],
+    noise: SmoothedLaplaceNoise | GaussianNoise,
+    start: Vector,
+    pseudo: Vector,
+    total: float,
 ) -> Vector:
     """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
 
@@ -206,7 +209,9 @@ def _constrained_maximum(
     return counts
 
 
-def _stationary(noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector) -> Vector:
+def _stationary(
+    noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector
+) -> Vector:
     """Roots in log n of pseudo / n + gradient(n) = multiplier, cell by cell, by safeguarded Newton."""
     low, high = np.full_like(logs, -60.0), np.full_like(logs, 60.0)
     for _ in range(120):

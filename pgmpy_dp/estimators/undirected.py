@@ -3,152 +3,287 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
+from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import table_places
-from pgmpy_dp.inference import JunctionTree, Layout
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, gaussian_dual, laplace_dual
+from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 from pgmpy_dp.schema import Clique
 
-import os
-LAST=int(os.environ.get("LAST","45")); S20=float(os.environ.get("S20","1"))
-NODES=int(os.environ.get('NODES','7')); TAU=float(os.environ.get('TAU','.3')); NU=float(os.environ.get('NU','3')); KAPPA=float(os.environ.get('KAPPA','30')); RHO=float(os.environ.get('RHO','.75'))
-ROUNDS=int(os.environ.get('ROUNDS','8')); ITERS=int(os.environ.get('ITERS','15')); FTOL=float(os.environ.get('FTOL','1e-7')); WARM=int(os.environ.get('WARM','30')); COR=int(os.environ.get('COR','20'))
+# Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
+_POINTS, _WEIGHTS = (half[3:, None] for half in hermegauss(7))
+_WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
 
-_POINTS, _WEIGHTS = hermegauss(NODES)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+# Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
+_ROUNDING = 0.6
+# Degrees of freedom of the prior: log-potentials have a long lower tail, of states that hardly occur together.
+_FREEDOM = 3.0
+# The prior's squared scale before learning, and how many potentials' worth of evidence that guess has.
+_FIRST_SCALE, _FIRST_WEIGHT = 0.3, 10.0
+# Of the interactions that the tables identify, the share that posterior correlations leave.
+_DETERMINED = 0.75
+
+# Log-potentials and log variances stay within these: trial steps of the optimiser must not overflow.
+_FARTHEST, _SMALLEST, _LARGEST = 1e4, -80.0, 4.0
+
+# Noise of less than half a record is taken for half a record: it is nothing beside sampling, and conditions better.
+_LEAST_VARIANCE = 0.25
+
+_LOOPY_ROUNDS = 10
+_ROUNDS = 5
+_ROUND_ITERATIONS = 15
 
 
 @dataclass(frozen=True)
 class UndirectedFit:
+    """Fitted log-potentials and how they were found.
+
+    Attributes
+    ----------
+    potentials : ndarray of shape (layout.size,)
+        In the engine's layout; zero for tables that were measured but carry no potential.
+    prior_scale : float
+        Scale of the prior on log-potentials: learned, or as given.
+    objective : float
+        The bound that was minimised, in nats, without constants; loopily, the gap of the last E-step.
+    """
+
     potentials: Vector
     prior_scale: float
     objective: float
-    calibrations: int
 
 
-class _Problem:
-    def __init__(self, tree: JunctionTree, scopes: Sequence[Clique], measured: Sequence[Clique], release: NoisyMarginals, prior_scale) -> None:
+class _Bound:
+    """Minus a lower bound on log p(y), as a function of the posterior's location and (logarithmic) variances."""
+
+    def __init__(
+        self,
+        tree: JunctionTree,
+        scopes: Sequence[Clique],
+        measured: Sequence[Clique],
+        release: NoisyMarginals,
+    ) -> None:
         layout = tree.layout
         self.tree, self.total = tree, release.total
-        self.free = table_places(layout, scopes)
-        self.seen = table_places(layout, measured)
+        self.free, self.seen = table_places(layout, scopes), table_places(layout, measured)
         tables = Layout.of(layout.cardinalities, measured)
         self.observed = tables.flatten(release.tables[clique] for clique in measured)
-        self.scale = tables.per_cell([math.sqrt(release.variances[clique] / 2) for clique in measured])
+        self.variance = tables.per_cell([max(release.variances[clique], _LEAST_VARIANCE) for clique in measured])
         self.gaussian = release.guarantee.mechanism == "gaussian"
-        own = np.full(layout.size, -1)
+        # The potential of an observed cell; size where it has none of its own.
+        own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
-        self.own = own[self.seen]  # the free potential of an observed cell, or -1
-        self.blurred = self.own >= 0
-        self.identified = RHO * _interactions(layout, scopes) / self.free.size
-        self.learn = prior_scale is None
-        self.s2 = S20 if prior_scale is None else prior_scale**2
-        self.precision = np.full(self.free.size, 1.0 / self.s2)
-        self.calibrations = 0
+        self.own = own[self.seen]
+        self.precision = np.ones(self.free.size)
 
-    def calibrate(self, a):
+    def calibrate(self, location: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
-        potentials[self.free] = a
-        self.calibrations += 1
+        potentials[self.free] = location
         return self.tree.calibrate(potentials)
+
+    def _to_potentials(self, by_observation: Vector) -> Vector:
+        summed: Vector = np.bincount(self.own, by_observation, self.free.size + 1)[:-1].astype(np.float64)
+        return summed
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         size = self.free.size
-        a, v = point[:size], np.exp(point[size:])
-        calibration = self.calibrate(a)
+        location, spread = point[:size], np.exp(point[size:])
+        calibration = self.calibrate(location)
         counts = self.total * calibration.marginals[self.seen]
-        spread = np.where(self.blurred, v[self.own], 0.0)
-        value, by_count, by_spread = self.sites(counts, spread)
+        loss, by_count, by_spread = self._loss(counts, np.append(spread, 0.0)[self.own])
         direction = np.zeros(self.tree.layout.size)
         np.add.at(direction, self.seen, self.total * by_count)
-        mean = a - v / 2
-        slope_a = self.tree.covariance_product(calibration, direction)[self.free] + self.precision * mean
-        slope_v = np.bincount(self.own[self.blurred], by_spread[self.blurred], size) + self.precision * (1 - mean) / 2 - 0.5 / v
-        objective = value + 0.5 * float(self.precision @ (mean**2 + v) - point[size:].sum())
-        return objective, np.concatenate([slope_a, slope_v * v])
+        mean = location - spread / 2
+        pull = self.precision * mean
+        slope = self.tree.covariance_product(calibration, direction)[self.free] + pull
+        slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
+        value = loss + 0.5 * float(self.precision @ (mean**2 + spread) - point[size:].sum())
+        return value, np.concatenate([slope, slope_spread * spread])
 
-    def sites(self, counts, spread):
-        root = np.sqrt(spread)
-        factor = np.exp(_POINTS[:, None] * root - spread / 2)
-        blurred = counts * factor
-        residual = self.observed - blurred
-        smooth = np.sqrt(residual**2 + (TAU * self.scale) ** 2)
-        value = float(((_WEIGHTS @ smooth) / self.scale).sum())
-        score = residual / (smooth * self.scale)
-        by_count = -_WEIGHTS @ (score * factor)
-        by_spread = -(_WEIGHTS @ (score * blurred * (_POINTS[:, None] / (2 * np.maximum(root, 1e-12)) - 0.5)))
-        return value, by_count, by_spread
+    def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
+        """Sum of E[rho(y - n exp(sqrt(v) t - v / 2))] over t ~ N(0, 1), with derivatives by n and by v."""
+        if self.gaussian:
+            growth = np.exp(spread)
+            residual = self.observed - counts
+            value = residual**2 + counts**2 * (growth - 1)
+            by_count = (counts * growth - self.observed) / self.variance
+            return (
+                float((value / (2 * self.variance)).sum()),
+                by_count,
+                counts**2 * growth / (2 * self.variance),
+            )
+        scale = np.sqrt(self.variance / 2)
+        root, centre = np.sqrt(spread), np.exp(-spread / 2)
+        up = np.exp(_POINTS * root)
+        value, by_count, by_spread = np.zeros_like(counts), np.zeros_like(counts), np.zeros_like(counts)
+        for factor, side in ((centre * up, _POINTS), (centre / up, -_POINTS)):
+            blurred = counts * factor
+            residual = self.observed - blurred
+            rounded = np.sqrt(residual**2 + (_ROUNDING * scale) ** 2)
+            score = _WEIGHTS * residual / rounded
+            value += (_WEIGHTS * rounded).sum(axis=0)
+            by_count -= (score * factor).sum(axis=0)
+            by_spread -= (score * blurred * (side / (2 * np.maximum(root, 1e-12)) - 0.5)).sum(axis=0)
+        return float((value / scale).sum()), by_count / scale, by_spread / scale
 
-    def curvature(self, marginals):
-        information = np.zeros(self.free.size)
-        counts = self.total * marginals[self.seen] * (1 - marginals[self.seen])
-        fisher = 1.0 / (self.scale**2 * (1 + TAU**2 + 0.8 * TAU))
-        np.add.at(information, self.own[self.blurred], (counts**2 * fisher)[self.blurred])
-        return information + self.precision
+    def curvature(self, marginals: Vector) -> Vector:
+        """Fisher information of each potential from its own observations, and the prior's precision."""
+        inside = marginals[self.seen]
+        information = 1.0 / self.variance
+        if not self.gaussian:
+            information = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
+        return self._to_potentials((self.total * inside * (1 - inside)) ** 2 * information) + self.precision
 
-    def learn_prior(self, a, v):
-        mean = a - v / 2
+
+class _Prior:
+    """Student t prior on log-potentials as a mixture of normal ones, its scale learned by evidence."""
+
+    def __init__(self, layout: Layout, scopes: Sequence[Clique], scale: float | None) -> None:
+        cells = int(Layout.of(layout.cardinalities, scopes).offsets[-1])
+        self.identified = _DETERMINED * _interactions(layout, scopes) / cells
+        self.fixed = scale is not None
+        self.square = _FIRST_SCALE if scale is None else scale**2
+
+    def learn(self, mean: Vector, spread: Vector, precision: Vector) -> Vector:
+        """New precisions of the potentials; the squared scale is renewed on the way."""
+        second = mean**2 + self.identified * spread + (1 - self.identified) / precision
+        known = self.identified * np.maximum(1 - precision * spread, 0.0).sum()
+        weight = np.ones_like(mean)
         for _ in range(5):
-            second = mean**2 + self.identified * v + (1 - self.identified) / self.precision
-            weight = (NU + 1) / (NU + second / self.s2)
-            if self.learn:
-                known = self.identified * np.maximum(1 - self.precision * v, 0).sum()
-                fresh = ((weight * mean**2).sum() + KAPPA) / (known + KAPPA)
-                self.s2 = min(max(fresh, self.s2 / 3), self.s2 * 3)
-        self.precision = weight / self.s2
+            weight = (_FREEDOM + 1) / (_FREEDOM + second / self.square)
+            if not self.fixed:
+                fresh = ((weight * mean**2).sum() + _FIRST_WEIGHT * _FIRST_SCALE) / (known + _FIRST_WEIGHT)
+                self.square = min(max(float(fresh), self.square / 3), self.square * 3)
+        return weight / self.square
 
 
-def fit_undirected(tree, scopes, measured, release, max_iter, prior_scale):
-    p = _Problem(tree, scopes, measured, release, prior_scale)
-    size = p.free.size
-    a = np.zeros(size)
-    if WARM:
-        from pgmpy_dp.estimators.measuring import measured_table
-        from pgmpy_dp.release import project_to_simplex
-        lay = Layout.of(tree.layout.cardinalities, scopes)
-        mt = lay.flatten(project_to_simplex(measured_table(release, s)[0] / p.total) for s in scopes)
-        lam = p.scale.mean() / (3 * p.total)
-        S = 1 / np.sqrt(mt * (1 - mt) + 2 * lam)
-        def f(x):
-            t = x * S
-            c = p.calibrate(t)
-            return c.log_partition - t @ mt + lam * t @ t, (c.marginals[p.free] - mt + 2 * lam * t) * S
-        fw = minimize(f, a, jac=True, method="L-BFGS-B", options={"maxiter": WARM, "maxcor": COR, "ftol": float(os.environ.get('WFTOL','1e-3'))*lam, "gtol": 0})
-        a = fw.x * S
-        if os.environ.get('TRACE'): print('warm', fw.nit, fw.nfev)
-    marg = p.calibrate(a).marginals
-    v = 1.0 / p.curvature(marg)
-    point = np.concatenate([a, np.log(v)])
-    last = np.inf
-    hist=[]
-    for r in range(ROUNDS):
-        marg = p.calibrate(point[:size]).marginals
-        s = 1 / np.sqrt(np.concatenate([p.curvature(marg), np.full(size, 0.5)]))
-        def scaled(x, s=s):
-            val, g = p(x * s)
-            return val, g * s
-        found = minimize(scaled, point / s, jac=True, method="L-BFGS-B", options={"maxiter": ITERS if r<ROUNDS-1 else LAST, "maxfun": 2*LAST, "maxcor": COR, "ftol": FTOL, "gtol": 1e-6})
-        point = found.x * s
-        hist.append((found.nit,found.nfev,round(float(found.fun),2),round(p.s2,3)))
-        if os.environ.get('TRACE'): print(r, hist[-1])
-        old = p.s2
-        p.learn_prior(point[:size], np.exp(point[size:]))
-        if abs(math.log(p.s2 / old)) < 0.02 and found.nit<ITERS and r>1:
+def fit_undirected(
+    engine: JunctionTree | FactorGraph,
+    scopes: Sequence[Clique],
+    measured: Sequence[Clique],
+    release: NoisyMarginals,
+    max_iter: int,
+    prior_scale: float | None,
+) -> UndirectedFit:
+    """The network that explains all measured tables best.
+
+    Parameters
+    ----------
+    engine : JunctionTree or FactorGraph
+        Whose layout holds all scopes and all measured cliques, each once.
+    scopes : sequence of tuples of str
+        Tables that carry log-potentials.
+    measured : sequence of tuples of str
+    release : NoisyMarginals
+    max_iter : int
+        Most iterations of the last round of optimisation.
+    prior_scale : float or None
+        Learned if None.
+
+    Returns
+    -------
+    UndirectedFit
+
+    Notes
+    -----
+    On a junction tree, a mean-field variational posterior N(m, diag v) of the log-potentials: minimised over (m, v) is
+
+        sum_c E rho_c(y_c - N mu_c(a) exp(sqrt(v_c) t - v_c / 2)) + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
+
+    rho being minus the log density of the noise and t standard normal. a = m + v / 2 are the log-potentials of the
+    posterior mean of the unnormalised distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit.
+    The prior is a Student t of three degrees of freedom, its scale learned by MacKay's fixed point from the number of
+    potentials that the noise leaves determined. Where noise drowns all signal it shrinks and the fit is uniform; where
+    noise vanishes the fit is that of maximum likelihood.
+
+    Loopily, a few rounds of EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2), the E-step by
+    its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
+    """
+    if isinstance(engine, FactorGraph):
+        return _fit_loopy(engine, scopes, measured, release, max_iter, prior_scale)
+    bound = _Bound(engine, scopes, measured, release)
+    prior = _Prior(engine.layout, scopes, prior_scale)
+    bound.precision = np.full(bound.free.size, 1.0 / prior.square)
+    location = _naive_start(engine, scopes, release)[bound.free]
+    spread = 1.0 / bound.curvature(bound.calibrate(location).marginals)
+    point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
+    limits = np.repeat([[-_FARTHEST, _SMALLEST], [_FARTHEST, _LARGEST]], size, axis=1)
+    for number in range(_ROUNDS):
+        curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
+        scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
+
+        def scaled(shrunk: Vector, scale: Vector = scale) -> tuple[float, Vector]:
+            value, gradient = bound(shrunk * scale)
+            return value, gradient * scale
+
+        iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
+        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-6}
+        low, high = limits / scale
+        found = minimize(scaled, point / scale, jac=True, method="L-BFGS-B", bounds=Bounds(low, high), options=options)
+        point, value = found.x * scale, float(found.fun)
+        if number < _ROUNDS - 1:
+            spread = np.exp(point[size:])
+            bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)
+    potentials = np.zeros(engine.layout.size)
+    potentials[bound.free] = point[:size]
+    return UndirectedFit(potentials, math.sqrt(prior.square), value)
+
+
+def _naive_start(engine: Engine, scopes: Sequence[Clique], release: NoisyMarginals) -> Vector:
+    """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured."""
+    held = [scope for scope in scopes if any(set(scope) <= set(clique) for clique in release.cliques)]
+    places = table_places(engine.layout, held)
+    own = [measured_table(release, scope) for scope in held]
+    layout = Layout.of(engine.layout.cardinalities, held)
+    marginals = layout.flatten(project_to_simplex(table / release.total) for table, _ in own)
+    noise = math.sqrt(np.mean([variance for _, variance in own]) / 2) / release.total
+    return maximise_likelihood(engine, marginals, noise / 3, 200, tolerance=0.0, gain=1e-3 * noise, places=places)
+
+
+def _fit_loopy(
+    engine: FactorGraph,
+    scopes: Sequence[Clique],
+    measured: Sequence[Clique],
+    release: NoisyMarginals,
+    max_iter: int,
+    prior_scale: float | None,
+) -> UndirectedFit:
+    layout, total = engine.layout, release.total
+    free, seen = table_places(layout, scopes), table_places(layout, measured)
+    tables = Layout.of(layout.cardinalities, measured)
+    observed, scale = np.zeros(layout.size), np.full(layout.size, np.inf)
+    observed[seen] = tables.flatten(release.tables[clique] for clique in measured)
+    variance = tables.per_cell([max(release.variances[clique], _LEAST_VARIANCE) for clique in measured])
+    gaussian = release.guarantee.mechanism == "gaussian"
+    scale[seen] = np.sqrt(variance) if gaussian else np.sqrt(variance / 2)
+    dual = gaussian_dual if gaussian else laplace_dual
+    precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
+    potentials, gap = _naive_start(engine, scopes, release), math.nan
+    for _ in range(min(max_iter, _LOOPY_ROUNDS)):
+        step = dual(engine, potentials, observed, scale, total, max_iter=30)
+        # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
+        held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
+        fresh = np.zeros_like(potentials)
+        fresh[free] = step.potentials[free] * held / (held + precision)
+        moved, potentials, gap = float(np.abs(fresh - potentials).max()), fresh, step.gap
+        if moved < 1e-3:
             break
-    full = np.zeros(tree.layout.size)
-    full[p.free] = point[:size]
-    return UndirectedFit(full, math.sqrt(p.s2), float(found.fun), p.calibrations)
+    return UndirectedFit(potentials, precision**-0.5, gap)
 
 
-def _interactions(layout, scopes):
-    closure = {frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)}
-    return sum(math.prod(layout.cardinalities[v] - 1 for v in part) for part in closure)
+def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
+    """Independent parameters of a log-linear model with these tables."""
+    closure = {
+        frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)
+    }
+    return sum(math.prod(layout.cardinalities[variable] - 1 for variable in part) for part in closure)

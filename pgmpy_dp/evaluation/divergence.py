@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.estimators.networks import Network, log_linear
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.layout import Vector
-
-Network = DiscreteBayesianNetwork | DiscreteMarkovNetwork
 
 
 def kl_divergence(true: Network, fitted: Network) -> float:
@@ -38,6 +35,7 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     Examples
     --------
     >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
     >>> networks = []
     >>> for share in (0.5, 0.25):
     ...     network = DiscreteBayesianNetwork()

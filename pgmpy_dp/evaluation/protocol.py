@@ -60,7 +60,7 @@ def random_markov_network(edges: Edges, states: int, seed: int) -> PrivateMarkov
     generator = np.random.default_rng(seed)
     network = PrivateMarkovNetwork(edges)
     schema = Schema({node: range(states) for node in network.nodes()})
-    tree = JunctionTree.build({node: states for node in network.nodes()}, markov_scopes(network))
+    tree = JunctionTree.build(dict.fromkeys(network.nodes(), states), markov_scopes(network))
     tables = [generator.dirichlet(np.ones(math.prod(shape))).reshape(shape) for shape in tree.layout.shapes]
     _set_factors(network, tree, np.log(tree.layout.flatten(tables)), schema)
     return network
@@ -81,8 +81,6 @@ def random_marginals_fit(edges: Edges, schema: Schema, seed: int) -> PrivateMark
     return network
 
 
-def _set_factors(
-    network: PrivateMarkovNetwork, tree: JunctionTree, potentials: np.ndarray, schema: Schema
-) -> None:
+def _set_factors(network: PrivateMarkovNetwork, tree: JunctionTree, potentials: np.ndarray, schema: Schema) -> None:
     log_partition = tree.calibrate(potentials).log_partition
     network.set_factors(markov_factors(tree.layout, potentials, log_partition, schema.states), _SIMULATED)

@@ -1,6 +1,11 @@
 """Inference in discrete graphical models: knows variables, tables and noise densities, nothing of privacy."""
 
-from pgmpy_dp.inference.collective import CollectiveMarginals, NonlinearBeliefPropagation, laplace_dual
+from pgmpy_dp.inference.collective import (
+    CollectiveMarginals,
+    NonlinearBeliefPropagation,
+    gaussian_dual,
+    laplace_dual,
+)
 from pgmpy_dp.inference.engine import build_engine
 from pgmpy_dp.inference.factor_graph import FactorGraph
 from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree, TreeTooLargeError
@@ -21,6 +26,7 @@ __all__ = [
     "SmoothedLaplaceNoise",
     "TreeTooLargeError",
     "build_engine",
+    "gaussian_dual",
     "laplace_dual",
     "sample",
 ]

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree
+from pgmpy_dp.inference.junction_tree import Calibration
 from pgmpy_dp.inference.layout import Layout, Vector
 
 
@@ -110,7 +110,7 @@ class NonlinearBeliefPropagation:
 
 
 def laplace_dual(
-    tree: JunctionTree,
+    engine: Engine,
     potentials: Vector,
     observed: Vector,
     scale: Vector,
@@ -129,9 +129,10 @@ def laplace_dual(
 
     Parameters
     ----------
-    tree : JunctionTree
+    engine : JunctionTree or FactorGraph
+        With a factor graph, A is Bethe's approximation and the gap no bound.
     potentials, observed, scale : ndarrays of shape (layout.size,)
-        theta; noisy counts y; noise scales b in counts.
+        theta; noisy counts y; noise scales b in counts, infinite where nothing was observed.
     total : float
         N, in records.
     tolerance : float
@@ -139,23 +140,59 @@ def laplace_dual(
     max_iter : int
     """
     bound = 1.0 / scale
-
-    def objective(multipliers: Vector) -> tuple[float, Vector]:
-        calibration = tree.calibrate(potentials + multipliers)
-        value = total * calibration.log_partition - multipliers @ observed
-        return value / total, calibration.marginals - observed / total
-
-    result = minimize(
-        objective,
-        np.zeros(potentials.size),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.column_stack([-bound, bound]),
-        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 0.0, "gtol": 1e-12, "maxcor": 20},
+    multipliers, counts, iterations = _minimise_dual(
+        engine, potentials, observed, total, np.zeros_like(bound), np.column_stack([-bound, bound]), max_iter
     )
-    tilted = potentials + result.x
-    counts = total * tree.calibrate(tilted).marginals
     residual = observed - counts
     loss = np.abs(residual) / scale
-    gap = float((loss - result.x * residual).sum())
-    return CollectiveMarginals(counts, tilted, gap, int(result.nit), gap <= tolerance * max(1.0, float(loss.sum())))
+    gap = float((loss - multipliers * residual).sum())
+    converged = gap <= tolerance * max(1.0, float(loss.sum()))
+    return CollectiveMarginals(counts, potentials + multipliers, gap, iterations, converged)
+
+
+def gaussian_dual(
+    engine: Engine,
+    potentials: Vector,
+    observed: Vector,
+    scale: Vector,
+    total: float,
+    tolerance: float = 1e-6,
+    max_iter: int = 500,
+) -> CollectiveMarginals:
+    """Problem 6 for Gaussian noise of standard deviation `scale`, as `laplace_dual`.
+
+    The dual is N A(theta + l) - l . y + sum(scale^2 l^2) / 2 without bounds, solved where l = (y - n) / scale^2; the
+    gap is sum((y - n - scale^2 l)^2 / scale^2) / 2.
+    """
+    seen = np.isfinite(scale)
+    square = np.where(seen, scale, 1.0) ** 2
+    limits = np.where(seen, np.inf, 0.0)
+    multipliers, counts, iterations = _minimise_dual(
+        engine, potentials, observed, total, square, np.column_stack([-limits, limits]), max_iter
+    )
+    residual = np.where(seen, observed - counts, 0.0)
+    gap = float((((residual - square * multipliers) ** 2) / square).sum() / 2)
+    converged = gap <= tolerance * max(1.0, float((residual**2 / square).sum() / 2))
+    return CollectiveMarginals(counts, potentials + multipliers, gap, iterations, converged)
+
+
+def _minimise_dual(
+    engine: Engine,
+    potentials: Vector,
+    observed: Vector,
+    total: float,
+    square: Vector,
+    bounds: Vector,
+    max_iter: int,
+) -> tuple[Vector, Vector, int]:
+    """Multipliers, counts and iterations of: minimise N A(theta + l) - l . y + square . l^2 / 2 within bounds."""
+
+    def objective(multipliers: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(potentials + multipliers)
+        pull = square * multipliers
+        value = total * calibration.log_partition - multipliers @ observed + multipliers @ pull / 2
+        return float(value / total), calibration.marginals + (pull - observed) / total
+
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 0.0, "gtol": 1e-12, "maxcor": 20}
+    found = minimize(objective, np.zeros(potentials.size), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return found.x, total * engine.calibrate(potentials + found.x).marginals, int(found.nit)

@@ -92,8 +92,8 @@ class FactorGraph:
         change = math.inf
         for _ in range(self.max_iter):
             change = kernel.loopy_sweep(
-                layout.offsets, first_edge, cards, strides, starts, neighbours, first_neighbour, potentials, self.damping,
-                messages, incoming, belief,
+                layout.offsets, first_edge, cards, strides, starts, neighbours, first_neighbour, potentials,
+                self.damping, messages, incoming, belief,
             )  # fmt: skip
             if not change > self.tolerance:
                 break

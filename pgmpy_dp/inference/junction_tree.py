@@ -321,9 +321,7 @@ class _Compiler:
 
     def _emit(self, operation: int, big: Table, small: Table, belief: int = -1) -> None:
         block, stride, start = self._index(big.scope, small.scope)
-        self.program.append(
-            [operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief]
-        )
+        self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
 
     def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
         """Block length, stride within a block, and start of the block map (shared by equal patterns)."""

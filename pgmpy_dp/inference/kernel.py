@@ -38,9 +38,13 @@ UNDERFLOW = 1e-140
 Compiled = Callable[..., Any]
 
 
-def compiled(function: Compiled) -> Compiled:
+def compiled(function: Compiled) -> Any:
     """Compile once a machine; once a process where no cache can be written."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "nsz"},
+        "error_model": "numpy",
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:
@@ -256,7 +260,7 @@ def calibrate_log(program, maps, buffer):
 
 @compiled
 def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stride, maps, start):
-    """small = sum over big of belief * value, divided by the separator's belief where it has one (belief >= 0)."""
+    """Small = sum over big of belief * value, divided by the separator's belief where it has one (belief >= 0)."""
     for k in range(small_cells):
         buffer[small + k] = 0.0
     for outer in range(cells // block):

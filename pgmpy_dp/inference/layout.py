@@ -7,14 +7,15 @@ optimisers see a vector and the kernels see a buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Variable = Hashable
+Variable = Any  # hashable; mappings are invariant in their keys, so no narrower type serves all callers
 Scope = tuple[Variable, ...]
 Vector = NDArray[np.float64]
 

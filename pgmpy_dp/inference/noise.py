@@ -119,4 +119,5 @@ class SmoothedLaplaceNoise:
     def curvature(self, counts: Vector) -> Vector:
         """Minus the derivative of the gradient: sqrt(2 / pi) exp(-residual^2 / (2 spread^2)) / (spread scale)."""
         standard = (self.observed - counts) / self.spread
-        return np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
+        curvature: Vector = np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
+        return curvature

@@ -24,7 +24,7 @@ from pgmpy_dp.inference import Calibration, JunctionTree, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.archive import replacing
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Schema, parse_json
 
 _FORMAT = "pgmpy_dp Markov network"
 _VERSION = 1
@@ -229,11 +229,11 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
             If the file is no such network.
         """
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = parse_json(Path(path).read_bytes())
             if content["format"] != _FORMAT or content["version"] != _VERSION:
                 raise ReleaseFormatError(f"{path} is no network that this version can read: it has another format.")
             schema = Schema.from_dict(content["schema"])
-            network = cls(tuple(edge) for edge in content["edges"])
+            network = cls([(first, second) for first, second in content["edges"]])
             network.add_nodes_from(schema.variables)
             factors = [
                 _factor_in(schema, tuple(factor["variables"]), factor["log_potentials"])
@@ -244,7 +244,7 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
             raise
         except ReleaseFormatError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ReleaseFormatError(f"{path} holds no Markov network that save wrote: {error}") from error
         return network
 
@@ -255,7 +255,9 @@ def _number_out(value: float) -> float | None:
 
 def _factor_in(schema: Schema, scope: tuple[str, ...], values: Sequence[float | None]) -> DiscreteFactor:
     logs: Vector = np.array([-math.inf if value is None else float(value) for value in values])
-    if not np.isfinite(np.exp(logs)).all():
+    with np.errstate(over="ignore"):
+        exponentials = np.exp(logs)
+    if not np.isfinite(exponentials).all():
         raise ReleaseFormatError(f"the factor of {scope} has values that are no numbers")
     states = {variable: list(schema.states[variable]) for variable in scope}
-    return DiscreteFactor(list(scope), list(schema.shape(scope)), np.exp(logs), state_names=states)
+    return DiscreteFactor(list(scope), list(schema.shape(scope)), exponentials, state_names=states)

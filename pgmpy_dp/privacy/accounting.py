@@ -43,9 +43,7 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
     True
     """
     exact_positive("epsilon", epsilon)
-    epsilon = max(
-        float(epsilon), 1e-100
-    )  # a larger epsilon bounds as well, and its square does not underflow
+    epsilon = max(float(epsilon), 1e-100)  # a larger epsilon bounds as well, and its square does not underflow
     orders = np.asarray(ORDERS)
     # cosh(x) / cosh(y) = 1 + 2 sinh((x+y)/2) sinh((x-y)/2) / cosh(y), in logarithms: no cancellation for
     # small epsilon (dp-accounting's own formula loses all digits below 1e-8) and no overflow for large.

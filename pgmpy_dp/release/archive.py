@@ -77,18 +77,14 @@ _DAMAGE = (
 def save_release(release: NoisyMarginals, path: str | os.PathLike[str]) -> None:
     """Write a release file; see :meth:`NoisyMarginals.save`."""
     if release.guarantee.mechanism == "none":
-        raise ValueError(
-            "Exact counts are never written to a release file: save a release made by measure()."
-        )
+        raise ValueError("Exact counts are never written to a release file: save a release made by measure().")
     with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
         digest, size = hashlib.sha256(), 0
         with archive.open(_member(MEASUREMENTS), "w") as member:
             for block in _measurement_blocks(release):
                 size += len(block)
                 if size > MAX_MEASUREMENTS_BYTES:
-                    raise ValueError(
-                        "The release is too large for one file (2 GiB): measure fewer or smaller cliques."
-                    )
+                    raise ValueError("The release is too large for one file (2 GiB): measure fewer or smaller cliques.")
                 digest.update(block)
                 member.write(block)
         descriptor = _descriptor(release, f"sha256:{digest.hexdigest()}", size)
@@ -221,9 +217,7 @@ def _damage_named() -> Iterator[None]:
     except ReleaseFormatError:
         raise
     except _DAMAGE as error:
-        raise ReleaseFormatError(
-            f"the zip file is damaged or altered ({str(error)[:200]}): get it anew."
-        ) from error
+        raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it anew.") from error
 
 
 @contextmanager
@@ -250,9 +244,7 @@ def _check_ending(handle: IO[bytes]) -> None:
         raise ReleaseFormatError("not a release file: it is not a zip file, or its beginning is damaged.")
     disk, directory_disk, here, entries, directory, _, comment = struct.unpack("<4H2LH", tail[-18:])
     if disk or directory_disk or comment or tail[:4] == b"PK\x06\x07":
-        raise ReleaseFormatError(
-            "not a release file: the zip has a comment, several disks or 64-bit extensions."
-        )
+        raise ReleaseFormatError("not a release file: the zip has a comment, several disks or 64-bit extensions.")
     if here != 2 or entries != 2 or directory > MAX_DIRECTORY_BYTES:
         raise ReleaseFormatError(
             f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else."
@@ -268,9 +260,7 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     limits = {DESCRIPTOR: MAX_DESCRIPTOR_BYTES, MEASUREMENTS: MAX_MEASUREMENTS_BYTES}
     for name, info in members.items():
         if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ReleaseFormatError(
-                f"{name} is encrypted or compressed in an unknown way: store or deflate it."
-            )
+            raise ReleaseFormatError(f"{name} is encrypted or compressed in an unknown way: store or deflate it.")
         if info.file_size > min(limits[name], MAX_COMPRESSION * info.compress_size):
             raise ReleaseFormatError(f"{name} is too large, or compressed too far to be genuine.")
     return members
@@ -368,9 +358,7 @@ def _read_measurements(
         cells = places - (ends - sizes)[cliques]
         wrong = np.flatnonzero((rows["clique"] != cliques) | (rows["cell"] != cells))
         if wrong.size:
-            raise ReleaseFormatError(
-                f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order."
-            )
+            raise ReleaseFormatError(f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order.")
         values[places] = rows["value"]
         first = np.flatnonzero(cells == 0)
         variances[cliques[first]] = rows["variance"][first]
@@ -391,6 +379,4 @@ def _parsed_rows(block: bytes, done: int) -> NDArray[Any]:
     try:
         return np.loadtxt(io.BytesIO(block), dtype=_COLUMNS, delimiter=",", comments=None, ndmin=1)
     except ValueError as error:
-        raise ReleaseFormatError(
-            f"{MEASUREMENTS}: a value does not fit 64-bit integers ({error})."
-        ) from error
+        raise ReleaseFormatError(f"{MEASUREMENTS}: a value does not fit 64-bit integers ({error}).") from error

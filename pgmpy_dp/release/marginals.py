@@ -79,18 +79,14 @@ class Guarantee:
         if self.mechanism not in MECHANISMS:
             raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
         if not epsilon > 0 or not 0 <= delta < 1:
-            raise ValueError(
-                f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}."
-            )
+            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
         if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
             raise ValueError(
                 "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
                 "noisy ones a finite epsilon."
             )
         if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
-            raise ValueError(
-                f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}."
-            )
+            raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
         if self.mechanism == "gaussian" and not delta:
             raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
@@ -196,9 +192,7 @@ class NoisyMarginals:
         for clique, scale in scales.items():
             if not (scale == 0 if exact else 0 < scale <= 2.0**50):
                 wanted = "0 for exact counts" if exact else "positive, at most 2**50"
-                raise ValueError(
-                    f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}."
-                )
+                raise ValueError(f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}.")
         object.__setattr__(self, "tables", MappingProxyType(tables))
         object.__setattr__(self, "scales", MappingProxyType(scales))
         object.__setattr__(self, "public_total", _checked_total(self.public_total, self.guarantee))
@@ -350,17 +344,13 @@ def _number(name: str, value: Any) -> float:
 def _checked_table(schema: Schema, clique: Clique, table: Any) -> NDArray[np.int64]:
     array = np.asarray(table)
     if array.dtype.kind not in "iu":
-        raise ValueError(
-            f"NoisyMarginals: the table of {clique} must hold integers, got dtype {array.dtype}."
-        )
+        raise ValueError(f"NoisyMarginals: the table of {clique} must hold integers, got dtype {array.dtype}.")
     if array.shape != schema.shape(clique):
         raise ValueError(
             f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
         )
     if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
-        raise ValueError(
-            f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers."
-        )
+        raise ValueError(f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers.")
     copy = np.array(array, dtype=np.int64, order="C")
     copy.setflags(write=False)
     return copy
@@ -379,27 +369,18 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     if loss > stated * (1.0 + 1e-9):
         name = "epsilon" if guarantee.rho is None else "rho"
         raise ValueError(
-            f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's "
-            f"{stated:.6g}."
+            f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
         )
 
 
 def _checked_total(total: Any, guarantee: Guarantee) -> int | None:
     if total is None:
         if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none":
-            raise ValueError(
-                "NoisyMarginals: under 'replace_one' the number of records is public: give public_total."
-            )
+            raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
         return None
     if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
-        raise ValueError(
-            "NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out."
-        )
-    if (
-        isinstance(total, (bool, np.bool_))
-        or not isinstance(total, (int, np.integer))
-        or not 0 <= total < 2**63
-    ):
+        raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
+    if isinstance(total, (bool, np.bool_)) or not isinstance(total, (int, np.integer)) or not 0 <= total < 2**63:
         raise ValueError(f"NoisyMarginals: public_total must be a whole number, at least 0, got {total!r}.")
     return int(total)
 

@@ -74,9 +74,7 @@ def lower_bound_of_epsilon(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.log(low / high)) if low else -np.inf
 
 
-@pytest.mark.parametrize(
-    ("noise", "sound"), [(OPENDP_NOISE, True), (TooLittleNoise(), False)], ids=["sound", "bug"]
-)
+@pytest.mark.parametrize(("noise", "sound"), [(OPENDP_NOISE, True), (TooLittleNoise(), False)], ids=["sound", "bug"])
 def test_a_sound_release_passes_and_a_planted_bug_fails(noise, sound):
     bound = lower_bound_of_epsilon(outputs(5, noise), outputs(6, noise))
     assert (bound <= EPSILON) is sound, f"lower bound of epsilon: {bound:.3f}, claimed: {EPSILON}"

@@ -87,9 +87,7 @@ def test_values_outside_the_declaration_are_refused_without_showing_them(frame, 
         codes_of(values, states, frame)
     template = str(caught.value)
     assert "'v'" in template
-    assert template.startswith(
-        "Variable 'v' has values in the records that are not among its declared states."
-    )
+    assert template.startswith("Variable 'v' has values in the records that are not among its declared states.")
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -97,9 +95,7 @@ def test_values_outside_the_declaration_are_refused_without_showing_them(frame, 
 @FRAMES
 @pytest.mark.parametrize("values", [["a", None], [None, None]])
 def test_missing_values_without_a_state_are_refused(frame, values):
-    with pytest.raises(
-        SchemaError, match=r"'v' has missing values.*missing=\{'v': 'unknown'\}.*or fill or drop"
-    ):
+    with pytest.raises(SchemaError, match=r"'v' has missing values.*missing=\{'v': 'unknown'\}.*or fill or drop"):
         codes_of(values, ["a", "b"], frame)
 
 

@@ -93,9 +93,7 @@ def test_replacing_a_record_doubles_the_sensitivity_and_publishes_the_total():
     assert laplace.public_total == 100
     gaussian = data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian")
     assert gaussian.scales["c",] == pytest.approx((2 / rho_for(1.0, 1e-6)) ** 0.5)
-    assert sum(2 / (2 * Fraction(s) ** 2) for s in gaussian.scales.values()) <= Fraction(
-        gaussian.guarantee.rho
-    )
+    assert sum(2 / (2 * Fraction(s) ** 2) for s in gaussian.scales.values()) <= Fraction(gaussian.guarantee.rho)
 
 
 @pytest.mark.parametrize("weights", [[3, 1], (0.3, 0.1), np.array([3.0, 1.0]), np.array([3, 1])])
@@ -149,10 +147,7 @@ BAD = [
     *({"delta": d} for d in (0.1, -1e-9, 1, float("nan"), True, "0", None)),
     *({"mechanism": "gaussian", "delta": d} for d in (0.0, 1.0, -0.1, float("nan"), True, "1e-6", None)),
     *({"mechanism": m} for m in ("Laplace", "none", None, 3)),
-    *(
-        {"weights": w}
-        for w in ([1], [1, 2, 3], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, True])
-    ),
+    *({"weights": w} for w in ([1], [1, 2, 3], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, True])),
     *({"weights": w} for w in (["1", "2"], "12", 3, {("c",): 1, ("a", "b"): 2}, [1, None], [1, 1e-300])),
     *({"cliques": c} for c in ([], [("z",)], [("a", "a")], [()], ["a"], "a", None, [("a",), ("a",)])),
 ]

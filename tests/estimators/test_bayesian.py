@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pgmpy_dp as dp
 import pytest
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator import DiscreteMLE
+
+import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 
 ESTIMATORS = [dp.PrivateMLE, dp.CollectiveEM]
@@ -28,7 +29,11 @@ def small():
     smoke = generator.random(4000) < 0.3
     lung = generator.random(4000) < np.where(smoke, 0.4, 0.1)
     records = pd.DataFrame(
-        {"smoke": np.where(smoke, "yes", "no"), "lung": np.where(lung, "yes", "no"), "site": generator.integers(0, 3, 4000)}
+        {
+            "smoke": np.where(smoke, "yes", "no"),
+            "lung": np.where(lung, "yes", "no"),
+            "site": generator.integers(0, 3, 4000),
+        }
     )
     schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "site": [0, 1, 2]})
     return schema, records, [("smoke", "lung"), ("site", "lung")]
@@ -37,7 +42,7 @@ def small():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("name", ["asia", "sachs", "child", "alarm"])
 def test_drop_in_on_bnlearn_networks(name, estimator, bnlearn, simulate):
-    """fit with raw records, then pgmpy's own elimination, MAP, simulate and predict."""
+    """Fit with raw records, then pgmpy's own elimination, MAP, simulate and predict."""
     truth, records = bnlearn(name), simulate(name, 5000, 1)
     schema = dp.Schema.from_model(truth)
     network = blank(truth).fit(records, estimator=estimator(epsilon=2.0, state_names=schema))
@@ -45,7 +50,7 @@ def test_drop_in_on_bnlearn_networks(name, estimator, bnlearn, simulate):
     assert kl_divergence(truth, network) < {"asia": 0.05, "sachs": 0.2, "child": 0.5, "alarm": 1.5}[name]
     inference = VariableElimination(network)
     last = list(network.nodes())[-1]
-    first = list(network.nodes())[0]
+    first = next(iter(network.nodes()))
     evidence = {first: schema.states[first][0]}
     assert inference.query([last], evidence=evidence, show_progress=False).values.sum() == pytest.approx(1.0)
     assert inference.map_query([last], evidence=evidence, show_progress=False)[last] in schema.states[last]
@@ -60,9 +65,7 @@ def test_approaches_the_noiseless_fit_as_epsilon_grows(estimator, small):
     private = DiscreteBayesianNetwork(edges).fit(records, estimator=estimator(epsilon=1e5, state_names=schema))
     exact = DiscreteBayesianNetwork(edges).fit(records, estimator=DiscreteMLE(state_names=schema.state_names))
     for node in exact.nodes():
-        np.testing.assert_allclose(
-            private.get_cpds(node).get_values(), exact.get_cpds(node).get_values(), atol=0.01
-        )
+        np.testing.assert_allclose(private.get_cpds(node).get_values(), exact.get_cpds(node).get_values(), atol=0.01)
 
 
 def test_the_three_kinds_of_data(small):
@@ -134,7 +137,10 @@ def test_bad_input_is_refused_before_anything_is_charged(estimator, small):
     with pytest.raises(dp.SchemaError, match="declared"):
         network.fit(records, estimator=estimator(epsilon=1.0))
     with pytest.raises(dp.SchemaError, match="'site'"):
-        network.fit(records, estimator=estimator(epsilon=1.0, state_names={"smoke": ["yes", "no"], "lung": ["yes", "no"]}))
+        network.fit(
+            records,
+            estimator=estimator(epsilon=1.0, state_names={"smoke": ["yes", "no"], "lung": ["yes", "no"]}),
+        )
     with pytest.raises(dp.SchemaError, match="'site'"):
         network.fit(records.drop(columns="site"), estimator=estimator(epsilon=1.0, state_names=schema))
     with pytest.raises(ValueError, match="costs privacy"):
@@ -163,7 +169,9 @@ def test_scikit_learn_conventions(estimator, small):
     assert copy.fit(DiscreteBayesianNetwork(edges), records) is copy
     assert copy.is_fitted
     assert copy.state_names_ == schema.state_names
-    assert {type(value).__name__ for value in vars(copy).values()}.isdisjoint({"DataFrame", "Generator", "PrivateDataset"})
+    assert {type(value).__name__ for value in vars(copy).values()}.isdisjoint(
+        {"DataFrame", "Generator", "PrivateDataset"}
+    )
 
 
 def test_exact_counts_are_no_release(small):

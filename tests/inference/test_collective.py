@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import laplace, norm
+
 from pgmpy_dp.inference import (
     FactorGraph,
     GaussianNoise,
@@ -11,10 +14,9 @@ from pgmpy_dp.inference import (
     LaplaceNoise,
     NonlinearBeliefPropagation,
     NormalLaplaceNoise,
+    gaussian_dual,
     laplace_dual,
 )
-from scipy.integrate import quad
-from scipy.stats import laplace, norm
 
 TOTAL = 5000.0
 
@@ -63,6 +65,18 @@ def test_gaussian_noise_converges_to_its_fixed_point(chain):
     assert run.converged
     fixed = TOTAL * tree.calibrate(start + noise.gradient(run.counts)).marginals
     np.testing.assert_allclose(run.counts, fixed, atol=1e-4)
+    dual = gaussian_dual(tree, start, observed, 10 * scale, TOTAL)
+    assert dual.converged
+    np.testing.assert_allclose(dual.counts, run.counts, atol=0.01)
+
+
+@pytest.mark.parametrize("dual", [laplace_dual, gaussian_dual])
+def test_cells_that_were_not_observed_keep_their_potentials(chain, dual):
+    tree, _, start, observed, scale = chain
+    unseen = np.arange(start.size) % 3 == 0
+    result = dual(tree, start, np.where(unseen, 0.0, observed), np.where(unseen, np.inf, scale), TOTAL)
+    assert (result.potentials[unseen] == start[unseen]).all()
+    assert result.converged
 
 
 @pytest.mark.parametrize("noise_class", [LaplaceNoise, GaussianNoise])

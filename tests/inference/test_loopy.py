@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 
 

@@ -7,11 +7,12 @@ import json
 
 import numpy as np
 import pandas as pd
-import pgmpy_dp as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgmpy.inference import VariableElimination
+
+import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 
 EDGES = [("a", "b"), ("b", "c"), ("c", "a")]
@@ -30,7 +31,9 @@ def records():
     b = (a + generator.integers(0, 2, 3000)) % 3
     c = (generator.random(3000) < 0.2 + 0.25 * b).astype(int)
     columns = {"a": a, "b": b, "c": c, "alone": generator.integers(0, 2, 3000)}
-    return pd.DataFrame({v: np.array(STATES[v], dtype=object)[columns[v]] for v in STATES}).astype({"b": int, "alone": bool})
+    return pd.DataFrame({v: np.array(STATES[v], dtype=object)[columns[v]] for v in STATES}).astype(
+        {"b": int, "alone": bool}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,9 @@ def test_queries_equal_brute_force(fitted, evidence):
     answer = fitted.query(["a"], evidence=evidence)
     np.testing.assert_allclose([answer.get_value(a=state) for state in fitted.schema_.states["a"]], expected)
     best = np.unravel_index(conditional.argmax(), conditional.shape)
-    assert fitted.map_query(evidence=evidence) == {v: fitted.schema_.states[v][i] for v, i in zip(rest, best, strict=True)}
+    assert fitted.map_query(evidence=evidence) == {
+        v: fitted.schema_.states[v][i] for v, i in zip(rest, best, strict=True)
+    }
 
 
 def test_simulated_records_follow_the_network(fitted):
@@ -158,7 +163,9 @@ def test_single_node(records, schema):
     network = dp.PrivateMarkovNetwork()
     network.add_node("b")
     network.fit(records, estimator=dp.CollectiveEM(epsilon=5.0, state_names=schema))
-    assert network.query(["b"]).values == pytest.approx(records["b"].value_counts(normalize=True).sort_index(), abs=0.05)
+    assert network.query(["b"]).values == pytest.approx(
+        records["b"].value_counts(normalize=True).sort_index(), abs=0.05
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])

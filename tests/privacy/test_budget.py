@@ -182,9 +182,7 @@ def test_no_copies():
             duplicate(budget)
 
 
-@pytest.mark.parametrize(
-    "epsilon", [0, 0.0, -1, float("nan"), float("inf"), True, np.True_, "1", None, 1j, 10**400]
-)
+@pytest.mark.parametrize("epsilon", [0, 0.0, -1, float("nan"), float("inf"), True, np.True_, "1", None, 1j, 10**400])
 def test_bad_epsilons_are_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon"):
         PrivacyBudget(epsilon)

@@ -141,9 +141,7 @@ def test_sensitivity_by_brute_force(neighbours, l1, squared_l2):
         return [count(codes, schema, clique) for clique in cliques]
 
     counted = {
-        records: tables(records)
-        for n in range(3)
-        for records in itertools.combinations_with_replacement(domain, n)
+        records: tables(records) for n in range(3) for records in itertools.combinations_with_replacement(domain, n)
     }
     if neighbours == "add_remove":
         pairs = ((r, tuple(sorted((*r, x), key=domain.index))) for r in counted if len(r) < 2 for x in domain)
@@ -201,9 +199,7 @@ def test_bad_scales_are_refused(source, scale):
             variance(scale)
 
 
-@pytest.mark.parametrize(
-    "counts", [[1, 2], np.zeros(2), np.zeros((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int32)]
-)
+@pytest.mark.parametrize("counts", [[1, 2], np.zeros(2), np.zeros((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int32)])
 def test_bad_counts_are_refused(counts):
     for draw in (add_discrete_laplace, add_discrete_gaussian, SimulatedNoise(1).discrete_laplace):
         with pytest.raises(ValueError, match="counts"):
@@ -218,9 +214,7 @@ def test_any_layout_of_counts_is_taken_and_left_alone():
     assert add_discrete_gaussian(np.zeros(0, dtype=np.int64), 1.0).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    "share", [0, -1, float("nan"), float("inf"), True, "1", None, 1e-300, Fraction(1, 10**400)]
-)
+@pytest.mark.parametrize("share", [0, -1, float("nan"), float("inf"), True, "1", None, 1e-300, Fraction(1, 10**400)])
 def test_bad_shares_are_refused(share):
     with pytest.raises(ValueError, match="epsilon"):
         laplace_scale(share, 1)

@@ -504,9 +504,7 @@ def test_any_change_of_the_measurements_is_refused_or_read():
         changed = bytearray(content)
         for _ in range(chance.choice([1, 1, 3])):
             place = chance.randrange(len(changed))
-            changed[place : place + chance.randrange(2)] = bytes(
-                chance.choices(alphabet, k=chance.randrange(1, 3))
-            )
+            changed[place : place + chance.randrange(2)] = bytes(chance.choices(alphabet, k=chance.randrange(1, 3)))
         try:
             release = loaded(rewritten(csv=lambda _, changed=changed: bytes(changed)))
         except ReleaseFormatError:
