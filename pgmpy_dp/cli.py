@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
@@ -30,6 +31,8 @@ def demo(out: Path, epsilon: float) -> None:
     Takes the records from private to published: noisy marginals under differential privacy, a Bayesian and a Markov
     network fitted from them, and answers beside the non-private ones.
     """
+    # pgmpy warns of its own deprecated modules as it imports them; nobody at the command line can help that.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
     from pgmpy_dp.demo import run
 
     try:

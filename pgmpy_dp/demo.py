@@ -17,6 +17,7 @@ from tqdm import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, PrivateMLE
 from pgmpy_dp.estimators.networks import families
+from pgmpy_dp.estimators.planning import merged_cliques, shares
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.models import PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_divergence, plot_marginals
@@ -83,12 +84,12 @@ def run(out: Path, epsilon: float) -> None:
         progress.set_description("Reading the records")
         records = load_records()
         structure = DiscreteBayesianNetwork(EDGES)
-        cliques = families(structure)
+        cliques = merged_cliques(SCHEMA, families(structure))
+        weights = shares(SCHEMA, cliques)
         progress.update()
 
         progress.set_description("Releasing noisy marginals")
         data = PrivateDataset(records, SCHEMA, PrivacyBudget(epsilon))
-        weights = [SCHEMA.cells(clique) ** 0.5 for clique in cliques]
         data.measure(cliques, epsilon, weights=weights).save(out / "release.zip")
         noisy = NoisyMarginals.load(out / "release.zip")
         progress.update()

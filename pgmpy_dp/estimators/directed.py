@@ -88,7 +88,7 @@ class _Problem:
         counts = self.total * calibration.marginals[self.seen]
         value = self.noise.log_density(counts) + float(self.pseudo @ log_rows)
         direction = np.zeros(self.tree.layout.size)
-        np.add.at(direction, self.seen, self.total * self.noise.gradient(counts))
+        direction[self.seen] = self.total * self.noise.gradient(counts)
         slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
         return -value, -(slope - np.exp(log_rows) * self.row_sums(slope))
 

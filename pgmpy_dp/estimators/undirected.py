@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from scipy.optimize import Bounds, minimize
+from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.naive import maximise_likelihood
@@ -21,7 +21,7 @@ from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 from pgmpy_dp.schema import Clique
 
 # Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
-_POINTS, _WEIGHTS = (half[3:, None] for half in hermegauss(7))
+_POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))
 _WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
 
 # Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
@@ -79,6 +79,8 @@ class _Bound:
         tables = Layout.of(layout.cardinalities, measured)
         self.observed = tables.flatten(release.tables[clique] for clique in measured)
         self.variance = tables.per_cell([max(release.variances[clique], _LEAST_VARIANCE) for clique in measured])
+        self.scale = np.sqrt(self.variance / 2)
+        self.corner = (_ROUNDING * self.scale) ** 2
         self.gaussian = release.guarantee.mechanism == "gaussian"
         # The potential of an observed cell; size where it has none of its own.
         own = np.full(layout.size, self.free.size)
@@ -97,17 +99,19 @@ class _Bound:
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         size = self.free.size
-        location, spread = point[:size], np.exp(point[size:])
+        location = np.clip(point[:size], -_FARTHEST, _FARTHEST)
+        logs = np.clip(point[size:], _SMALLEST, _LARGEST)
+        spread = np.exp(logs)
         calibration = self.calibrate(location)
         counts = self.total * calibration.marginals[self.seen]
         loss, by_count, by_spread = self._loss(counts, np.append(spread, 0.0)[self.own])
         direction = np.zeros(self.tree.layout.size)
-        np.add.at(direction, self.seen, self.total * by_count)
+        direction[self.seen] = self.total * by_count
         mean = location - spread / 2
         pull = self.precision * mean
         slope = self.tree.covariance_product(calibration, direction)[self.free] + pull
         slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
-        value = loss + 0.5 * float(self.precision @ (mean**2 + spread) - point[size:].sum())
+        value = loss + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
@@ -122,19 +126,19 @@ class _Bound:
                 by_count,
                 counts**2 * growth / (2 * self.variance),
             )
-        scale = np.sqrt(self.variance / 2)
         root, centre = np.sqrt(spread), np.exp(-spread / 2)
-        up = np.exp(_POINTS * root)
-        value, by_count, by_spread = np.zeros_like(counts), np.zeros_like(counts), np.zeros_like(counts)
-        for factor, side in ((centre * up, _POINTS), (centre / up, -_POINTS)):
-            blurred = counts * factor
-            residual = self.observed - blurred
-            rounded = np.sqrt(residual**2 + (_ROUNDING * scale) ** 2)
-            score = _WEIGHTS * residual / rounded
-            value += (_WEIGHTS * rounded).sum(axis=0)
-            by_count -= (score * factor).sum(axis=0)
-            by_spread -= (score * blurred * (side / (2 * np.maximum(root, 1e-12)) - 0.5)).sum(axis=0)
-        return float((value / scale).sum()), by_count / scale, by_spread / scale
+        up = np.exp(_POINTS[:, None] * root)
+        value, first, second = np.zeros((3, counts.size))
+        for factor, points in ((centre * up, _POINTS), (centre / up, -_POINTS)):
+            residual = self.observed - counts * factor
+            rounded = np.sqrt(residual**2 + self.corner)
+            residual *= factor
+            residual /= rounded
+            value += _WEIGHTS @ rounded
+            first += _WEIGHTS @ residual
+            second += (_WEIGHTS * points) @ residual
+        by_spread = counts * (first - second / np.maximum(root, 1e-12)) / 2
+        return float((value / self.scale).sum()), -first / self.scale, by_spread / self.scale
 
     def curvature(self, marginals: Vector) -> Vector:
         """Fisher information of each potential from its own observations, and the prior's precision."""
@@ -217,7 +221,6 @@ def fit_undirected(
     location = _naive_start(engine, scopes, release)[bound.free]
     spread = 1.0 / bound.curvature(bound.calibrate(location).marginals)
     point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
-    limits = np.repeat([[-_FARTHEST, _SMALLEST], [_FARTHEST, _LARGEST]], size, axis=1)
     for number in range(_ROUNDS):
         curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
         scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
@@ -227,12 +230,11 @@ def fit_undirected(
             return value, gradient * scale
 
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
-        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-6}
-        low, high = limits / scale
-        found = minimize(scaled, point / scale, jac=True, method="L-BFGS-B", bounds=Bounds(low, high), options=options)
+        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 10, "ftol": 1e-7, "gtol": 1e-6}
+        found = minimize(scaled, point / scale, jac=True, method="L-BFGS-B", options=options)
         point, value = found.x * scale, float(found.fun)
         if number < _ROUNDS - 1:
-            spread = np.exp(point[size:])
+            spread = np.exp(np.clip(point[size:], _SMALLEST, _LARGEST))
             bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)
     potentials = np.zeros(engine.layout.size)
     potentials[bound.free] = point[:size]

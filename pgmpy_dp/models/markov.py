@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
-from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
@@ -146,7 +145,7 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
             If the evidence has probability zero.
         """
         given = self._checked(list(variables), evidence)
-        answer = VariableElimination(self).query(list(variables), evidence=given, show_progress=False)
+        answer = _elimination(self).query(list(variables), evidence=given, show_progress=False)
         mass = float(np.sum(answer.values))
         if not mass > 0:
             raise ValueError(f"The evidence {given} has probability zero in the fitted network.")
@@ -159,7 +158,7 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         """Most probable joint state of some variables (all that are not given by default); errors as `query`."""
         given = self._checked(None if variables is None else list(variables), evidence)
         asked = [v for v in self.nodes() if v not in given] if variables is None else list(variables)
-        answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
+        answer: dict[str, Any] = _elimination(self).map_query(asked, evidence=given, show_progress=False)
         return answer
 
     def simulate(self, n_samples: int, seed: int | None = None) -> pd.DataFrame:
@@ -247,6 +246,12 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ReleaseFormatError(f"{path} holds no Markov network that save wrote: {error}") from error
         return network
+
+
+def _elimination(network: DiscreteMarkovNetwork) -> Any:
+    from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
+
+    return VariableElimination(network)
 
 
 def _number_out(value: float) -> float | None:

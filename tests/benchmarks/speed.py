@@ -1,0 +1,93 @@
+"""Seconds and ratios in one run: calibration, fits, import, noise.
+
+python tests/benchmarks/speed.py
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import subprocess
+import sys
+import time
+
+import numpy as np
+from pgmpy.readwrite import BIFReader
+
+import pgmpy_dp as dp
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.evaluation import random_markov_network, third_order_chain
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.privacy import OPENDP_NOISE
+
+IMPORT = """
+import resource, time, warnings
+warnings.filterwarnings("ignore")
+from pgmpy.models import DiscreteBayesianNetwork
+memory, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+import pgmpy_dp
+print(time.perf_counter() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024)
+"""
+
+
+def median(action, repeats: int) -> float:
+    """Median seconds of a call, after one to warm up."""
+    action()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds))
+
+
+def calibration() -> None:
+    print("one calibration with all clique marginals (and one covariance product), microseconds")
+    networks = {"third-order chain, 10 states": random_markov_network(third_order_chain(), 10, 0)}
+    for name in ("asia", "sachs", "child", "alarm", "insurance", "hepar2", "hailfinder", "win95pts"):
+        packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
+        networks[name] = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    for name, network in networks.items():
+        layout, potentials, _ = log_linear(network)
+        tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+        result = tree.calibrate(potentials)
+        once = median(lambda: tree.calibrate(potentials), 300)
+        product = median(lambda: tree.covariance_product(result, result.marginals), 300)
+        print(f"    {name:<30}{tree.table_cells:>8} cells {1e6 * once:>9.1f} {1e6 * product:>9.1f}")
+
+
+def fits() -> None:
+    print("a whole fit from a release, third-order chain of ten 8-state variables: seconds and ratio")
+    truth = random_markov_network(third_order_chain(), 8, 0)
+    for size, epsilon in ((10_000, 0.1), (10_000, 0.5), (100_000, 0.5), (1_000_000, 1.0)):
+        noise = dp.SimulatedNoise(1)
+        data = dp.PrivateDataset(truth.simulate(size, seed=1), truth.schema_, dp.PrivacyBudget(epsilon), noise=noise)
+        noisy = data.measure(list(truth.edges()), epsilon)
+        network = dp.PrivateMarkovNetwork(third_order_chain())
+        naive = median(lambda: network.fit(noisy, estimator=dp.NaiveMLE()), 5)
+        collective = median(lambda: network.fit(noisy), 5)
+        print(f"    N = {size:<9}epsilon = {epsilon:<6}{naive:.3f} {collective:.3f} {collective / naive:.1f}")
+
+
+def noise() -> None:
+    print("100,000 cells of private noise, seconds")
+    zeros = np.zeros(100_000, dtype=np.int64)
+    for scale in (1.0, 20.0, 200.0):
+        laplace = median(lambda: OPENDP_NOISE.discrete_laplace(zeros, scale), 3)
+        gaussian = median(lambda: OPENDP_NOISE.discrete_gaussian(zeros, scale), 3)
+        print(f"    scale {scale:<6} Laplace {laplace:.2f}  Gaussian {gaussian:.2f}")
+
+
+def imports() -> None:
+    runs = [
+        subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True) for _ in range(3)
+    ]
+    seconds, megabytes = np.median([[float(x) for x in run.stdout.split()] for run in runs], axis=0)
+    print(f"import pgmpy_dp after pgmpy: {seconds:.2f} s, {megabytes:.0f} MB")
+
+
+if __name__ == "__main__":
+    imports()
+    calibration()
+    fits()
+    noise()
