@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import BudgetExceededError, ReleaseFormatError, SchemaError
-from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE, PrivateMLE
+from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE, PrivateMLE, plan_measurements
 from pgmpy_dp.models import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import Guarantee, NoisyMarginals
@@ -32,4 +32,5 @@ __all__ = [
     "SchemaError",
     "SimulatedNoise",
     "exact_marginals",
+    "plan_measurements",
 ]

@@ -15,9 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, PrivateMLE
-from pgmpy_dp.estimators.networks import families
-from pgmpy_dp.estimators.planning import merged_cliques, shares
+from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, PrivateMLE, plan_measurements
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.models import PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_divergence, plot_marginals
@@ -84,8 +82,7 @@ def run(out: Path, epsilon: float) -> None:
         progress.set_description("Reading the records")
         records = load_records()
         structure = DiscreteBayesianNetwork(EDGES)
-        cliques = merged_cliques(SCHEMA, families(structure))
-        weights = shares(SCHEMA, cliques)
+        cliques, weights = plan_measurements(structure, SCHEMA)
         progress.update()
 
         progress.set_description("Releasing noisy marginals")
@@ -120,7 +117,9 @@ def run(out: Path, epsilon: float) -> None:
     for variable, evidence in QUERIES:
         _print_query(variable, evidence, networks)
     divergences = _divergences(records, cliques, weights, exact)
-    figure = plot_divergence(EPSILONS, divergences, "Accuracy against privacy", chosen=epsilon)
+    figure = plot_divergence(
+        EPSILONS, divergences, "Divergence of private fits from the non-private one", chosen=epsilon
+    )
     figure.savefig(out / "divergence.png", dpi=130)
     click.echo(_closing(out, epsilon))
 
@@ -176,6 +175,7 @@ def _closing(out: Path, epsilon: float) -> str:
     return f"""
 * NOT PRIVATE: computed from the records themselves, to compare with. So are divergence.png and the black bars of
   marginals.png. Everything else follows from the release alone and may be published (epsilon = {epsilon:g}).
+  A record here is a person-year: the guarantee is for one of them, not for all the years of a person.
 
 Written to {out.resolve()}:
     release.zip       the noisy marginals and their guarantee: fit it again with dp.NoisyMarginals.load

@@ -108,7 +108,7 @@ def plot_divergence(
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("epsilon (smaller is more private)")
-    axes.set_ylabel("KL divergence from the non-private fit (nats)")
+    axes.set_ylabel("KL divergence (nats)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     if title:

@@ -74,7 +74,7 @@ class PrivateDataset:
                 f"schema must be a Schema, got {type(schema).__name__}: write Schema({{variable: states}})."
             )
         if not isinstance(budget, PrivacyBudget):
-            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}.")
+            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
         table_sensitivity(neighbours, "l1")  # refuses other relations
         if isinstance(noise, type) or not isinstance(getattr(noise, "private", None), bool):
             given = getattr(noise, "__name__", type(noise).__name__)

@@ -3,6 +3,7 @@
 from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
+from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 
-__all__ = ["CollectiveEM", "MaximumLikelihood", "NaiveMLE", "PrivateMLE"]
+__all__ = ["CollectiveEM", "MaximumLikelihood", "NaiveMLE", "PrivateMLE", "plan_measurements"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,19 @@ def maximise_likelihood(
     return spread(minimize(objective, np.zeros(places.size), jac=True, method="L-BFGS-B", options=options).x)
 
 
+def noise_regularization(variances: Sequence[float], total: float) -> float:
+    """A regularisation per record of the size of the noise: a third of its mean scale, as a share of the records.
+
+    Parameters
+    ----------
+    variances : sequence of float
+        Noise variance of a cell of each table.
+    total : float
+        Number of records.
+    """
+    return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
+
+
 class NaiveMLE(DiscreteParameterEstimator):
     """Maximum likelihood as if the noisy marginals were the true ones: the baseline of Bernstein et al. (2017).
 
@@ -81,8 +95,9 @@ class NaiveMLE(DiscreteParameterEstimator):
 
     Parameters
     ----------
-    regularization : float
-        Weight of the squared norm of the log-potentials, per record.
+    regularization : float, optional
+        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale over the
+        number of records. The paper does not say how it chose it.
     projection : bool
         Project each noisy marginal on the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
         the paper shows the effect.
@@ -115,7 +130,7 @@ class NaiveMLE(DiscreteParameterEstimator):
 
     def __init__(
         self,
-        regularization: float = 1e-3,
+        regularization: float | None = None,
         projection: bool = True,
         epsilon: float | None = None,
         delta: float = 0.0,
@@ -152,10 +167,12 @@ class NaiveMLE(DiscreteParameterEstimator):
         schema = release.schema.select(network.nodes())
         scopes = markov_scopes(network, release.cliques)
         engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
-        marginals = engine.layout.flatten(
-            self._marginal(measured_table(release, scope)[0], release.total) for scope in scopes
-        )
-        potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+        own = [measured_table(release, scope) for scope in scopes]
+        marginals = engine.layout.flatten(self._marginal(table, release.total) for table, _ in own)
+        weight = self.regularization
+        if weight is None:
+            weight = noise_regularization([variance for _, variance in own], release.total)
+        potentials = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
         finish_markov(self, engine, potentials, release, schema)
         return self
 

@@ -16,11 +16,46 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from pgmpy_dp.estimators.networks import maximal
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.estimators.networks import Network, families, markov_scopes, maximal
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.schema import Clique, Schema
 
 ALLOCATIONS = ("size", "uniform")
+
+
+def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, ...], list[float]]:
+    """What to measure for a network, and in which shares of the budget.
+
+    Decided from the structure and the sizes alone, so it costs no privacy. `CollectiveEM` does this when it is handed
+    records; use it to measure once and fit often.
+
+    Parameters
+    ----------
+    network : pgmpy DAG, DiscreteBayesianNetwork or PrivateMarkovNetwork
+    schema : Schema
+
+    Returns
+    -------
+    cliques : tuple of tuples of str
+        For a Bayesian network its families, merged where that lowers the noise; for a Markov network its edges and
+        isolated nodes.
+    weights : list of float
+        For `PrivateDataset.measure`.
+
+    Examples
+    --------
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> schema = Schema(dict.fromkeys(["smoke", "lung"], ["yes", "no"]))
+    >>> plan_measurements(DiscreteBayesianNetwork([("smoke", "lung")]), schema)
+    ((('lung', 'smoke'),), [2.0])
+    """
+    if isinstance(network, DiscreteMarkovNetwork):
+        cliques = markov_scopes(network)
+    else:
+        cliques = merged_cliques(schema, families(network))
+    return cliques, shares(schema, cliques)
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], allocation: str = "size") -> list[float]:
@@ -38,7 +73,7 @@ def shares(schema: Schema, cliques: Sequence[Clique], allocation: str = "size") 
     raise ValueError(f"allocation is {allocation!r}; choose one of {', '.join(map(repr, ALLOCATIONS))}.")
 
 
-def merged_cliques(schema: Schema, families: Iterable[Clique]) -> tuple[Clique, ...]:
+def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:
     """Tables whose S is small and which cover all families.
 
     Greedily from the maximal families: of all pairs of overlapping tables, the one is replaced by its union that, with
@@ -48,7 +83,8 @@ def merged_cliques(schema: Schema, families: Iterable[Clique]) -> tuple[Clique, 
     Parameters
     ----------
     schema : Schema
-    families : iterable of tuples of str
+    scopes : iterable of tuples of str
+        The families.
 
     Returns
     -------
@@ -60,7 +96,7 @@ def merged_cliques(schema: Schema, families: Iterable[Clique]) -> tuple[Clique, 
     >>> merged_cliques(schema, [("a",), ("b", "a"), ("c", "b")])
     (('b', 'a', 'c'),)
     """
-    start = maximal(families)
+    start = maximal(scopes)
     used = {variable for table in start for variable in table}
     cards = {variable: schema.cardinality(variable) for variable in schema.variables if variable in used}
     own = JunctionTree.cliques_of(cards, start)

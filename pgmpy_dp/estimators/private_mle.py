@@ -27,7 +27,7 @@ class PrivateMLE(DiscreteParameterEstimator):
 
     A drop-in for pgmpy's `DiscreteMLE`: one table of noisy counts for each family (families inside others follow from
     those), and from each table the counts that explain it best, given how noisy it is. Quick, and without inference
-    over the network; `CollectiveEM` fits one distribution to all tables and is more accurate.
+    over the network; `CollectiveEM` fits one distribution to all tables, which tells where noise is strong.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.measuring import measured_table
-from pgmpy_dp.estimators.naive import maximise_likelihood
+from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
 from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, gaussian_dual, laplace_dual
 from pgmpy_dp.inference.collective import Engine
@@ -230,7 +230,7 @@ def fit_undirected(
             return value, gradient * scale
 
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
-        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 10, "ftol": 1e-7, "gtol": 1e-6}
+        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 10, "ftol": 5e-6, "gtol": 1e-6}
         found = minimize(scaled, point / scale, jac=True, method="L-BFGS-B", options=options)
         point, value = found.x * scale, float(found.fun)
         if number < _ROUNDS - 1:
@@ -248,8 +248,8 @@ def _naive_start(engine: Engine, scopes: Sequence[Clique], release: NoisyMargina
     own = [measured_table(release, scope) for scope in held]
     layout = Layout.of(engine.layout.cardinalities, held)
     marginals = layout.flatten(project_to_simplex(table / release.total) for table, _ in own)
-    noise = math.sqrt(np.mean([variance for _, variance in own]) / 2) / release.total
-    return maximise_likelihood(engine, marginals, noise / 3, 200, tolerance=0.0, gain=1e-3 * noise, places=places)
+    weight = noise_regularization([variance for _, variance in own], release.total)
+    return maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
 
 
 def _fit_loopy(

@@ -161,8 +161,8 @@ class JunctionTree:
         if potentials.shape != (size,):
             raise ValueError(f"log-potentials have shape {potentials.shape}, not ({size},)")
         buffer = np.empty(self.buffer_size)
-        shift = kernel.exponentiate(potentials, self.layout.offsets, buffer)
-        log_partition = kernel.calibrate(self.program, self.maps, buffer)
+        shift, lost = kernel.exponentiate(potentials, self.layout.offsets, buffer)
+        log_partition = kernel.calibrate(self.program, self.maps, buffer, lost)
         if not math.isfinite(log_partition + shift):
             return self._calibrate_log(potentials)
         return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)

@@ -32,8 +32,10 @@ NORMALISE = 6  # big /= sum(big), a message
 NORMALISE_ROOT = 7  # big /= sum(big), a root's belief
 DIVIDE = 8  # small = big / small, with 0 / 0 = 0: what a belief adds to an old message
 
-# A table whose sum falls below this has lost cells that later messages could have raised again.
-UNDERFLOW = 1e-140
+# A product of probabilities below TINY may have lost its digits, or all of it, to underflow.
+TINY = 1e-290
+# What was lost stays negligible as long as what was kept has not shrunk, in all messages since, by more than this.
+REACH = 1e-250
 
 Compiled = Callable[..., Any]
 
@@ -143,26 +145,53 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
 
 
 @compiled
-def calibrate(program, maps, buffer):
+def _log_least(buffer, start, cells):
+    """Logarithm of the smallest cell that is not zero; 0 if none is."""
+    least = 1.0
+    for k in range(cells):
+        value = buffer[start + k]
+        if value > 0.0:
+            least = min(least, value)
+    return np.log(least)
+
+
+@compiled
+def calibrate(program, maps, buffer, lost):
     """Run a program in linear space on a buffer whose potentials are already exponentiated.
+
+    No factor and no message has a cell above 1, so on the way to the root a product's smallest cell is bounded from
+    below by the product of the smallest cells of its parts. Once that bound falls below TINY a cell may be lost. It can
+    still come to matter if the cells that were kept shrink against it: their normalisers since, and the number of cells
+    summed into one, multiply to exp(reach). `lost` says whether the potentials themselves lost a cell.
 
     Returns
     -------
     float
-        Logarithm of the product of the normalisers, or NaN if a message underflowed.
+        Logarithm of the product of the normalisers, or NaN if what underflowed could matter.
     """
-    log_partition = 0.0
+    log_partition, least, reach = 0.0, 0.0, 0.0
+    collecting = True
     for row in range(program.shape[0]):
         operation = program[row, OPERATION]
         big, cells, small = program[row, BIG], program[row, CELLS], program[row, SMALL]
         block, stride, start = program[row, BLOCK], program[row, STRIDE], program[row, MAP]
+        small_cells = program[row, SMALL_CELLS]
         if operation == MULTIPLY:
+            if collecting:
+                least += _log_least(buffer, small, small_cells)
             _multiply(buffer, big, cells, small, block, stride, maps, start)
         elif operation == ASSIGN:
+            least = _log_least(buffer, small, small_cells)
             _assign(buffer, big, cells, small, block, stride, maps, start)
         elif operation <= SUM_OUT:
-            _sum(buffer, big, cells, small, program[row, SMALL_CELLS], block, stride, maps, start)
+            if operation == SUM_UP:
+                lost = lost or least < np.log(TINY)
+                reach -= np.log(cells / small_cells) if lost else 0.0
+            else:
+                collecting = False
+            _sum(buffer, big, cells, small, small_cells, block, stride, maps, start)
         elif operation == FILL:
+            least = 0.0
             for k in range(cells):
                 buffer[big + k] = 1.0
         elif operation == DIVIDE:
@@ -174,9 +203,14 @@ def calibrate(program, maps, buffer):
             total = 0.0
             for k in range(cells):
                 total += table[k]
-            if not total > UNDERFLOW:
+            if not total > TINY:
                 return np.nan
             log_partition += np.log(total)
+            lost = lost or least < np.log(TINY)
+            if lost:
+                reach += min(np.log(total), 0.0)
+                if reach < np.log(REACH):
+                    return np.nan
             scale = 1.0 / total
             for k in range(cells):
                 table[k] *= scale
@@ -185,18 +219,26 @@ def calibrate(program, maps, buffer):
 
 @compiled
 def exponentiate(potentials, offsets, buffer):
-    """Write exp(potential - its table's maximum) to the head of a buffer; the sum of the maxima is returned."""
-    shift = 0.0
+    """Write exp(potential - its table's maximum) to the head of a buffer.
+
+    Returns
+    -------
+    float, bool
+        The sum of the maxima (NaN if a table forbids all its cells), and whether a cell underflowed.
+    """
+    shift, lost = 0.0, False
     for table in range(offsets.shape[0] - 1):
         top = -np.inf
         for k in range(offsets[table], offsets[table + 1]):
             top = max(top, potentials[k])
         if not np.isfinite(top):
-            return np.nan
+            return np.nan, True
         shift += top
         for k in range(offsets[table], offsets[table + 1]):
-            buffer[k] = np.exp(potentials[k] - top)
-    return shift
+            below = potentials[k] - top
+            lost = lost or -np.inf < below < np.log(TINY)
+            buffer[k] = np.exp(below)
+    return shift, lost
 
 
 @compiled

@@ -76,13 +76,12 @@ def run_cell(name, truth, edges, samples, size, epsilon, releases) -> None:
             if not naive and len(paths) > 3 and paths[-1] > paths[-2] > paths[-3] > paths[-4]:
                 grid = grid[: len(paths)]  # the first trial passed its best: smaller weights only over-fit
                 break
-        start = time.perf_counter()
-        maximise_likelihood(tree, observed, 1e-3, 1000, 1e-6)
-        default = time.perf_counter() - start
-        start = time.perf_counter()
         network = dp.PrivateMarkovNetwork(edges)
-        network.fit(noisy)
-        seconds.append((*times, default, time.perf_counter() - start))
+        for estimator in (dp.NaiveMLE(), dp.CollectiveEM()):
+            start = time.perf_counter()
+            network.fit(noisy, estimator=estimator)
+            times.append(time.perf_counter() - start)
+        seconds.append(times)
         naive.append(paths)
         collective.append(kl_divergence(truth, network))
     uniform = divergence(np.zeros_like(theta))

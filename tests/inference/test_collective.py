@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import minimize
 from scipy.stats import laplace, norm
 
 from pgmpy_dp.inference import (
@@ -99,3 +100,28 @@ def test_normal_laplace_is_the_convolution(spread):
     assert noise.log_density(np.array([4.0])) == pytest.approx(np.log(density), abs=1e-6)
     slope = (noise.log_density(np.array([4.001])) - noise.log_density(np.array([3.999]))) / 0.002
     assert noise.gradient(np.array([4.0]))[0] == pytest.approx(slope, abs=1e-5)
+
+
+def test_the_m_step_of_em_is_free(chain):
+    """argmax theta . n - N A(theta) at n = N mu(theta + l) is theta + l itself: the same distribution to 1e-9 in KL."""
+    tree, _, start, observed, scale = chain
+    step = laplace_dual(tree, start, observed, scale, TOTAL)
+    target = step.counts / TOTAL
+
+    def loss(theta):
+        result = tree.calibrate(theta)
+        return result.log_partition - theta @ target, result.marginals - target
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-12, "ftol": 0.0, "maxiter": 5000}).x
+    difference = step.potentials - found
+    kl = difference @ target - tree.calibrate(step.potentials).log_partition + tree.calibrate(found).log_partition
+    assert abs(kl) < 1e-9
+
+
+def test_a_potential_moves_at_most_one_over_b_an_iteration(chain):
+    """Why plain EM from zero needs many iterations, and why their number regularises it."""
+    tree, _, _, observed, scale = chain
+    theta = np.zeros(tree.layout.size)
+    for iteration in range(1, 4):
+        theta = laplace_dual(tree, theta, observed, scale, TOTAL).potentials
+        assert np.abs(theta).max() <= iteration / scale[0] + 1e-12

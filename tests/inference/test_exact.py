@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
+from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, kernel, sample
 from pgmpy_dp.inference.triangulation import RULES, eliminate, junction_tree, moral_graph
 
 
@@ -144,7 +145,7 @@ def test_samples_agree_with_marginals(model):
         columns = [records[:, tree.variables.index(name)] for name in scope]
         cells = np.ravel_multi_index(columns, marginal.shape)
         frequency = np.bincount(cells, minlength=marginal.size) / count
-        spread = np.sqrt(marginal.ravel() * (1 - marginal.ravel()) / count)
+        spread = np.sqrt(np.maximum(marginal.ravel() * (1 - marginal.ravel()), 0.0) / count)
         assert (np.abs(frequency - marginal.ravel()) <= 6 * spread + 1e-3).all()
 
 
@@ -181,3 +182,38 @@ def test_too_large_a_tree_goes_to_loopy_with_a_warning():
         build_engine(cards, edges, "junction_tree")
     with pytest.raises(ValueError, match="'exact'"):
         build_engine({"a": 2}, [("a",)], "exact")
+
+
+@pytest.mark.parametrize("copies", [1, 4, 8, 12])
+@pytest.mark.parametrize("drop", [100.0, 250.0])
+def test_underflow_that_later_evidence_reverses(copies, drop):
+    """A state lost at one end of a chain (exp(-750) is zero) wins when each of many later factors favours it.
+
+    No single message is small: linear arithmetic that looks at messages one by one is silently wrong here.
+    """
+    names = [f"v{i}" for i in range(copies + 1)]
+    links = list(itertools.pairwise(names))
+    tree = JunctionTree.build(dict.fromkeys(names, 2), [*links, *((name,) for name in names)])
+    stay = np.where(np.eye(2), 0.0, -2000.0)
+    potentials = tree.layout.flatten(
+        [*([stay] * len(links)), np.array([0.0, -750.0]), *([np.array([-drop, 0.0])] * copies)]
+    )
+    result = tree.calibrate(potentials)
+    odds = copies * drop - 750.0
+    expected = 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+    assert tree.layout.tables(result.marginals)[("v0",)][1] == pytest.approx(expected, abs=1e-12)
+    assert result.log_partition == pytest.approx(np.logaddexp(-copies * drop, -750.0))
+
+
+def test_structural_zeros_do_not_force_the_slow_path():
+    """Deterministic tables are common; zeros in them are not underflow."""
+    names = [f"v{i}" for i in range(300)]
+    scopes = list(itertools.pairwise(names))
+    tree = JunctionTree.build(dict.fromkeys(names, 2), scopes)
+    table = np.log(np.array([[0.7, 0.3], [1e-5, 1.0]]))
+    table[1, 0] = -math.inf
+    potentials = tree.layout.flatten([table] * len(scopes))
+    buffer = np.empty(tree.buffer_size)
+    _, lost = kernel.exponentiate(potentials, tree.layout.offsets, buffer)
+    assert not lost
+    assert math.isfinite(kernel.calibrate(tree.program, tree.maps, buffer, lost))

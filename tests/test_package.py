@@ -1,0 +1,49 @@
+"""What importing the package brings with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pgmpy_dp as dp
+
+
+def test_import_leaves_the_heavy_libraries_alone():
+    """numba, OpenDP, dp-accounting, matplotlib and pgmpy's inference load when they are first needed."""
+    code = (
+        "import sys, pgmpy_dp\n"
+        "print([m for m in ('numba', 'opendp', 'dp_accounting', 'matplotlib', 'pgmpy.inference') if m in sys.modules])"
+    )
+    printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "[]"
+
+
+def test_public_names_exist():
+    assert all(hasattr(dp, name) for name in dp.__all__)
+    assert issubclass(dp.SchemaError, ValueError)
+    assert issubclass(dp.BudgetExceededError, ValueError)
+    assert issubclass(dp.ReleaseFormatError, ValueError)
+
+
+def test_fits_do_not_depend_on_the_hash_seed():
+    code = (
+        "import pandas as pd, pgmpy_dp as dp\n"
+        "from pgmpy.models import DiscreteBayesianNetwork\n"
+        "states = dict.fromkeys('abcd', ['x', 'y', 'z'])\n"
+        "records = pd.DataFrame({v: [states[v][(i * k) % 3] for i in range(60)] for k, v in enumerate('abcd', 1)})\n"
+        "data = dp.PrivateDataset(records, dp.Schema(states), dp.PrivacyBudget(9.0), noise=dp.SimulatedNoise(1))\n"
+        "edges = [('a', 'b'), ('b', 'c'), ('a', 'c'), ('c', 'd')]\n"
+        "network = DiscreteBayesianNetwork(edges).fit(data, estimator=dp.CollectiveEM(epsilon=1.0))\n"
+        "markov = dp.PrivateMarkovNetwork(edges).fit(data, estimator=dp.CollectiveEM(epsilon=1.0))\n"
+        "tables = [*network.get_cpds(), *markov.get_factors()]\n"
+        "print([table.values.tobytes().hex() for table in tables])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("0", "1", "7")
+    }  # fmt: skip
+    assert len(printed) == 1
