@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.fitting import observation_noise
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -141,13 +141,8 @@ def fit_directed(
         problem.observe(marginals)
         scale = 1.0 / np.sqrt(problem.steepness(log_rows, marginals, family_variance))
 
-        def scaled(point: Vector, scale: Vector = scale) -> tuple[float, Vector]:
-            value, gradient = problem(point * scale)
-            return value, gradient * scale
-
-        options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 10, "ftol": 1e-8, "gtol": 1e-6}
-        found = minimize(scaled, logits / scale, jac=True, method="L-BFGS-B", options=options)
-        logits, value = found.x * scale, float(found.fun)
+        found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
+        logits, value = found.point, found.value
     tables = layout.tables(np.exp(problem.log_rows(logits)))
     return DirectedFit(tables, -value)
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
-from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.fitting import finish_markov, markov_network
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
@@ -18,6 +17,7 @@ from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.release import project_to_simplex
 from pgmpy_dp.schema import Schema
 
@@ -59,19 +59,18 @@ def maximise_likelihood(
     share = np.clip(marginals, 0.0, 1.0)
     scale = 1.0 / np.sqrt(share * (1 - share) + 2 * regularization + 1e-12)
 
-    def spread(scaled: Vector) -> Vector:
+    def spread(own: Vector) -> Vector:
         potentials = np.zeros(size)
-        potentials[places] = scaled * scale
+        potentials[places] = own
         return potentials
 
-    def objective(scaled: Vector) -> tuple[float, Vector]:
-        calibration = engine.calibrate(spread(scaled))
-        own = scaled * scale
+    def objective(own: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(spread(own))
         value = calibration.log_partition - own @ marginals + regularization * own @ own
-        return float(value), (calibration.marginals[places] - marginals + 2 * regularization * own) * scale
+        return float(value), calibration.marginals[places] - marginals + 2 * regularization * own
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "gtol": tolerance, "ftol": gain}
-    return spread(minimize(objective, np.zeros(places.size), jac=True, method="L-BFGS-B", options=options).x)
+    start = np.zeros(places.size)
+    return spread(minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale).point)
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:

@@ -9,7 +9,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
-from scipy.optimize import minimize
 
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
@@ -17,6 +16,7 @@ from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, gaussian_dual, laplace_dual
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 from pgmpy_dp.schema import Clique
 
@@ -225,14 +225,9 @@ def fit_undirected(
         curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
         scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
 
-        def scaled(shrunk: Vector, scale: Vector = scale) -> tuple[float, Vector]:
-            value, gradient = bound(shrunk * scale)
-            return value, gradient * scale
-
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
-        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 10, "ftol": 5e-6, "gtol": 1e-6}
-        found = minimize(scaled, point / scale, jac=True, method="L-BFGS-B", options=options)
-        point, value = found.x * scale, float(found.fun)
+        found = minimise(bound, point, iterations, gain=5e-6, memory=10, scale=scale)
+        point, value = found.point, found.value
         if number < _ROUNDS - 1:
             spread = np.exp(np.clip(point[size:], _SMALLEST, _LARGEST))
             bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)

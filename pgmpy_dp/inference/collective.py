@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 
 from pgmpy_dp.inference.junction_tree import Calibration
 from pgmpy_dp.inference.layout import Layout, Vector
+from pgmpy_dp.inference.optimisation import minimise
 
 
 class Engine(Protocol):
@@ -193,6 +193,6 @@ def _minimise_dual(
         value = total * calibration.log_partition - multipliers @ observed + multipliers @ pull / 2
         return float(value / total), calibration.marginals + (pull - observed) / total
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 0.0, "gtol": 1e-12, "maxcor": 20}
-    found = minimize(objective, np.zeros(potentials.size), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return found.x, total * engine.calibrate(potentials + found.x).marginals, int(found.nit)
+    found = minimise(objective, np.zeros(potentials.size), max_iter, slope=1e-12, bounds=bounds)
+    counts = total * engine.calibrate(potentials + found.point).marginals
+    return found.point, counts, found.iterations
