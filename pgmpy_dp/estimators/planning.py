@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
 
@@ -114,23 +115,38 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
     tables = dict(enumerate(start))
     sets = {key: frozenset(table) for key, table in tables.items()}
     root = {key: math.sqrt(schema.cells(table)) for key, table in tables.items()}
+    cards = {variable: schema.cardinality(variable) for held in sets.values() for variable in held}
     numbers = count(len(start))
     queue: list[tuple[float, int, int]] = []
+    degree = Counter(variable for held in sets.values() for variable in held)
+    # Every set is filed under its rarest variable: a search among all tables would be cubic where many share a parent.
+    filed: dict[str, set[int]] = {variable: set() for variable in cards}
+    bounding: dict[str, list[frozenset[str]]] = {variable: [] for variable in cards}
+    for bound in bounds or ():
+        for variable in bound:
+            bounding[variable].append(bound)
+
+    def rarest(held: frozenset[str]) -> str:
+        return min(held, key=lambda variable: (degree[variable], variable))
+
+    def inside(union: frozenset[str]) -> list[int]:
+        return sorted(key for variable in union for key in filed[variable] if sets[key] <= union)
 
     def gain(union: frozenset[str]) -> float:
-        inside = sum(root[key] for key, held in sets.items() if held <= union)
-        return inside - math.sqrt(math.prod(schema.cardinality(variable) for variable in union))
+        return sum(root[key] for key in inside(union)) - math.sqrt(math.prod([cards[variable] for variable in union]))
 
     def push(first: int, second: int) -> None:
-        union = sets[first] | sets[second]
-        if len(union) == len(sets[first]) + len(sets[second]):
+        if sets[first].isdisjoint(sets[second]):
             return
-        if bounds is not None and not any(union <= bound for bound in bounds):
+        union = sets[first] | sets[second]
+        if bounds is not None and not any(union <= bound for bound in bounding[rarest(union)]):
             return
         better = gain(union)
         if better > 1e-9:
             heapq.heappush(queue, (-better, first, second))
 
+    for key, held in sets.items():
+        filed[rarest(held)].add(key)
     for second in tables:
         for first in range(second):
             push(first, second)
@@ -142,10 +158,12 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         if gain(frozenset(union)) < -claimed - 1e-9:  # some of the tables inside it are gone
             push(first, second)
             continue
-        for key in [key for key, held in sets.items() if held <= frozenset(union)]:
+        for key in inside(frozenset(union)):
+            filed[rarest(sets[key])].discard(key)
             del tables[key], sets[key], root[key]
         fresh = next(numbers)
         tables[fresh], sets[fresh], root[fresh] = union, frozenset(union), math.sqrt(schema.cells(union))
+        filed[rarest(sets[fresh])].add(fresh)
         for key in [key for key in tables if key != fresh]:
             push(key, fresh)
     return tuple(tables.values())

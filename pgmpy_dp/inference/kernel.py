@@ -28,7 +28,7 @@ SUM_UP = 2  # small = sum of big (a message towards the root)
 SUM_DOWN = 3  # small = sum of big (the belief of a separator)
 SUM_OUT = 4  # small = sum of big (a marginal that is asked for)
 FILL = 5  # big = 1
-NORMALISE = 6  # big /= sum(big), a message
+NORMALISE = 6  # big /= max(big), a message (in log space, its sum)
 NORMALISE_ROOT = 7  # big /= sum(big), a root's belief
 DIVIDE = 8  # small = big / small, with 0 / 0 = 0: what a belief adds to an old message
 
@@ -201,8 +201,12 @@ def calibrate(program, maps, buffer, lost):
         else:
             table = buffer[big : big + cells]
             total = 0.0
-            for k in range(cells):
-                total += table[k]
+            if operation == NORMALISE:  # where the largest cell of every message is 1, products of hundreds stay in range
+                for k in range(cells):
+                    total = max(total, table[k])
+            else:
+                for k in range(cells):
+                    total += table[k]
             if not total > TINY:
                 return np.nan
             log_partition += np.log(total)

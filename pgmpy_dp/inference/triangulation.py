@@ -9,45 +9,100 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 import networkx as nx
 
 Neighbours = dict[int, set[int]]
-Rule = Callable[[int, Neighbours, Sequence[int]], tuple[float, float]]
+Rule = Callable[["_Elimination", int], tuple[int, int]]
 
 
-def _clique_cells(node: int, neighbours: Neighbours, cards: Sequence[int]) -> float:
-    return math.log(cards[node]) + sum(math.log(cards[other]) for other in neighbours[node])
+class _Elimination:
+    """A graph under elimination, with what the rules ask of every node kept up to date.
+
+    Attributes
+    ----------
+    fill : dict
+        Edges that eliminating the node would add.
+    weight : dict
+        Sum over these of the product of the two cardinalities.
+    cells : dict
+        Cells of the table of the node and its neighbours, exact however large.
+    """
+
+    def __init__(self, graph: Neighbours, cards: Sequence[int]) -> None:
+        self.neighbours = {node: set(others) for node, others in graph.items()}
+        self.cards = cards
+        self.fill: dict[int, int] = {}
+        self.weight: dict[int, int] = {}
+        self.cells: dict[int, int] = {}
+        # Cardinalities of a node's neighbours, summed: missing edges are counted as all pairs less the present ones.
+        self.around = {node: sum(cards[other] for other in others) for node, others in self.neighbours.items()}
+        for node, others in self.neighbours.items():
+            pairs, weight = len(others) * (len(others) - 1), self.around[node] ** 2
+            for other in others:
+                common = others & self.neighbours[other]
+                pairs -= len(common)
+                weight -= cards[other] * (cards[other] + sum(cards[third] for third in common))
+            self.fill[node], self.weight[node] = pairs // 2, weight // 2
+            self.cells[node] = cards[node] * math.prod(cards[other] for other in others)
+
+    def _change(self, node: int, other: int, sign: int) -> None:
+        """Edges missing between a neighbour and the other neighbours of a node begin (1) or cease (-1) to count."""
+        common = self.neighbours[node] & self.neighbours[other]
+        self.fill[node] += sign * (len(self.neighbours[node]) - 1 - len(common))
+        rest = self.around[node] - self.cards[other] - sum(self.cards[third] for third in common)
+        self.weight[node] += sign * self.cards[other] * rest
+
+    def _connect(self, first: int, second: int) -> set[int]:
+        common = self.neighbours[first] & self.neighbours[second]
+        for third in common:
+            self.fill[third] -= 1
+            self.weight[third] -= self.cards[first] * self.cards[second]
+        for node, other in ((first, second), (second, first)):
+            self.neighbours[node].add(other)
+            self.around[node] += self.cards[other]
+            self.cells[node] *= self.cards[other]
+        self._change(first, second, 1)
+        self._change(second, first, 1)
+        return common
+
+    def eliminate(self, node: int) -> set[int]:
+        """Connect the node's neighbours and take the node away; the nodes whose numbers changed are returned."""
+        changed = set(self.neighbours[node])
+        for first, second in combinations(sorted(self.neighbours[node]), 2):
+            if second not in self.neighbours[first]:
+                changed |= self._connect(first, second)
+        for other in self.neighbours[node]:
+            self._change(other, node, -1)
+            self.neighbours[other].discard(node)
+            self.around[other] -= self.cards[node]
+            self.cells[other] //= self.cards[node]
+        del self.neighbours[node]
+        changed.discard(node)
+        return changed
 
 
-def _fill_edges(node: int, neighbours: Neighbours) -> Iterable[tuple[int, int]]:
-    for first, second in combinations(sorted(neighbours[node]), 2):
-        if second not in neighbours[first]:
-            yield first, second
-
-
-def min_fill(node: int, neighbours: Neighbours, cards: Sequence[int]) -> tuple[float, float]:
+def min_fill(state: _Elimination, node: int) -> tuple[int, int]:
     """Fewest new edges; ties by table cells."""
-    return sum(1 for _ in _fill_edges(node, neighbours)), _clique_cells(node, neighbours, cards)
+    return state.fill[node], state.cells[node]
 
 
-def weighted_min_fill(node: int, neighbours: Neighbours, cards: Sequence[int]) -> tuple[float, float]:
+def weighted_min_fill(state: _Elimination, node: int) -> tuple[int, int]:
     """Least sum over new edges of the product of cardinalities; ties by table cells."""
-    weight = sum(cards[first] * cards[second] for first, second in _fill_edges(node, neighbours))
-    return weight, _clique_cells(node, neighbours, cards)
+    return state.weight[node], state.cells[node]
 
 
-def min_weight(node: int, neighbours: Neighbours, cards: Sequence[int]) -> tuple[float, float]:
+def min_weight(state: _Elimination, node: int) -> tuple[int, int]:
     """Smallest new table; ties by new edges."""
-    return _clique_cells(node, neighbours, cards), sum(1 for _ in _fill_edges(node, neighbours))
+    return state.cells[node], state.fill[node]
 
 
 RULES: tuple[Rule, ...] = (min_fill, weighted_min_fill, min_weight)
 
 
-def eliminate(graph: Mapping[int, set[int]], cards: Sequence[int], rule: Rule) -> list[tuple[int, frozenset[int]]]:
+def eliminate(graph: Neighbours, cards: Sequence[int], rule: Rule) -> list[tuple[int, frozenset[int]]]:
     """Eliminate all nodes greedily by a rule.
 
     Returns
@@ -55,29 +110,18 @@ def eliminate(graph: Mapping[int, set[int]], cards: Sequence[int], rule: Rule) -
     list of (node, clique)
         In elimination order; the clique is the node with its neighbours at that moment.
     """
-    neighbours = {node: set(others) for node, others in graph.items()}
-    cost = {node: rule(node, neighbours, cards) for node in neighbours}
-    queue = [(*cost[node], node) for node in neighbours]
+    state = _Elimination(graph, cards)
+    cost = {node: rule(state, node) for node in graph}
+    queue = [(*cost[node], node) for node in graph]
     heapq.heapify(queue)
     steps = []
     while queue:
         *entry, node = heapq.heappop(queue)
-        if node not in neighbours or tuple(entry) != cost[node]:
+        if node not in state.neighbours or tuple(entry) != cost[node]:
             continue
-        around = neighbours[node]
-        steps.append((node, frozenset(around | {node})))
-        # The costs of the neighbours change, and of every node that sees both ends of a new edge.
-        changed = set(around)
-        for first, second in list(_fill_edges(node, neighbours)):
-            neighbours[first].add(second)
-            neighbours[second].add(first)
-            changed |= neighbours[first] & neighbours[second]
-        for other in around:
-            neighbours[other].discard(node)
-        del neighbours[node]
-        changed.discard(node)
-        for other in sorted(changed):
-            fresh = rule(other, neighbours, cards)
+        steps.append((node, frozenset(state.neighbours[node] | {node})))
+        for other in sorted(state.eliminate(node)):
+            fresh = rule(state, other)
             if fresh != cost[other]:
                 cost[other] = fresh
                 heapq.heappush(queue, (*fresh, other))

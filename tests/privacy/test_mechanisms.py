@@ -226,3 +226,12 @@ def test_without_opendp_private_work_stops(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.measurements", None)
     with pytest.raises(ImportError, match="pip install opendp"):
         add_discrete_laplace(np.zeros(2, dtype=np.int64), 1.0)
+
+
+@pytest.mark.parametrize("add", [add_discrete_laplace, add_discrete_gaussian])
+def test_parts_drawn_side_by_side_keep_their_places_and_their_independence(add):
+    """Counts stay in order, and the parts' noise is not a copy of each other (probability of that: below 1e-300)."""
+    counts = np.arange(40_000, dtype=np.int64) * 1_000_000
+    noise = add(counts, 50.0) - counts
+    assert np.abs(noise).max() < 500_000
+    assert not np.array_equal(noise[:20_000], noise[20_000:])
