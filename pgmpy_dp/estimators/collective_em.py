@@ -95,7 +95,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         delta: float = 0.0,
         state_names: Mapping[str, Any] | Schema | None = None,
         inference: str = "auto",
-        max_iter: int = 100,
+        max_iter: int = 60,
         prior_scale: float | None = None,
         mechanism: str = "laplace",
         neighbours: str | None = None,
@@ -179,7 +179,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         engine = build_engine(cards, dict.fromkeys([*scopes, *measured]), self.inference)
         fit = fit_undirected(engine, scopes, measured, release, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
-        finish_markov(self, engine, fit.potentials, release, schema)
+        finish_markov(self, engine, fit.potentials, scopes, release, schema)
         return self
 
 

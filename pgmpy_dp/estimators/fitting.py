@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.networks import markov_factors
-from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.estimators.networks import markov_factors, table_places
+from pgmpy_dp.inference import GaussianNoise, Layout, SmoothedLaplaceNoise
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 def refuse_weights(estimator: str, sample_weight: Any) -> None:
@@ -51,14 +52,7 @@ def observation_noise(
     counts : ndarray
         Where to take the binomial sampling variance; at least that of a quarter of a record.
     total : float
-
-    Raises
-    ------
-    ValueError
-        For exact counts.
     """
-    if mechanism == "none":
-        raise ValueError("These are exact counts, not a release: fit them with MaximumLikelihood.")
     sampling = np.maximum(counts * (1.0 - counts / total), 0.25)
     if mechanism == "gaussian":
         return GaussianNoise(observed, np.sqrt(variance + sampling))
@@ -66,10 +60,23 @@ def observation_noise(
     return SmoothedLaplaceNoise(observed, scale, np.sqrt(scale**2 + sampling))
 
 
-def finish_markov(estimator: Any, engine: Engine, potentials: Vector, release: NoisyMarginals, schema: Schema) -> None:
-    """Set the fitted attributes of an estimator of a Markov network."""
+def finish_markov(
+    estimator: Any,
+    engine: Engine,
+    potentials: Vector,
+    scopes: Sequence[Clique],
+    release: NoisyMarginals,
+    schema: Schema,
+) -> None:
+    """Set the fitted attributes of an estimator of a Markov network.
+
+    Factors are made for `scopes`; other tables of the engine's layout must have potentials of zero. pgmpy refuses
+    factors whose variables are no clique of the graph, and measured tables need not be.
+    """
     log_partition = engine.calibrate(potentials).log_partition
-    _finish(estimator, markov_factors(engine.layout, potentials, log_partition, schema.states), release, schema)
+    layout = Layout.of(engine.layout.cardinalities, scopes)
+    own = potentials[table_places(engine.layout, scopes)]
+    _finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
 
 
 def finish_bayesian(estimator: Any, cpds: list[TabularCPD], release: NoisyMarginals, schema: Schema) -> None:

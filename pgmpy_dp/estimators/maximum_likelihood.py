@@ -78,7 +78,7 @@ class MaximumLikelihood(DiscreteParameterEstimator):
             engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
             marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
             potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
-            finish_markov(self, engine, potentials, counts, schema)
+            finish_markov(self, engine, potentials, scopes, counts, schema)
         else:
             scopes = families(bayesian_network(model, name))
             distinct = {frozenset(scope): scope for scope in scopes}

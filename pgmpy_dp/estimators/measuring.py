@@ -63,13 +63,15 @@ class Measurement:
         SchemaError
             If a variable of the model is not declared.
         ValueError
-            If epsilon is given with a release, or missing without one.
+            If epsilon is given with a release, or missing without one; for exact counts.
         """
         if isinstance(data, NoisyMarginals):
             if self.epsilon is not None:
                 raise ValueError(
                     "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
                 )
+            if data.guarantee.mechanism == "none":
+                raise ValueError("These are exact counts, not a release: fit the records with MaximumLikelihood.")
             _require_variables(data.schema, variables, "release")
             self._require_agreement(data.schema, data.guarantee.neighbours, variables)
             return data

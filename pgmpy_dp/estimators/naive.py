@@ -172,7 +172,7 @@ class NaiveMLE(DiscreteParameterEstimator):
         if weight is None:
             weight = noise_regularization([variance for _, variance in own], release.total)
         potentials = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
-        finish_markov(self, engine, potentials, release, schema)
+        finish_markov(self, engine, potentials, scopes, release, schema)
         return self
 
     def _marginal(self, table: Vector, total: float) -> Vector:

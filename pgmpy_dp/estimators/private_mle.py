@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from pgmpy_dp.estimators.fitting import finish_bayesian, observation_noise, refu
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, maximal, tabular_cpd
 from pgmpy_dp.estimators.planning import ALLOCATIONS, shares
-from pgmpy_dp.inference import GaussianNoise, Layout, SmoothedLaplaceNoise
+from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
@@ -133,30 +133,29 @@ class PrivateMLE(DiscreteParameterEstimator):
         )
         schema = release.schema.select(network.nodes())
         observed = [measured_table(release, scope) for scope in scopes]
-        layout = Layout.of({v: schema.cardinality(v) for v in schema.variables}, scopes)
-        counts = explain_tables(
-            layout,
-            layout.flatten(table for table, _ in observed),
-            layout.per_cell([variance for _, variance in observed]),
-            layout.per_cell([1.0 / shape[0] for shape in layout.shapes]),
-            release.total,
-            release.guarantee.mechanism,
-        )
-        cpds = [tabular_cpd(scope, conditional(table), schema.states) for scope, table in layout.tables(counts).items()]
+        mechanism = release.guarantee.mechanism
+        fitted = explain_tables(observed, [1.0 / schema.cardinality(s[0]) for s in scopes], release.total, mechanism)
+        cpds = [
+            tabular_cpd(scope, conditional(table), schema.states) for scope, table in zip(scopes, fitted, strict=True)
+        ]
         finish_bayesian(self, cpds, release, schema)
         return self
 
 
 def explain_tables(
-    layout: Layout, observed: Vector, variance: Vector, pseudo: Vector, total: float, mechanism: str
-) -> Vector:
+    observed: Sequence[tuple[Vector, float]], pseudo: Sequence[float], total: float, mechanism: str
+) -> list[Vector]:
     """The counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
+
+    Cells of a table with equal noisy counts have equal solutions: each is solved for once, so that a large table costs
+    little more than its sort.
 
     Parameters
     ----------
-    layout : Layout
-    observed, variance, pseudo : ndarrays of shape (layout.size,)
-        Noisy counts, variance of their noise, pseudo-counts.
+    observed : sequence of (ndarray, float)
+        Noisy counts of each table and the variance of their noise.
+    pseudo : sequence of float
+        Pseudo-count of a cell of each table.
     total : float
         What every table's counts sum to.
     mechanism : str
@@ -164,18 +163,29 @@ def explain_tables(
 
     Returns
     -------
-    ndarray of shape (layout.size,)
-        Positive counts.
+    list of ndarray
+        Positive counts, in the shapes of the tables.
     """
-    counts = np.maximum(observed, pseudo * np.sqrt(variance))
+    distinct = [np.unique(table, return_inverse=True, return_counts=True) for table, _ in observed]
+    sizes = [values.size for values, _, _ in distinct]
+    offsets = np.cumsum([0, *sizes])
+    values, copies = (np.concatenate([part[i] for part in distinct]).astype(np.float64) for i in (0, 2))
+    variance = np.repeat([spread for _, spread in observed], sizes)
+    prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
+    counts = np.maximum(values, prior * np.sqrt(variance))
     for _ in range(_ROUNDS):
-        noise = observation_noise(mechanism, observed, variance, counts, total)
-        counts = _constrained_maximum(layout.offsets, noise, counts, pseudo, total)
-    return counts
+        noise = observation_noise(mechanism, values, variance, counts, total)
+        counts = _constrained_maximum(offsets, copies, noise, counts, prior, total)
+    parts = np.split(counts, offsets[1:-1])
+    return [
+        part[inverse].reshape(table.shape)
+        for part, (_, inverse, _), (table, _) in zip(parts, distinct, observed, strict=True)
+    ]
 
 
 def _constrained_maximum(
     offsets: NDArray[np.int64],
+    copies: Vector,
     noise: SmoothedLaplaceNoise | GaussianNoise,
     start: Vector,
     pseudo: Vector,
@@ -184,13 +194,13 @@ def _constrained_maximum(
     """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
 
     For a multiplier l the stationary count solves pseudo / n + gradient(n) = l, of which the left side falls in n; the
-    sum of the counts falls in l.
+    sum of the counts, each taken `copies` times, falls in l.
     """
     tables = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     steep = np.abs(noise.gradient(np.zeros_like(start))) + pseudo / np.maximum(start, 1e-300)
 
     def sums(values: Vector) -> Vector:
-        return np.add.reduceat(values, offsets[:-1])
+        return np.add.reduceat(copies * values, offsets[:-1])
 
     high = np.maximum.reduceat(steep, offsets[:-1]) + sums(pseudo) / total
     low = -np.maximum.reduceat(np.abs(noise.gradient(np.full_like(start, total))), offsets[:-1])

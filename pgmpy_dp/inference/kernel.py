@@ -201,7 +201,8 @@ def calibrate(program, maps, buffer, lost):
         else:
             table = buffer[big : big + cells]
             total = 0.0
-            if operation == NORMALISE:  # where the largest cell of every message is 1, products of hundreds stay in range
+            if operation == NORMALISE:
+                # With the largest cell of every message 1, products of hundreds of them stay in range.
                 for k in range(cells):
                     total = max(total, table[k])
             else:

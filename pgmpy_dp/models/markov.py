@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -87,13 +88,25 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee) -> None:
-        """Replace the factors, which must cover all nodes and have partition function 1."""
+        """Replace the factors, which must cover all nodes and have partition function 1.
+
+        Raises
+        ------
+        ValueError
+            If two factors have the same variables.
+        """
+        if len({frozenset(factor.variables) for factor in factors}) < len(factors):
+            raise ValueError("Two factors have the same variables: multiply them first.")
         self.remove_factors(*self.get_factors())
         self.add_factors(*factors)
         self.guarantee_ = guarantee
         self.schema_ = Schema.from_model(self)
         self.__dict__.pop("_engine", None)
         self.__dict__.pop("_calibration", None)
+
+    def copy(self) -> PrivateMarkovNetwork:
+        """An independent network with the same structure, factors and guarantee; pgmpy's own gives a plain one."""
+        return copy.deepcopy(self)
 
     @cached_property
     def _engine(self) -> Any:
@@ -158,6 +171,8 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         """Most probable joint state of some variables (all that are not given by default); errors as `query`."""
         given = self._checked(None if variables is None else list(variables), evidence)
         asked = [v for v in self.nodes() if v not in given] if variables is None else list(variables)
+        if given and asked:
+            self.query(asked[:1], given)  # refuses evidence of probability zero
         answer: dict[str, Any] = _elimination(self).map_query(asked, evidence=given, show_progress=False)
         return answer
 
@@ -227,6 +242,8 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         ReleaseFormatError
             If the file is no such network.
         """
+        if Path(path).is_dir():
+            raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")
         try:
             content = parse_json(Path(path).read_bytes())
             if content["format"] != _FORMAT or content["version"] != _VERSION:
@@ -239,6 +256,9 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
                 for factor in content["factors"]
             ]
             network.set_factors(factors, Guarantee.from_dict(content["guarantee"]))
+            network.check_model()
+            if not all(np.all(factor.values) for factor in factors):
+                _ = network._calibration  # refuses zeros that leave nothing possible
         except FileNotFoundError:
             raise
         except ReleaseFormatError:

@@ -180,6 +180,9 @@ def test_exact_counts_are_no_release(small):
     for estimator in ESTIMATORS:
         with pytest.raises(ValueError, match="exact counts"):
             DiscreteBayesianNetwork(edges).fit(counts, estimator=estimator())
+    for estimator in (dp.CollectiveEM, dp.NaiveMLE):
+        with pytest.raises(ValueError, match="exact counts"):
+            dp.PrivateMarkovNetwork(edges).fit(counts, estimator=estimator())
 
 
 def test_fits_do_not_depend_on_the_order_of_nodes_or_edges(small):

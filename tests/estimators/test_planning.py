@@ -56,20 +56,20 @@ def test_table_fit_meets_its_optimality_conditions(seed, mechanism, scale):
     total = 1000.0
     truth = np.concatenate([generator.dirichlet(np.ones(12) * 0.3), generator.dirichlet(np.ones(4))]) * total
     observed = np.round(truth + generator.laplace(scale=scale, size=16))
-    variance, pseudo = np.full(16, 2 * scale**2), layout.per_cell([1 / 3, 1 / 4])
-    counts = explain_tables(layout, observed, variance, pseudo, total, mechanism)
-    assert (counts > 0).all()
-    for table in layout.split(counts):
+    noisy = [(table, 2 * scale**2) for table in layout.split(observed)]
+    for table, (seen, _) in zip(explain_tables(noisy, [1 / 3, 1 / 4], total, mechanism), noisy, strict=True):
+        assert table.shape == seen.shape
+        assert (table > 0).all()
+        assert (np.diff(table.ravel()[np.argsort(seen, axis=None)]) >= -1e-6).all()
         assert table.sum() == pytest.approx(total, rel=1e-6)
 
 
 def test_table_fit_is_the_constrained_optimum():
     """Against a general optimiser, on the objective whose sampling variance the last round used."""
     generator = np.random.default_rng(1)
-    layout = Layout.of({"a": 5}, [("a",)])
     observed, scale, total = np.array([400.0, 250.0, -30.0, 12.0, 300.0]), 25.0, 950.0
     pseudo = np.full(5, 0.2)
-    counts = explain_tables(layout, observed, np.full(5, 2 * scale**2), pseudo, total, "laplace")
+    (counts,) = explain_tables([(observed, 2 * scale**2)], [0.2], total, "laplace")
     noise = SmoothedLaplaceNoise(
         observed, np.full(5, scale), np.sqrt(scale**2 + np.maximum(counts * (1 - counts / total), 0.25))
     )
@@ -81,3 +81,18 @@ def test_table_fit_is_the_constrained_optimum():
     best = minimize(loss, np.log(counts) + generator.normal(size=5) * 0.1, method="Nelder-Mead",
                     options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20000, "maxfev": 20000})  # fmt: skip
     np.testing.assert_allclose(total * np.exp(best.x - np.logaddexp.reduce(best.x)), counts, rtol=0.02, atol=0.2)
+
+
+def test_a_thousand_children_of_one_parent_are_planned():
+    names = [f"v{i}" for i in range(1000)]
+    tables = merged_cliques(dp.Schema(dict.fromkeys(names, "ab")), [("v0",), *((name, "v0") for name in names[1:])])
+    assert all(any({name, "v0"} <= set(table) for table in tables) for name in names)
+
+
+def test_a_million_cells_are_fitted():
+    generator = np.random.default_rng(0)
+    counts = generator.multinomial(10**6, generator.dirichlet(np.full(2**20, 0.1)))
+    observed = np.round(counts + generator.laplace(scale=30.0, size=counts.size)).reshape((2,) * 20)
+    (table,) = explain_tables([(observed, 1800.0)], [0.5], 1e6, "laplace")
+    assert table.shape == observed.shape
+    assert table.sum() == pytest.approx(1e6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, kernel, sample
-from pgmpy_dp.inference.triangulation import RULES, eliminate, junction_tree, moral_graph
+from pgmpy_dp.inference.triangulation import RULES, _Elimination, eliminate, junction_tree, moral_graph
 
 
 def joint_table(tree, potentials):
@@ -217,3 +218,38 @@ def test_structural_zeros_do_not_force_the_slow_path():
     _, lost = kernel.exponentiate(potentials, tree.layout.offsets, buffer)
     assert not lost
     assert math.isfinite(kernel.calibrate(tree.program, tree.maps, buffer, lost))
+
+
+def test_many_children_of_one_variable():
+    """A naive Bayes model of 1000 features: quick to compile, and its hub's product of messages does not underflow."""
+    names = [f"v{i}" for i in range(1000)]
+    started = time.perf_counter()
+    tree = JunctionTree.build(dict.fromkeys(names, 2), [(name, "v0") for name in names[1:]])
+    assert time.perf_counter() - started < 10
+    potentials = np.random.default_rng(0).normal(size=tree.layout.size)
+    buffer = np.empty(tree.buffer_size)
+    tables = np.exp(potentials.reshape(-1, 2, 2)).sum(axis=1)
+    expected = np.logaddexp.reduce(np.log(tables).sum(axis=0))
+    assert tree.calibrate(potentials).log_partition == pytest.approx(expected)
+    zeros = np.zeros(tree.layout.size)
+    _, lost = kernel.exponentiate(zeros, tree.layout.offsets, buffer)
+    calibrated = kernel.calibrate(tree.program, tree.maps, buffer, lost)
+    assert calibrated == pytest.approx(1000 * math.log(2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_numbers_kept_during_elimination(seed):
+    """Missing edges, their weight and table cells, against a count from the graph itself after every step."""
+    generator = np.random.default_rng(seed)
+    count = int(generator.integers(1, 12))
+    cards = [int(states) for states in generator.integers(1, 6, count)]
+    scopes = [generator.choice(count, min(count, 3), replace=False).tolist() for _ in range(count // 2)]
+    state = _Elimination(moral_graph(count, scopes), cards)
+    for node in generator.permutation(count).tolist():
+        for other, around in state.neighbours.items():
+            pairs = itertools.combinations(around, 2)
+            missing = [cards[a] * cards[b] for a, b in pairs if b not in state.neighbours[a]]
+            assert (state.fill[other], state.weight[other]) == (len(missing), sum(missing))
+            assert state.cells[other] == cards[other] * math.prod(cards[third] for third in around)
+        state.eliminate(node)
