@@ -40,7 +40,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         Declared states; needed for raw records.
     inference : {"auto", "junction_tree", "loopy"}
         "auto" takes a junction tree where its tables fit in memory. Loopy inference is approximate, and for Markov
-        networks only.
+        networks only; their partition function is then 1 by approximation too.
     max_iter : int
         Most iterations of the last round of optimisation.
     prior_scale : float, optional

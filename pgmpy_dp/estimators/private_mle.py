@@ -216,7 +216,7 @@ def _constrained_maximum(
         slope = sums(1.0 / (pseudo / counts**2 + noise.curvature(counts)))
         newton = multiplier + excess / slope
         multiplier = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-    return counts
+    return counts * (total / sums(counts))[tables]  # a release that contradicts its own total may stop short of it
 
 
 def _stationary(

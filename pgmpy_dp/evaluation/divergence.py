@@ -6,6 +6,7 @@ import numpy as np
 
 from pgmpy_dp.estimators.networks import Network, log_linear
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 
 
@@ -26,6 +27,8 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     ------
     SchemaError
         If variables or states differ.
+    TreeTooLargeError
+        If a junction tree would not fit in memory.
 
     Notes
     -----
@@ -47,9 +50,10 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     """
     p_layout, p_logs, states = log_linear(true)
     q_layout, q_logs, _ = log_linear(fitted, states)
-    tree = JunctionTree.build(p_layout.cardinalities, p_layout.scopes, cover=q_layout.scopes)
+    tree = JunctionTree.build(p_layout.cardinalities, p_layout.scopes, q_layout.scopes, MAX_TABLE_CELLS)
     calibration = tree.calibrate(p_logs)
-    q_partition = JunctionTree.build(q_layout.cardinalities, q_layout.scopes).calibrate(q_logs).log_partition
+    q_tree = JunctionTree.build(q_layout.cardinalities, q_layout.scopes, max_cells=MAX_TABLE_CELLS)
+    q_partition = q_tree.calibrate(q_logs).log_partition
     q_marginals = q_layout.flatten(tree.marginal(calibration, scope) for scope in q_layout.scopes)
     own = _expectation(calibration.marginals, p_logs) - calibration.log_partition
     return own - (_expectation(q_marginals, q_logs) - q_partition)
