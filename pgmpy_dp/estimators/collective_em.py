@@ -135,7 +135,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         """
         refuse_weights(type(self).__name__, sample_weight)
         if isinstance(model, DiscreteMarkovNetwork):
-            return self._fit_markov(markov_network(model, type(self).__name__, sample_weight), data)
+            return self._fit_markov(markov_network(model, type(self).__name__), data)
         return self._fit_bayesian(bayesian_network(model, type(self).__name__), data)
 
     def _measurement(self) -> Measurement:

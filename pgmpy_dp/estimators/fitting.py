@@ -23,14 +23,13 @@ def refuse_weights(estimator: str, sample_weight: Any) -> None:
         raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")
 
 
-def markov_network(model: Any, estimator: str, sample_weight: Any) -> DiscreteMarkovNetwork:
+def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
     """The model if it is a Markov network with nodes.
 
     Raises
     ------
     TypeError, ValueError
     """
-    refuse_weights(estimator, sample_weight)
     if not isinstance(model, DiscreteMarkovNetwork):
         raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")
     if not model.nodes():

@@ -73,7 +73,7 @@ class MaximumLikelihood(DiscreteParameterEstimator):
         refuse_weights(name, sample_weight)
         schema = declared(self.state_names, list(model.nodes()))
         if isinstance(model, DiscreteMarkovNetwork):
-            scopes = markov_scopes(markov_network(model, name, sample_weight))
+            scopes = markov_scopes(markov_network(model, name))
             counts = exact_marginals(data, schema, scopes)
             engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
             marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.fitting import finish_markov, markov_network
+from pgmpy_dp.estimators.fitting import finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.inference import build_engine
@@ -159,7 +159,8 @@ class NaiveMLE(DiscreteParameterEstimator):
         SchemaError, ValueError, BudgetExceededError
             As `CollectiveEM.fit`; also if an edge of the model was not measured.
         """
-        network = markov_network(model, type(self).__name__, sample_weight)
+        refuse_weights(type(self).__name__, sample_weight)
+        network = markov_network(model, type(self).__name__)
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
         scopes = markov_scopes(network)
         release = measurement.take(data, list(network.nodes()), lambda _: (scopes, [1.0] * len(scopes)))
