@@ -87,11 +87,13 @@ class _Bound:
         own[self.free] = np.arange(self.free.size)
         self.own = own[self.seen]
         self.precision = np.ones(self.free.size)
+        # A cell without a potential takes its (zero) spread from one place more than there are potentials.
+        self.spread = np.zeros(self.free.size + 1)
+        self.potentials, self.direction = np.zeros((2, layout.size))
 
     def calibrate(self, location: Vector) -> Calibration:
-        potentials = np.zeros(self.tree.layout.size)
-        potentials[self.free] = location
-        return self.tree.calibrate(potentials)
+        self.potentials[self.free] = location
+        return self.tree.calibrate(self.potentials)
 
     def _to_potentials(self, by_observation: Vector) -> Vector:
         summed: Vector = np.bincount(self.own, by_observation, self.free.size + 1)[:-1].astype(np.float64)
@@ -99,17 +101,16 @@ class _Bound:
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         size = self.free.size
-        location = np.clip(point[:size], -_FARTHEST, _FARTHEST)
-        logs = np.clip(point[size:], _SMALLEST, _LARGEST)
-        spread = np.exp(logs)
+        location = np.minimum(np.maximum(point[:size], -_FARTHEST), _FARTHEST)
+        logs = np.minimum(np.maximum(point[size:], _SMALLEST), _LARGEST)
+        spread = np.exp(logs, out=self.spread[:size])
         calibration = self.calibrate(location)
         counts = self.total * calibration.marginals[self.seen]
-        loss, by_count, by_spread = self._loss(counts, np.append(spread, 0.0)[self.own])
-        direction = np.zeros(self.tree.layout.size)
-        direction[self.seen] = self.total * by_count
+        loss, by_count, by_spread = self._loss(counts, self.spread[self.own])
+        self.direction[self.seen] = self.total * by_count
         mean = location - spread / 2
         pull = self.precision * mean
-        slope = self.tree.covariance_product(calibration, direction)[self.free] + pull
+        slope = self.tree.covariance_product(calibration, self.direction)[self.free] + pull
         slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
         value = loss + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
         return value, np.concatenate([slope, slope_spread * spread])
@@ -126,19 +127,12 @@ class _Bound:
                 by_count,
                 counts**2 * growth / (2 * self.variance),
             )
-        root, centre = np.sqrt(spread), np.exp(-spread / 2)
-        up = np.exp(_POINTS[:, None] * root)
-        value, first, second = np.zeros((3, counts.size))
-        for factor, points in ((centre * up, _POINTS), (centre / up, -_POINTS)):
-            residual = self.observed - counts * factor
-            rounded = np.sqrt(residual**2 + self.corner)
-            residual *= factor
-            residual /= rounded
-            value += _WEIGHTS @ rounded
-            first += _WEIGHTS @ residual
-            second += (_WEIGHTS * points) @ residual
-        by_spread = counts * (first - second / np.maximum(root, 1e-12)) / 2
-        return float((value / self.scale).sum()), -first / self.scale, by_spread / self.scale
+        from pgmpy_dp.inference.rounded_loss import expected_rounded_loss  # numba: at the first fit only
+
+        value, by_count, by_spread = expected_rounded_loss(
+            self.observed, self.scale, self.corner, counts, spread, _POINTS, _WEIGHTS
+        )
+        return float(value), by_count, by_spread
 
     def curvature(self, marginals: Vector) -> Vector:
         """Fisher information of each potential from its own observations, and the prior's precision."""

@@ -5,7 +5,7 @@ tables from a flat Dirichlet distribution, nested populations and releases with 
 defaults; NaiveMLE gets the best of a grid of regularisations (the uniform distribution among them) for the mean over
 all trials of a cell, which no analyst could know.
 
-    python tests/benchmarks/collective_accuracy.py [--quick] [--states 8] [--seed 0] [--graph chain|erdos-renyi]
+    python tests/benchmarks/collective_accuracy.py [--quick] [--states 8] [--seed 0] [--graph chain] [--sizes 10000]
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 x 1 trials and 1e4 records only")
     parser.add_argument("--states", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0, help="of the true networks")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--graph", choices=["chain", "erdos-renyi"])
     arguments = parser.parse_args()
     populations, releases = (2, 1) if arguments.quick else (5, 5)
@@ -45,9 +47,9 @@ def main() -> None:
         if arguments.graph not in (None, name):
             continue
         truth = random_markov_network(edges, arguments.states, arguments.seed)
-        for size in SIZES[:1] if arguments.quick else SIZES:
+        for size in SIZES[:1] if arguments.quick else arguments.sizes:
             samples = [truth.simulate(size, seed=population) for population in range(populations)]
-            for epsilon in EPSILONS:
+            for epsilon in arguments.epsilons:
                 run_cell(name, truth, edges, samples, size, epsilon, releases)
 
 
