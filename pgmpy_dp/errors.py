@@ -7,7 +7,7 @@ argument that is wrong in itself (a negative epsilon, a weight that is not a num
 
 from __future__ import annotations
 
-__all__ = ["BudgetExceededError", "ReleaseFormatError", "SchemaError"]
+__all__ = ["BudgetExceededError", "LedgerError", "ReleaseFormatError", "SchemaError"]
 
 
 class SchemaError(ValueError):
@@ -21,6 +21,13 @@ class BudgetExceededError(ValueError):
     """A charge does not fit in what remains of a privacy budget.
 
     Nothing was charged and nothing was drawn; the budget remains usable for smaller charges.
+    """
+
+
+class LedgerError(ValueError):
+    """A ledger file is damaged, altered, rolled back, in use, or of another budget than asked for.
+
+    Nothing was charged and nothing was drawn.
     """
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pgmpy_dp._files import parse_json
 from pgmpy_dp._states import (
     FIELD_TYPES,
     Bins,
@@ -372,25 +373,6 @@ class Schema:
             {v: self.bins.get(v, states) for v, states in self.states.items()},
             dict(self.missing),
         )
-
-
-def parse_json(content: bytes) -> Any:
-    """Parse UTF-8 JSON strictly: NaN, Infinity, repeated keys and endless nesting raise ValueError."""
-    try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply.") from error
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a JSON object names a key twice.")
-    return mapping
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not valid JSON.")
 
 
 def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> Iterable[State] | Bins:

@@ -12,9 +12,16 @@ import pgmpy_dp as dp
 def test_import_leaves_the_heavy_libraries_alone():
     """numba, OpenDP, dp-accounting, matplotlib and pgmpy's inference load when they are first needed."""
     code = (
-        "import sys, pgmpy_dp\n"
+        "import sys\n"
+        "from pgmpy_dp import *\n"
         "print([m for m in ('numba', 'opendp', 'dp_accounting', 'matplotlib', 'pgmpy.inference') if m in sys.modules])"
     )
+    printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "[]"
+
+
+def test_importing_the_package_alone_imports_nothing_slow():
+    code = "import sys, pgmpy_dp\nprint([m for m in ('numpy', 'pandas', 'pgmpy') if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert printed.stdout.strip() == "[]"
 
@@ -24,6 +31,7 @@ def test_public_names_exist():
     assert issubclass(dp.SchemaError, ValueError)
     assert issubclass(dp.BudgetExceededError, ValueError)
     assert issubclass(dp.ReleaseFormatError, ValueError)
+    assert issubclass(dp.LedgerError, ValueError)
 
 
 def test_fits_do_not_depend_on_the_hash_seed():

@@ -16,6 +16,7 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp._files import replacing
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.estimators import CollectiveEM
@@ -23,7 +24,6 @@ from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.inference import Calibration, JunctionTree, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.release.archive import replacing
 from pgmpy_dp.schema import Schema, parse_json
 
 _FORMAT = "pgmpy_dp Markov network"

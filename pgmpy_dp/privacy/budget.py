@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -74,6 +77,27 @@ class Charge:
             exact_positive("rho", self.rho)
             object.__setattr__(self, "rho", float(self.rho))  # type: ignore[arg-type]
 
+    def to_dict(self) -> dict[str, str | float]:
+        """The parts that are given, as JSON can hold them without loss: fractions as text such as "1/10".
+
+        Examples
+        --------
+        >>> Charge("two tables", "laplace", epsilon=0.1).to_dict()
+        {'label': 'two tables', 'mechanism': 'laplace', 'epsilon': '1/10'}
+        """
+        given = {part.name: getattr(self, part.name) for part in fields(self)}
+        exact = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
+        return {name: value for name, value in exact.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
+        """Inverse of `to_dict`; ValueError or TypeError if the parts are no charge."""
+        values: dict[str, Any] = dict(parts)
+        for name in values.keys() - {"label", "mechanism"}:
+            if isinstance(values[name], str):
+                values[name] = Fraction(values[name])
+        return cls(**values)
+
 
 class PrivacyBudget:
     """A total of privacy loss for one collection of records, and the exact ledger of what was spent.
@@ -124,6 +148,43 @@ class PrivacyBudget:
         self._history: list[Charge] = []
         self._lock = threading.Lock()
 
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], epsilon: float | None = None, delta: float | None = None
+    ) -> PrivacyBudget:
+        """A budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
+
+        Every charge reads the file again under a lock, and is on disk before `charge` returns. See
+        :mod:`pgmpy_dp.privacy.ledger` for the format, and for what the file can and cannot show of tampering.
+
+        Parameters
+        ----------
+        path : path
+            An existing ledger file, or with `epsilon` a new one.
+        epsilon, delta : float, optional
+            Totals of a new ledger (delta is 0 by default); those of an existing one must agree with them.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file and no epsilon is given, or its folder is missing.
+        LedgerError
+            If the file is no ledger, was altered, or has other totals.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> budget = PrivacyBudget.open(f"{folder.name}/ledger.json", epsilon=1.0)
+        >>> budget.charge(Charge("a table", "laplace", epsilon=0.25))
+        >>> PrivacyBudget.open(f"{folder.name}/ledger.json").remaining.epsilon
+        0.75
+        >>> folder.cleanup()
+        """
+        from pgmpy_dp.privacy.ledger import open_ledger
+
+        return open_ledger(path, epsilon, delta)
+
     @property
     def epsilon(self) -> float:
         """Total epsilon."""
@@ -171,12 +232,20 @@ class PrivacyBudget:
                 f"The {charge.mechanism} mechanism needs a delta, and this budget has none: "
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
-        with self._lock:
+        with self._lock, self._held():
             account = self._account.with_charge(charge)
             if account is None:
                 raise BudgetExceededError(_refusal(charge, self._account))
+            self._record(charge)
             self._account = account
             self._history.append(charge)
+
+    def _held(self) -> AbstractContextManager[None]:
+        """Keeps other processes out, and begins with what they charged: nothing, for a ledger in memory."""
+        return nullcontext()
+
+    def _record(self, charge: Charge) -> None:
+        """Make a charge that fits outlive the process: nothing to do, for a ledger in memory."""
 
     def __repr__(self) -> str:
         total = f"epsilon={self.epsilon!r}, delta={self.delta!r}"

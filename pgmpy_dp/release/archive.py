@@ -24,18 +24,18 @@ import json
 import math
 import os
 import re
-import secrets
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals, _number
 from pgmpy_dp.schema import Clique, Schema, parse_json
@@ -156,28 +156,6 @@ def _descriptor(release: NoisyMarginals, digest: str, size: int) -> dict[str, An
         "resources": [resource],
         RELEASE_PROPERTY: contents,
     }
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A new file beside `path` that takes its place once all is on disk; removed if anything fails before."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # make the new name itself survive a power failure
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _read(handle: IO[bytes]) -> NoisyMarginals:

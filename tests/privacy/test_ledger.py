@@ -1,0 +1,283 @@
+"""The ledger file: one budget for many processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import nullcontext
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.errors import BudgetExceededError, LedgerError
+from pgmpy_dp.privacy import ledger
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.schema import Schema
+
+
+def pure(epsilon, label="table"):
+    return Charge(label, "laplace", epsilon=epsilon)
+
+
+def zcdp(rho):
+    return Charge("table", "gaussian", rho=rho)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.json"
+
+
+def test_the_next_process_goes_on_where_the_last_one_ended(path):
+    first = PrivacyBudget.open(path, epsilon=1.0)
+    for _ in range(7):
+        first.charge(pure(0.1))
+    second = PrivacyBudget.open(path)
+    assert second.history == first.history
+    assert second.remaining.epsilon == 0.3
+    second.charge(pure(0.3))
+    with pytest.raises(BudgetExceededError, match="Nothing is left"):
+        first.charge(pure(0.1))
+    assert first.spent == second.spent
+    assert len(first.history) == 8
+
+
+def test_a_gaussian_ledger_replays_to_the_same_account(path):
+    charges = [pure(0.25), zcdp(rho_for(0.4, 1e-6)), pure(Fraction(1, 7)), zcdp(1e-4)]
+    memory, filed = PrivacyBudget(1.0, 1e-6), PrivacyBudget.open(path, epsilon=1.0, delta=1e-6)
+    for charge in charges:
+        memory.charge(charge)
+        filed.charge(charge)
+    read = PrivacyBudget.open(path)
+    assert read.history == filed.history == tuple(charges)
+    assert (read.spent, read.remaining) == (filed.spent, filed.remaining) == (memory.spent, memory.remaining)
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=100), st.floats(1e-12, 1e6), st.text(max_size=20))
+def test_charges_are_written_without_loss(epsilon, rho, label):
+    for charge in (Charge(label, "laplace", epsilon=epsilon), Charge(label, "gaussian", rho=rho)):
+        assert Charge.from_dict(json.loads(json.dumps(charge.to_dict()))) == charge
+
+
+_SPEND = """
+import sys
+from contextlib import nullcontext
+from fractions import Fraction
+from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.privacy import Charge, PrivacyBudget
+budget = PrivacyBudget.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+accepted = 0
+for _ in range(15):
+    try:
+        budget.charge(Charge("table", "laplace", epsilon=Fraction(1, 20)))
+        accepted += 1
+    except BudgetExceededError:
+        pass
+print(accepted)
+"""
+
+
+def test_processes_cannot_overspend_together(path):
+    PrivacyBudget.open(path, epsilon=1.0)
+    command = [sys.executable, "-W", "ignore", "-c", _SPEND, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    accepted = [int(process.communicate(timeout=60)[0]) for process in processes]
+    assert sum(accepted) == 20
+    assert len(PrivacyBudget.open(path).history) == 20
+    assert PrivacyBudget.open(path).remaining.epsilon == 0.0
+
+
+def test_without_the_lock_processes_do_overspend(path, monkeypatch):
+    """What the test above would see: two that read before either writes."""
+    one, two = PrivacyBudget.open(path, epsilon=1.0), PrivacyBudget.open(path)
+    for budget in (one, two):
+        monkeypatch.setattr(budget, "_held", nullcontext)
+    one.charge(pure(1.0))
+    two.charge(pure(1.0))
+    assert len(PrivacyBudget.open(path).history) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("moment", ["os.fsync", "type(budget)._record"])
+def test_a_killed_charge_leaves_the_ledger_whole_and_unlocked(path, moment):
+    PrivacyBudget.open(path, epsilon=1.0).charge(pure(0.5))
+    script = (
+        "import os, signal, sys\n"
+        "from pgmpy_dp.privacy import Charge, PrivacyBudget\n"
+        "budget = PrivacyBudget.open(sys.argv[1])\n"
+        f"{moment} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "budget.charge(Charge('table', 'laplace', epsilon=0.25))\n"
+    )
+    killed = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    budget = PrivacyBudget.open(path)
+    assert budget.history == (pure(0.5),)
+    budget.charge(pure(0.5))
+
+
+def test_the_charge_is_on_disk_before_noise_is_drawn(path):
+    class Noise:
+        private = True
+
+        def discrete_laplace(self, counts, scale):
+            assert len(json.loads(path.read_bytes())["charges"]) == 1
+            raise MemoryError
+
+    records = pd.DataFrame({"smoke": ["yes", "no"]})
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), budget, noise=Noise())
+    with pytest.raises(MemoryError):
+        data.measure([("smoke",)], epsilon=0.5)
+    assert PrivacyBudget.open(path).remaining.epsilon == 0.5  # a failure after the charge stays charged
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_ledger_that_cannot_be_written_refuses_the_charge(path, monkeypatch, failing):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, failing, fail)
+        with pytest.raises(OSError, match="disk full"):
+            budget.charge(pure(1.0))
+    assert budget.history == ()
+    assert {item.name for item in path.parent.iterdir()} <= {path.name, f"{path.name}.lock"}
+    budget.charge(pure(1.0))
+
+
+def altered(path, change):
+    stored = json.loads(path.read_bytes())
+    change(stored)
+    path.write_text(json.dumps(stored))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.update(epsilon="2"),
+        lambda s: s.update(delta=0.5),
+        lambda s: s.update(name="0" * 32),
+        lambda s: s.update(version=2),
+        lambda s: s.pop("head"),
+        lambda s: s["charges"].pop(),
+        lambda s: s["charges"].pop(0),
+        lambda s: s["charges"].clear(),
+        lambda s: s["charges"].reverse(),
+        lambda s: s["charges"].append(s["charges"][-1]),
+        lambda s: s["charges"][1]["charge"].update(epsilon="1/1000"),
+        lambda s: s["charges"][1]["charge"].update(label="other"),
+        lambda s: s["charges"][1]["charge"].update(rho=1.0),
+        lambda s: s["charges"][1].update(hash="0" * 64),
+        lambda s: s["charges"].__setitem__(0, None),
+        lambda s: s.update(charges={}),
+        lambda s: s.update(epsilon="0"),
+        lambda s: s.update(epsilon="1/0"),
+    ],
+)
+def test_edited_ledgers_are_refused(path, change):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    for part in (0.1, 0.2, 0.3):
+        budget.charge(pure(part))
+    altered(path, change)
+    with pytest.raises(LedgerError, match=r"ledger\.json"):
+        PrivacyBudget.open(path)
+    with pytest.raises(LedgerError):
+        budget.charge(pure(0.1))
+
+
+def test_half_written_and_foreign_files_are_refused(path):
+    PrivacyBudget.open(path, epsilon=1.0).charge(pure(0.5))
+    content = path.read_bytes()
+    for wrong in (content[:-20], b"", b"[]", b"null", b"\xff", b'{"a": NaN}', b"[" * 10**5, content + content):
+        path.write_bytes(wrong)
+        with pytest.raises(LedgerError, match="not a sound ledger"):
+            PrivacyBudget.open(path, epsilon=1.0)
+        assert path.read_bytes() == wrong
+
+
+def test_an_overspent_ledger_with_fresh_hashes_is_refused(path):
+    PrivacyBudget.open(path, epsilon=1.0)
+    content = ledger._read(path)
+    ledger._write(path, ledger.replace(content, charges=(pure(0.6), pure(0.6))))
+    with pytest.raises(LedgerError, match="more than the total"):
+        PrivacyBudget.open(path)
+
+
+def test_a_ledger_put_back_while_open_is_refused(path):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    old = path.read_bytes()
+    budget.charge(pure(0.5))
+    path.write_bytes(old)
+    for use in (lambda: budget.charge(pure(0.5)), lambda: budget.spent, lambda: budget.history):
+        with pytest.raises(LedgerError, match="are gone"):
+            use()
+    path.unlink()
+    with pytest.raises(LedgerError, match="is gone"):
+        budget.charge(pure(0.5))
+    PrivacyBudget.open(path, epsilon=1.0)
+    with pytest.raises(LedgerError, match="another ledger"):
+        budget.charge(pure(0.5))
+
+
+def test_a_noted_head_proves_what_came_before(path):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    budget.charge(pure(0.5))
+    noted = budget.head
+    budget.charge(pure(0.25))
+    stored = json.loads(path.read_bytes())
+    assert [entry["hash"] for entry in stored["charges"]] == [noted, budget.head]
+
+
+def test_totals_are_fixed_when_the_ledger_is_made(path):
+    with pytest.raises(FileNotFoundError, match="no such ledger"):
+        PrivacyBudget.open(path)
+    PrivacyBudget.open(path, epsilon=0.1, delta=1e-6)
+    assert PrivacyBudget.open(path, epsilon=0.1).delta == 1e-6
+    with pytest.raises(LedgerError, match=r"total epsilon of 0\.1, not 0\.2"):
+        PrivacyBudget.open(path, epsilon=0.2)
+    with pytest.raises(LedgerError, match="total delta"):
+        PrivacyBudget.open(path, epsilon=0.1, delta=0)
+    with pytest.raises(ValueError, match="epsilon"):
+        PrivacyBudget.open(path.with_name("other.json"), epsilon=float("nan"))
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        PrivacyBudget.open(path.parent / "none" / "ledger.json", epsilon=1.0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX links and permissions")
+def test_two_names_are_one_budget_or_refused(path, tmp_path):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    path.chmod(0o600)
+    (tmp_path / "link.json").symlink_to(path)
+    PrivacyBudget.open(tmp_path / "link.json").charge(pure(0.75))
+    assert budget.remaining.epsilon == 0.25
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (tmp_path / "hard.json").hardlink_to(path)
+    with pytest.raises(LedgerError, match="hard link"):
+        budget.charge(pure(0.1))
+
+
+def test_a_lock_that_is_held_is_named(path, monkeypatch):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    monkeypatch.setattr(ledger, "LOCK_SECONDS", 0.1)
+    with ledger._locked(path), pytest.raises(LedgerError, match="another process"):
+        budget.charge(pure(0.5))
+    assert budget.history == ()
