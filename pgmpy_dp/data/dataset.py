@@ -8,7 +8,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any, NoReturn
 
-from pgmpy_dp.data.counting import count, encode, require_countable
+from pgmpy_dp.data.counting import Codes, count, encode, require_countable
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -19,6 +19,7 @@ from pgmpy_dp.privacy.mechanisms import (
     laplace_scale,
     table_sensitivity,
 )
+from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -108,6 +109,7 @@ class PrivateDataset:
         delta: float = 0.0,
         mechanism: str = "laplace",
         weights: Iterable[float] | None = None,
+        sampling_rate: float = 1.0,
     ) -> NoisyMarginals:
         """Count the records in every cell of the cliques, with noise, for a charge of epsilon (and delta).
 
@@ -124,6 +126,11 @@ class PrivateDataset:
             tables share rho).
         weights : iterable of float, optional
             One positive number for each clique, in proportion to which the tables share; equal by default.
+        sampling_rate : float
+            Count a Poisson sample: each record with this probability, all tables of the call on the same sample.
+            Epsilon is still what the answer costs the records. Since it hides who was sampled, noise on the sample
+            is drawn at the larger log(1 + (exp(epsilon) - 1) / rate). The tables then count the sample, whose size is
+            not released. For the Laplace mechanism under "add_remove" only.
 
         Returns
         -------
@@ -144,13 +151,18 @@ class PrivateDataset:
         -----
         A failure after the charge (such as a lack of memory while noise is drawn) leaves the charge in place:
         noise that was drawn cannot be known to be unseen.
+
+        Sampling never lowers the relative noise of a table: counts over noise go with
+        rate * log(1 + (exp(epsilon) - 1) / rate), which rises with the rate up to epsilon at rate 1. It is there for
+        methods that are stated with it.
         """
         checked = self._schema.require(cliques)
         for clique in checked:
             require_countable(self._schema, clique)
         exact = exact_positive("epsilon", epsilon)
         shares = _shares(weights, len(checked))
-        charge, scales, delta = self._price(checked, shares, exact, delta, mechanism)
+        rate = self._sampling(sampling_rate, mechanism)
+        charge, scales, delta = self._price(checked, shares, exact, delta, mechanism, rate)
         guarantee = Guarantee(
             epsilon=decimal_above(exact),
             delta=delta,
@@ -159,12 +171,58 @@ class PrivateDataset:
             mechanism=mechanism,
             private=self._noise.private,
             versions=_versions(self._noise.private),
+            sampling_rate=float(rate),
         )
-        counts = {clique: count(self._codes, self._schema, clique) for clique in checked}
+        counts = {} if rate < 1 else {clique: count(self._codes, self._schema, clique) for clique in checked}
         self._budget.charge(charge)
+        if rate < 1:
+            sample = self._sample(rate)
+            counts = {clique: count(sample, self._schema, clique) for clique in checked}
         draw = self._noise.discrete_laplace if mechanism == "laplace" else self._noise.discrete_gaussian
         tables = {clique: draw(table.ravel(), scales[clique]).reshape(table.shape) for clique, table in counts.items()}
         return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
+
+    def set_aside(self, epsilon: float) -> PrivateDataset:
+        """The same records behind a ledger of their own: epsilon is charged here and now, to be spent there.
+
+        For methods of several steps that are either paid for as a whole or do not begin. What is not spent there
+        stays charged.
+
+        Parameters
+        ----------
+        epsilon : float
+            Pure epsilon.
+
+        Returns
+        -------
+        PrivateDataset
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged.
+
+        Notes
+        -----
+        The charges there are pure and sum to at most epsilon, so they cost no more than the one charge here, under
+        Renyi accounting too: the bound for epsilon covers any mechanism of that epsilon, hence all of them together.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> schema = Schema({"smoke": ["yes", "no"]})
+        >>> data = PrivateDataset(pandas.DataFrame({"smoke": ["yes", "no"]}), schema, PrivacyBudget(1.0))
+        >>> part = data.set_aside(0.5)
+        >>> _ = part.measure([("smoke",)], epsilon=0.1)
+        >>> data.budget.remaining.epsilon, part.budget.remaining.epsilon
+        (0.5, 0.4)
+        """
+        exact = exact_positive("epsilon", epsilon)
+        part = object.__new__(type(self))
+        part.__dict__.update(self.__dict__)
+        part._budget = PrivacyBudget(exact)
+        self._budget.charge(Charge("set aside", "several", epsilon=exact))
+        return part
 
     def _price(
         self,
@@ -173,9 +231,10 @@ class PrivateDataset:
         epsilon: Fraction,
         delta: float,
         mechanism: str,
+        rate: Fraction,
     ) -> tuple[Charge, dict[Clique, float], float]:
         """The charge for a measurement, and the noise scale of each table that keeps their sum within it."""
-        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}"
+        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{' on a sample' if rate < 1 else ''}"
         if mechanism == "laplace":
             if checked_delta(delta, zero_allowed=True):
                 raise ValueError(
@@ -183,7 +242,8 @@ class PrivateDataset:
                     'leave it out, or use mechanism="gaussian".'
                 )
             one = table_sensitivity(self._neighbours, "l1")
-            scales = {c: laplace_scale(epsilon * share, one) for c, share in zip(cliques, shares, strict=True)}
+            inside = epsilon_on_sample(epsilon, rate)
+            scales = {c: laplace_scale(inside * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, epsilon=epsilon), scales, 0.0
         if mechanism == "gaussian":
             delta = checked_delta(delta, zero_allowed=False)
@@ -196,6 +256,25 @@ class PrivateDataset:
             scales = {c: gaussian_scale(Fraction(rho) * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, rho=rho), scales, delta
         raise ValueError(f'mechanism must be "laplace" or "gaussian", got {mechanism!r}.')
+
+    def _sampling(self, sampling_rate: float, mechanism: str) -> Fraction:
+        rate = Fraction(str(float(sampling_fraction(sampling_rate))))  # as the guarantee will state it
+        if rate < 1 and self._neighbours != "add_remove":
+            raise ValueError(
+                f"sampling_rate={sampling_rate!r}: sampling is priced for records added or removed, and this data set "
+                f"has neighbours={self._neighbours!r}: leave sampling_rate at 1."
+            )
+        if rate < 1 and mechanism != "laplace":
+            raise ValueError(
+                f"sampling_rate={sampling_rate!r}: sampling is priced for the Laplace mechanism, not for "
+                f"{mechanism!r}: leave sampling_rate at 1."
+            )
+        return rate
+
+    def _sample(self, rate: Fraction) -> dict[str, Codes]:
+        """Codes of a Poisson sample of the records, one for all variables."""
+        chosen = self._noise.coins(rate, next(iter(self._codes.values())).shape[0])
+        return {variable: codes[chosen] for variable, codes in self._codes.items()}
 
     def _public_total(self) -> int | None:
         if self._neighbours == "add_remove":

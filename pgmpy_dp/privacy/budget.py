@@ -143,7 +143,7 @@ class PrivacyBudget:
     PrivacyLoss(epsilon=1.0, delta=0.0)
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+    def __init__(self, epsilon: float | Fraction, delta: float = 0.0) -> None:
         self._account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._history: list[Charge] = []
         self._lock = threading.Lock()

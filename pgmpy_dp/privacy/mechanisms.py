@@ -1,7 +1,7 @@
 """Noise for counting tables, and how much of it a guarantee needs.
 
 This is the only file that draws private noise. It comes from OpenDP's exact integer samplers; numpy never
-draws it, and it has no seed.
+draws it, and it has no seed. The coins of a private sample come from the operating system (`sampling`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
+from pgmpy_dp.privacy.sampling import poisson_sample
 
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
@@ -216,7 +217,7 @@ def gaussian_variance(scale: float) -> float:
 
 
 class NoiseSource(Protocol):
-    """A source of noise for counting tables."""
+    """A source of noise for counting tables, and of coins for sampling records."""
 
     @property
     def private(self) -> bool:
@@ -227,6 +228,9 @@ class NoiseSource(Protocol):
 
     def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
         """Add discrete Gaussian noise to one-dimensional int64 counts."""
+
+    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
+        """Independent coins that are true with probability `rate`."""
 
 
 class OpenDPNoise:
@@ -241,6 +245,10 @@ class OpenDPNoise:
     def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
         """See :func:`add_discrete_gaussian`."""
         return add_discrete_gaussian(counts, scale)
+
+    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
+        """See :func:`~pgmpy_dp.privacy.sampling.poisson_sample`."""
+        return poisson_sample(rate, size)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -288,6 +296,11 @@ class SimulatedNoise:
             noise[open_cells[accepted]] = drawn[accepted]
             open_cells = open_cells[~accepted]
         return counts + noise
+
+    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
+        """Compare uniform numbers with the rate."""
+        coins: NDArray[np.bool_] = self._generator.random(size) < float(rate)
+        return coins
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

@@ -286,7 +286,7 @@ def _checked_contents(contents: Mapping[str, Any]) -> tuple[Schema, Guarantee, d
     schema = Schema.from_dict(_entry(contents, "schema", dict))
     stated = _entry(contents, "guarantee", dict)
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
-    if set(stated) != set(names):
+    if set(stated) - {"sampling_rate"} != set(names):
         raise ValueError(f"guarantee must have the properties {list(names)}.")
     for name in ("neighbours", "mechanism", "unit"):
         _entry(stated, name, str)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance, table_sensitivity
+from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.schema import Clique, Schema
 
 NEIGHBOURS = ("add_remove", "replace_one")
@@ -46,6 +47,9 @@ class Guarantee:
         What one neighbour differs in: a "record", or for instance a "user" with all its records.
     versions : mapping of str to str
         Versions of the libraries that made the release.
+    sampling_rate : float
+        Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
+        holds for all records, by amplification: the noise on the sample costs more.
 
     Raises
     ------
@@ -68,6 +72,7 @@ class Guarantee:
     private: bool
     unit: str = "record"
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    sampling_rate: float = 1.0
 
     def __post_init__(self) -> None:
         epsilon, delta = _number("epsilon", self.epsilon), _number("delta", self.delta)
@@ -91,6 +96,14 @@ class Guarantee:
             raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
             raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
+        rate = _number("sampling_rate", self.sampling_rate)
+        if not 0 < rate <= 1:
+            raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
+        if rate < 1 and (self.neighbours, self.mechanism) != ("add_remove", "laplace"):
+            raise ValueError(
+                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
+                f"got {self.neighbours!r} and {self.mechanism!r}."
+            )
         versions = dict(self.versions)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
@@ -99,6 +112,7 @@ class Guarantee:
             "delta": delta,
             "rho": rho,
             "private": bool(self.private),
+            "sampling_rate": rate,
         }
         values["versions"] = MappingProxyType(dict(sorted(versions.items())))
         for name, value in values.items():
@@ -108,6 +122,8 @@ class Guarantee:
         if self.mechanism == "none":
             return "NOT PRIVATE: exact counts"
         noise = _NOISE[self.mechanism]
+        if self.sampling_rate < 1:
+            noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
         if not self.private:
             return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
         delta = f" and delta = {self.delta!r}" if self.delta else ""
@@ -118,7 +134,8 @@ class Guarantee:
         """The parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
         parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
         parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
-        return {**parts, "private": self.private, "unit": self.unit, "versions": dict(self.versions)}
+        parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
+        return parts if self.sampling_rate == 1 else {**parts, "sampling_rate": self.sampling_rate}
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
@@ -131,7 +148,7 @@ class Guarantee:
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
-        return Guarantee, (*parts, dict(self.versions))
+        return Guarantee, (*parts, dict(self.versions), self.sampling_rate)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -361,6 +378,8 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     if guarantee.mechanism == "laplace":
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1"), guarantee.epsilon
         loss = sum(sensitivity / scale for scale in scales)
+        if guarantee.sampling_rate < 1 and math.isfinite(loss):
+            loss = amplified_epsilon(loss, guarantee.sampling_rate)
     elif guarantee.rho is not None:
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2"), guarantee.rho
         loss = sum(sensitivity / scale / scale / 2.0 for scale in scales)
