@@ -9,7 +9,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -23,6 +23,7 @@ MAX_CELLS = 2**26
 """Largest table counted, in cells: half a gigabyte of 64-bit counts."""
 
 Codes = NDArray[np.unsignedinteger[Any]]
+Counts = NDArray[np.int64]
 
 _BLOCK = 2**16
 _OUTSIDE = -1
@@ -63,17 +64,13 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     [1, 0]
     """
     asked = list(variables)
-    names = _column_names(frame)
-    for variable in asked:
-        if names.count(variable) != 1:
-            problem = "has no column in" if variable not in names else "is the name of more than one column of"
-            raise SchemaError(f"Variable {variable!r} {problem} the records: they need exactly one for each variable.")
+    require_columns(_column_names(frame), asked)
     # Column by column: selecting several from a pandas frame would copy them all at once.
     columns = None if _is_pandas(frame) else nw.from_native(frame, eager_only=True)
     codes = {}
     for variable in asked:
         column = nw.from_native(frame[variable], series_only=True) if columns is None else columns[variable]
-        codes[variable] = _encode_column(column, schema, variable)
+        codes[variable] = column_codes(column, schema, variable)
     return codes
 
 
@@ -125,6 +122,52 @@ def require_countable(schema: Schema, clique: Clique) -> None:
         )
 
 
+def require_columns(names: list[Any], variables: Iterable[str]) -> None:
+    """Refuse records without exactly one column for each variable."""
+    for variable in variables:
+        if names.count(variable) != 1:
+            problem = "has no column in" if variable not in names else "is the name of more than one column of"
+            raise SchemaError(f"Variable {variable!r} {problem} the records: they need exactly one for each variable.")
+
+
+def require_no_missing(schema: Schema, variable: str) -> int:
+    """Position of the state that stands for missing values; without one, refuse them."""
+    if variable not in schema.missing:
+        raise SchemaError(
+            f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
+            f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), or fill or drop them before."
+        )
+    return _state_lookup(schema.states[variable])[_key(schema.missing[variable])]
+
+
+def require_no_undeclared(variable: str) -> NoReturn:
+    """Refuse values that are not among the declared states."""
+    raise SchemaError(
+        f"Variable {variable!r} has values in the records that are not among its declared states. Values "
+        "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
+        "correct the records or the declaration."
+    )
+
+
+def margin(table: Counts, scope: Clique, clique: Clique) -> Counts:
+    """Sum a table over the variables that are not in the clique.
+
+    Parameters
+    ----------
+    table : ndarray of int64, axes in the order of `scope`
+    scope : tuple of str
+    clique : tuple of str
+        Variables of `scope`, in any order.
+
+    Returns
+    -------
+    ndarray of int64, axes in clique order
+    """
+    summed = table.sum(axis=tuple(axis for axis, variable in enumerate(scope) if variable not in clique))
+    kept = [variable for variable in scope if variable in clique]
+    return np.ascontiguousarray(summed.transpose([kept.index(variable) for variable in clique]))
+
+
 def _is_pandas(frame: Any) -> bool:
     return nw.dependencies.is_pandas_dataframe(frame)
 
@@ -138,32 +181,24 @@ def _column_names(frame: Any) -> list[Any]:
         return list(nw.from_native(frame, eager_only=True).columns)
     except TypeError:
         raise TypeError(
-            f"Records must be a pandas or polars DataFrame or a pyarrow Table, got {type(frame).__name__}. "
-            "Collect a lazy frame first."
+            "Records must be a frame (pandas, Polars, PyArrow, DuckDB, Dask, Spark), an array of codes, the path of a "
+            f".parquet or .csv file, or ready-made counts, got {type(frame).__name__}."
         ) from None
 
 
-def _encode_column(column: nw.Series[Any], schema: Schema, variable: str) -> Codes:
+def column_codes(column: nw.Series[Any], schema: Schema, variable: str) -> Codes:
+    """Positions of the states of one column's values; errors as :func:`encode`."""
     states = schema.states[variable]
     column = _decoded(column)
     missing = column.is_null().to_numpy().astype(bool)
     if column.dtype.is_float():
         missing |= column.is_nan().fill_null(False).to_numpy().astype(bool)
-    if missing.any() and variable not in schema.missing:
-        raise SchemaError(
-            f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
-            f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), or fill or drop them before."
-        )
+    stand_in = require_no_missing(schema, variable) if missing.any() else _OUTSIDE
     bins = schema.bins.get(variable)
     codes = _state_codes(column, missing, states) if bins is None else _bin_codes(column, missing, bins)
-    if variable in schema.missing:
-        codes[missing] = _state_lookup(states)[_key(schema.missing[variable])]
+    codes[missing] = stand_in
     if (codes == _OUTSIDE).any():
-        raise SchemaError(
-            f"Variable {variable!r} has values in the records that are not among its declared states. Values "
-            "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
-            "correct the records or the declaration."
-        )
+        require_no_undeclared(variable)
     return codes.astype(np.min_scalar_type(len(states) - 1))
 
 
@@ -175,16 +210,14 @@ def _decoded(column: nw.Series[Any]) -> nw.Series[Any]:
     return column
 
 
-def _is_number(column: nw.Series[Any]) -> bool:
-    """Whether the column is of integers or floats that numpy has; it has no 128-bit integers."""
-    return column.dtype.is_float() or (
-        column.dtype.is_integer() and not isinstance(column.dtype, (nw.Int128, nw.UInt128))
-    )
+def is_number(dtype: Any) -> bool:
+    """Whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
+    return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))
 
 
 def _state_codes(column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     """Position of each value among the states; `_OUTSIDE` where it is none of them or missing."""
-    if _is_number(column):
+    if is_number(column.dtype):
         return _number_codes(_numbers(column, missing), missing, states)
     native = column.to_native()
     if nw.dependencies.is_pandas_series(native) and hasattr(native.dtype, "categories"):
@@ -208,7 +241,7 @@ def _numbers(column: nw.Series[Any], missing: NDArray[np.bool_]) -> NDArray[Any]
 
 
 def _number_codes(values: NDArray[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
-    numbers = [(_as_dtype(state, values.dtype), position) for position, state in enumerate(states)]
+    numbers = [(as_dtype(state, values.dtype), position) for position, state in enumerate(states)]
     held = sorted((number, position) for number, position in numbers if number is not None)
     codes = np.full(values.shape, _OUTSIDE, dtype=np.int64)
     if held:
@@ -219,7 +252,7 @@ def _number_codes(values: NDArray[Any], missing: NDArray[np.bool_], states: tupl
     return codes
 
 
-def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
+def as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
     """The state as a number of the column's type, or None if that type does not hold it exactly."""
     if isinstance(state, bool) or not isinstance(state, (int, float)):
         return None
@@ -261,7 +294,7 @@ def _key(value: Any) -> tuple[type, Any]:
 
 
 def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -> NDArray[np.int64]:
-    if _is_number(column):
+    if is_number(column.dtype):
         values = _numbers(column, missing)
     else:
         # Objects are fine if they are numbers; a decimal or a text is not.

@@ -8,7 +8,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any, NoReturn
 
-from pgmpy_dp.data.counting import Codes, count, encode, require_countable
+from pgmpy_dp.data.counting import Codes, count, require_countable
+from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -27,13 +28,27 @@ from pgmpy_dp.schema import Clique, Schema
 class PrivateDataset:
     """Private records, their public schema and their privacy budget.
 
-    Records are checked and encoded once; only the codes are kept. All that leaves goes through a method that
-    charges the budget before it draws. Objects can be neither copied nor pickled.
+    All that leaves goes through a method that charges the budget before it draws. Objects can be neither copied
+    nor pickled.
 
     Parameters
     ----------
-    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+    records : frame, array, path or mapping
         One row a record. Columns outside the schema are ignored.
+
+        - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
+          codes are kept, one or two bytes a value.
+        - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
+          folder of them: checked here in one scan, and read again by its engine for each measurement. It never
+          comes into memory, and must not change meanwhile: values that are then outside the schema are refused
+          before the charge, but the number of records is the one found here.
+        - A two-dimensional array of integers: positions of states, one column for each variable of the schema, in
+          its order.
+        - A mapping of cliques to arrays of whole numbers: ready-made counts, axes in clique order, states in
+          schema order. They must agree with each other; what they contain can be measured.
+
+        A CSV file has no types: its texts are read as the kinds of the declared states, and an empty field is a
+        missing value unless the empty text is a state.
     schema : Schema
         Public variables and states; every variable needs a column.
     budget : PrivacyBudget
@@ -51,6 +66,8 @@ class PrivateDataset:
         If the records do not agree with the schema. The message names the variable.
     TypeError, ValueError
         If another argument is of the wrong kind.
+    ImportError
+        If the library that reads Parquet files is not installed.
 
     Examples
     --------
@@ -84,7 +101,7 @@ class PrivateDataset:
         self._budget = budget
         self._neighbours = neighbours
         self._noise = noise
-        self._codes = encode(records, schema, schema.variables)
+        self._records = open_records(records, schema, schema.variables)
 
     @property
     def schema(self) -> Schema:
@@ -173,7 +190,7 @@ class PrivateDataset:
             versions=_versions(self._noise.private),
             sampling_rate=float(rate),
         )
-        counts = {} if rate < 1 else {clique: count(self._codes, self._schema, clique) for clique in checked}
+        counts = {} if rate < 1 else self._records.counts(checked)
         self._budget.charge(charge)
         if rate < 1:
             sample = self._sample(rate)
@@ -269,6 +286,8 @@ class PrivateDataset:
                 f"sampling_rate={sampling_rate!r}: sampling is priced for the Laplace mechanism, not for "
                 f"{mechanism!r}: leave sampling_rate at 1."
             )
+        if rate < 1:
+            self._codes  # noqa: B018  refuses records that are not in memory, before the charge
         return rate
 
     def _sample(self, rate: Fraction) -> dict[str, Codes]:
@@ -276,10 +295,18 @@ class PrivateDataset:
         chosen = self._noise.coins(rate, next(iter(self._codes.values())).shape[0])
         return {variable: codes[chosen] for variable, codes in self._codes.items()}
 
+    @property
+    def _codes(self) -> Mapping[str, Codes]:
+        """The codes of records that are in memory, for mechanisms that go through them one by one."""
+        if not isinstance(self._records, EncodedRecords):
+            raise ValueError(
+                "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
+                "first. Ready-made counts have no records."
+            )
+        return self._records.codes
+
     def _public_total(self) -> int | None:
-        if self._neighbours == "add_remove":
-            return None
-        return int(next(iter(self._codes.values())).shape[0])
+        return None if self._neighbours == "add_remove" else self._records.size
 
     def __repr__(self) -> str:
         names = self._schema.variables

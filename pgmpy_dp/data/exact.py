@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from pgmpy_dp.data.counting import count, encode, require_countable
+from pgmpy_dp.data.counting import require_countable
+from pgmpy_dp.data.records import open_records
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
@@ -16,8 +17,8 @@ def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str
 
     Parameters
     ----------
-    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        One row a record.
+    records : frame, array, path or mapping
+        One row a record; see :class:`PrivateDataset`.
     schema : Schema
     cliques : iterable of iterables of str
 
@@ -41,7 +42,7 @@ def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str
     checked = schema.require(cliques)
     for clique in checked:
         require_countable(schema, clique)
-    codes = encode(records, schema, dict.fromkeys(variable for clique in checked for variable in clique))
-    tables = {clique: count(codes, schema, clique) for clique in checked}
+    variables = dict.fromkeys(variable for clique in checked for variable in clique)
+    tables = open_records(records, schema, variables).counts(checked)
     guarantee = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
     return NoisyMarginals(schema, tables, dict.fromkeys(checked, 0.0), guarantee)

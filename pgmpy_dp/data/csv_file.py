@@ -1,0 +1,72 @@
+"""Records in a CSV file: texts, read as the kinds of value that the schema declares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.data.counting import Codes, column_codes, require_columns
+from pgmpy_dp.schema import Schema
+
+_BLOCK_ROWS = 2**18
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf(inity)?|nan", re.IGNORECASE)
+
+
+def encode_csv(path: Path, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:
+    """Encode a comma-separated file with a header line (UTF-8), block by block.
+
+    A file has no types: a text is read as a text, number or boolean if the variable's states are such. An
+    empty field is a missing value, unless the empty text is a state.
+
+    Parameters
+    ----------
+    path : Path
+        Compressed files are read by their ending, as pandas does.
+    schema : Schema
+    variables : sequence of str
+
+    Returns
+    -------
+    dict of str to ndarray
+        As :func:`~pgmpy_dp.data.counting.encode`, and with its errors.
+    """
+    read: dict[str, Any] = {"dtype": str, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
+    names = pd.read_csv(path, header=None, nrows=1, **read).iloc[0].tolist()
+    require_columns(names, variables)
+    parts: dict[str, list[Codes]] = {variable: [] for variable in variables}
+    with pd.read_csv(path, usecols=list(variables), chunksize=_BLOCK_ROWS, **read) as blocks:
+        for block in blocks:
+            for variable in variables:
+                parts[variable].append(_text_codes(block[variable], schema, variable))
+    return {variable: np.concatenate(codes) for variable, codes in parts.items()}
+
+
+def _text_codes(texts: Any, schema: Schema, variable: str) -> Codes:
+    places, distinct = pd.factorize(texts.fillna(""))  # a row that is too short
+    values = [_value(text, schema, variable) for text in distinct.tolist()]
+    column = nw.from_native(pd.Series(values, dtype=object), series_only=True)
+    return column_codes(column, schema, variable)[places]
+
+
+def _value(text: str, schema: Schema, variable: str) -> Any:
+    """The state that a text writes, or what else it may mean."""
+    states = schema.states[variable]
+    binned = variable in schema.bins
+    if not binned and text in states:
+        return text
+    if text == "":
+        return None
+    if not binned and text.lower() in ("true", "false") and any(isinstance(state, bool) for state in states):
+        return text.lower() == "true"
+    if not _NUMBER.fullmatch(text):
+        return text
+    number = int(text) if text.lstrip("+-").isdigit() else float(text)
+    # Numbers agree by value: 1.0 is the state 1.
+    same = (state for state in states if not isinstance(state, (bool, str)) and state == number)
+    return number if binned else next(same, number)

@@ -1,0 +1,206 @@
+"""Counting of records that stay where they are: lazy frames, databases and distributed frames.
+
+Each count is a query for its engine; only the groups come back, and they become positions of states here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp._states import State
+from pgmpy_dp.data.counting import (
+    Counts,
+    as_dtype,
+    column_codes,
+    is_number,
+    margin,
+    require_columns,
+    require_no_missing,
+    require_no_undeclared,
+)
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Clique, Schema
+
+# Cliques are counted in one scan as long as their joint table is no larger than this, in cells: larger tables of
+# groups leave the cache and cost engines more than another scan (tests/benchmarks/sources.py).
+_SHARED_CELLS = 2**14
+
+# Keys of a binned variable's groups that are no bins.
+_MISSING_KEY, _OUTSIDE_KEY = -2, -1
+
+
+@dataclass(frozen=True)
+class LazyRecords:
+    """Records behind a lazy frame, read anew for each count.
+
+    Attributes
+    ----------
+    frame : narwhals.LazyFrame
+    schema : Schema
+    dtypes : mapping of str to narwhals dtype
+    size : int
+        Number of records when they were checked.
+    """
+
+    frame: nw.LazyFrame[Any]
+    schema: Schema
+    dtypes: dict[str, Any]
+    size: int
+
+    @classmethod
+    def open(cls, frame: nw.LazyFrame[Any], schema: Schema, variables: Iterable[str]) -> LazyRecords:
+        """Check all values in one scan, which returns three numbers a variable and nothing else.
+
+        Raises
+        ------
+        SchemaError
+            As :func:`~pgmpy_dp.data.counting.encode`.
+        """
+        asked = list(variables)
+        found = frame.collect_schema()
+        require_columns(found.names(), asked)
+        dtypes = {variable: found[variable] for variable in asked}
+        for variable, dtype in dtypes.items():
+            if isinstance(dtype, nw.Object):
+                raise SchemaError(
+                    f"Variable {variable!r} has a column of Python objects, which no engine compares by kind: "
+                    "convert it to text, numbers or booleans."
+                )
+        checks = {"rows": nw.len()}
+        for i, (variable, dtype) in enumerate(dtypes.items()):
+            missing = _is_missing(variable, dtype)
+            checks[f"missing{i}"] = missing.any()
+            checks[f"outside{i}"] = (~missing & ~_is_held(variable, dtype, schema)).any()
+        row = _collected(frame.select(**checks)).rows(named=True)[0]
+        for i, variable in enumerate(asked):
+            if row[f"missing{i}"]:
+                require_no_missing(schema, variable)
+            if row[f"outside{i}"]:
+                require_no_undeclared(variable)
+        return cls(frame, schema, dtypes, int(row["rows"]))
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Count the records in each cell of the cliques, in as few scans as their sizes allow."""
+        tables: dict[Clique, Counts] = {}
+        for scope, members in shared_scans(self.schema, cliques):
+            table = self._table(scope)
+            tables |= {clique: margin(table, scope, clique) for clique in members}
+        return {clique: tables[clique] for clique in cliques}
+
+    def _table(self, scope: Clique) -> Counts:
+        # Own names for the keys: a column may be called anything.
+        keys = {f"key{i}": _key(variable, self.dtypes[variable], self.schema) for i, variable in enumerate(scope)}
+        grouped = _collected(self.frame.select(**keys).group_by(list(keys)).agg(nw.len().alias("rows")))
+        shape = self.schema.shape(scope)
+        codes = [
+            _key_codes(grouped[key], self.schema, variable).astype(np.intp)
+            for key, variable in zip(keys, scope, strict=True)
+        ]
+        table = np.zeros(shape, dtype=np.int64)
+        # One cell may have several groups: null and NaN, values in one bin.
+        np.add.at(table, tuple(codes), grouped["rows"].to_numpy().astype(np.int64))
+        return table
+
+
+def shared_scans(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
+    """Put cliques together whose joint table is small, so that one scan counts them all.
+
+    First fit, larger cliques first.
+
+    Returns
+    -------
+    list of (clique, list of cliques)
+        The joint clique of each scan, and the cliques that are its margins.
+
+    Examples
+    --------
+    >>> schema = Schema({v: [0, 1] for v in "abc"})
+    >>> shared_scans(schema, [("a", "b"), ("b", "c"), ("c",)])
+    [(('a', 'b', 'c'), [('a', 'b'), ('b', 'c'), ('c',)])]
+    """
+    scans: list[tuple[Clique, list[Clique]]] = []
+    for clique in sorted(cliques, key=schema.cells, reverse=True):
+        for i, (scope, members) in enumerate(scans):
+            joint = (*scope, *(variable for variable in clique if variable not in scope))
+            if len(joint) == len(scope) or schema.cells(joint) <= _SHARED_CELLS:
+                scans[i] = (joint, [*members, clique])
+                break
+        else:
+            scans.append((clique, [clique]))
+    return scans
+
+
+def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    # Polars holds whole columns in memory unless asked to stream.
+    return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
+
+
+def _is_missing(variable: str, dtype: Any) -> nw.Expr:
+    column = nw.col(variable)
+    return column.is_null() | column.is_nan() if dtype.is_float() else column.is_null()
+
+
+def _is_held(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
+    """Whether a value that is not missing is a declared one, in value and in kind."""
+    if variable in schema.bins:
+        edges = schema.bins[variable].edges
+        if not is_number(dtype):
+            return nw.lit(False)
+        value = nw.col(variable).cast(nw.Float64)
+        return (value >= edges[0]) & (value <= edges[-1])
+    held = _held_states(dtype, schema.states[variable])
+    if not held:
+        return nw.lit(False)
+    if (
+        dtype.is_integer() and max(held) - min(held) == len(held) - 1
+    ):  # no gaps: engines compare faster than they search
+        return nw.col(variable).is_between(min(held), max(held))
+    value = nw.col(variable).cast(nw.Float64) if dtype.is_float() else _comparable(variable, dtype)
+    return value.is_in(held)
+
+
+def _held_states(dtype: Any, states: tuple[State, ...]) -> list[Any]:
+    """The states that a column of this type can hold."""
+    if is_number(dtype):
+        numbers = (as_dtype(state, np.dtype(str(dtype).lower())) for state in states)
+        return [number.item() for number in numbers if number is not None]
+    if isinstance(dtype, nw.Boolean):
+        return [state for state in states if isinstance(state, bool)]
+    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
+        return [state for state in states if isinstance(state, str)]
+    return []
+
+
+def _comparable(variable: str, dtype: Any) -> nw.Expr:
+    column = nw.col(variable)
+    return column.cast(nw.String) if isinstance(dtype, (nw.Categorical, nw.Enum)) else column
+
+
+def _key(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
+    """What a variable is grouped by: its values, or its bins' positions, of which there are few."""
+    if variable not in schema.bins:
+        return _comparable(variable, dtype)
+    value, missing = nw.col(variable).cast(nw.Float64), _is_missing(variable, dtype)
+    position = nw.lit(0)
+    for edge in schema.bins[variable].edges[1:-1]:
+        position = position + (value >= edge).cast(nw.Int64)
+    position = nw.when(_is_held(variable, dtype, schema)).then(position).otherwise(nw.lit(_OUTSIDE_KEY))
+    return nw.when(missing).then(nw.lit(_MISSING_KEY)).otherwise(position)
+
+
+def _key_codes(keys: nw.Series[Any], schema: Schema, variable: str) -> NDArray[np.integer[Any]]:
+    if variable not in schema.bins:
+        return column_codes(keys, schema, variable)
+    positions = keys.to_numpy().astype(np.int64)
+    missing = positions == _MISSING_KEY
+    if missing.any():
+        positions[missing] = require_no_missing(schema, variable)
+    if (positions == _OUTSIDE_KEY).any():
+        require_no_undeclared(variable)
+    return positions

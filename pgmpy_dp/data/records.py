@@ -1,0 +1,180 @@
+"""The forms in which records come, and what they all can do: be counted.
+
+Frames in memory are encoded once. Lazy, database and distributed frames stay where they are
+(:mod:`pgmpy_dp.data.lazy`). Ready-made counts are summed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Protocol
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.data.counting import Codes, Counts, count, encode, margin, require_no_undeclared
+from pgmpy_dp.data.csv_file import encode_csv
+from pgmpy_dp.data.lazy import LazyRecords
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Clique, Schema
+
+
+class Records(Protocol):
+    """Checked records of any form."""
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Number of records in each cell of each clique.
+
+        Parameters
+        ----------
+        cliques : sequence of tuples of str
+            As :meth:`Schema.require` returns them.
+
+        Returns
+        -------
+        dict of clique to ndarray of int64
+            Axes in clique order, states in schema order.
+        """
+
+
+@dataclass(frozen=True)
+class EncodedRecords:
+    """Records in memory, as positions of their states."""
+
+    codes: Mapping[str, Codes]
+    schema: Schema
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(next(iter(self.codes.values())).shape[0])
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """See :class:`Records`."""
+        return {clique: count(self.codes, self.schema, clique) for clique in cliques}
+
+
+@dataclass(frozen=True)
+class CountedRecords:
+    """Tables that somebody else has counted."""
+
+    tables: Mapping[Clique, Counts]
+    size: int
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """See :class:`Records`; the cliques must be contained in counted ones."""
+        return {clique: self._margin(clique) for clique in cliques}
+
+    def _margin(self, clique: Clique) -> Counts:
+        holding = [scope for scope in self.tables if set(clique) <= set(scope)]
+        if not holding:
+            counted = ", ".join(map(str, self.tables))
+            raise SchemaError(f"No ready-made table holds clique {clique}: measure parts of {counted}.")
+        scope = min(holding, key=lambda scope: self.tables[scope].size)
+        return margin(self.tables[scope], scope, clique)
+
+
+def open_records(records: Any, schema: Schema, variables: Iterable[str]) -> Records:
+    """Check records of any form against the schema.
+
+    Parameters
+    ----------
+    records : frame, array, path or mapping
+        See :class:`~pgmpy_dp.data.PrivateDataset`.
+    schema : Schema
+    variables : iterable of str
+        Those that will be counted.
+
+    Raises
+    ------
+    TypeError
+        If records are of no known form.
+    ImportError
+        If a path needs a library that is not installed.
+    SchemaError
+        If the records do not agree with the schema; the message names the variable.
+    """
+    asked = list(variables)
+    if isinstance(records, Mapping):
+        return _counted(records, schema)
+    if isinstance(records, np.ndarray):
+        return EncodedRecords(_array_codes(records, schema, asked), schema)
+    if isinstance(records, (str, os.PathLike)):
+        path = Path(records)
+        name = path.name.lower()
+        if name.endswith((".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz")):
+            return EncodedRecords(encode_csv(path, schema, asked), schema)
+        if name.endswith((".parquet", ".pq")) or path.is_dir():
+            return LazyRecords.open(_scan_parquet(path), schema, asked)
+        raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
+    frame = nw.from_native(records, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        return LazyRecords.open(frame, schema, asked)
+    return EncodedRecords(encode(records, schema, asked), schema)
+
+
+def _scan_parquet(path: Path) -> nw.LazyFrame[Any]:
+    for backend in ("duckdb", "polars"):  # DuckDB needs the least memory
+        try:
+            __import__(backend)
+        except ImportError:
+            continue
+        source = str(path / "*.parquet") if path.is_dir() else str(path)
+        return nw.scan_parquet(source, backend=backend)
+    raise ImportError("Parquet files are read by DuckDB or Polars: run `pip install duckdb`.")
+
+
+def _array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
+    columns = len(schema.variables)
+    if array.ndim != 2 or array.shape[1] != columns or array.dtype.kind not in "iu":
+        raise TypeError(
+            f"Records in an array are positions of states: integers, one column for each of the {columns} variables "
+            f"of the schema, in its order. Got dtype {array.dtype} and {array.ndim} dimensions"
+            f"{f' with {array.shape[1]} columns' if array.ndim == 2 else ''}."
+        )
+    codes = {}
+    for variable in variables:
+        column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
+        if column.size and not (column.min() >= 0 and column.max() < states):
+            require_no_undeclared(variable)
+        codes[variable] = column.astype(np.min_scalar_type(states - 1))  # a copy
+    return codes
+
+
+def _counted(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:
+    if any(isinstance(clique, str) for clique in records):
+        raise TypeError(
+            "Ready-made counts map cliques, which are tuples of variables, to tables. For columns by name, make a "
+            "pandas or polars DataFrame."
+        )
+    cliques = schema.require(list(records))
+    tables = {}
+    for clique, given in zip(cliques, records.values(), strict=True):
+        table = np.asarray(given)
+        if table.dtype.kind not in "iu" or table.shape != schema.shape(clique):
+            raise SchemaError(
+                f"The ready-made table of {clique} must hold whole numbers and have shape {schema.shape(clique)}, "
+                f"got dtype {table.dtype} and shape {table.shape}."
+            )
+        if (table < 0).any() or (table > 2**53).any():
+            raise SchemaError(f"The ready-made table of {clique} has counts that are negative or beyond 2**53.")
+        tables[clique] = np.array(table, dtype=np.int64, order="C")
+    totals = {int(table.sum()) for table in tables.values()}
+    if len(totals) > 1:
+        raise SchemaError("The ready-made tables have different totals: they must count the same records.")
+    for one, other in combinations(tables, 2):
+        shared = tuple(variable for variable in one if variable in other)
+        if shared and (margin(tables[one], one, shared) != margin(tables[other], other, shared)).any():
+            raise SchemaError(
+                f"The ready-made tables of {one} and {other} disagree about {shared}: they must count the same records."
+            )
+    return CountedRecords(tables, totals.pop())

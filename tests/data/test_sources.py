@@ -1,0 +1,334 @@
+"""Records in all their forms give the same counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmpy_dp.data import PrivateDataset, exact_marginals
+from pgmpy_dp.data.lazy import shared_scans
+from pgmpy_dp.data.records import CountedRecords, LazyRecords, open_records
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.schema import Bins, Schema
+
+SCHEMA = Schema(
+    {
+        "text": ["x", "y, or z", "ü", "unused"],
+        "digits": ["1", "2"],  # texts, though they look like integers
+        "whole": [2, 1],
+        "flag": [True, False],
+        "share": [0.5, 0.25],
+        "age": Bins([0, 18, 65, 120]),
+        "rows": ["a", "b"],  # a name that the counting itself might want
+    },
+    missing={"text": "none", "whole": -1, "flag": "unknown", "share": 0.25, "age": "none"},
+)
+CLIQUES = [*combinations(SCHEMA.variables, 2), ("whole",), ("age", "text", "flag")]
+
+
+def records(count=500):
+    rng = np.random.default_rng(7)
+
+    def column(values, dtype, absent):
+        drawn = pd.Series(pd.array([values[i] for i in rng.integers(len(values), size=count)], dtype=dtype))
+        return drawn.mask(rng.random(count) < 0.1) if absent else drawn
+
+    return pd.DataFrame(
+        {
+            "text": column(["x", "y, or z", "ü"], "string", True),
+            "digits": column(["1", "2"], "string", False),
+            "whole": column([1, 2], "Int64", True),
+            "flag": column([True, False], "boolean", True),
+            "share": column([0.5, 0.25], "float64", True),
+            "age": column([0.0, 17.5, 18.0, 40.25, 65.0, 120.0], "float64", True),
+            "rows": column(["a", "b"], "string", False),
+            "elsewhere": column(["not", "in", "the", "schema"], "string", True),
+        }
+    )
+
+
+def polars_eager(frame, folder):
+    return pytest.importorskip("polars").from_pandas(frame)
+
+
+def polars_lazy(frame, folder):
+    polars = pytest.importorskip("polars")
+    return polars_eager(frame, folder).lazy().with_columns(polars.selectors.string().cast(polars.Categorical))
+
+
+def arrow(frame, folder):
+    return pytest.importorskip("pyarrow").Table.from_pandas(frame)
+
+
+def parquet(frame, folder):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(folder / "records.parquet", index=False)
+    return folder / "records.parquet"
+
+
+def parquet_folder(frame, folder):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    frame.iloc[:200].to_parquet(folder / "first.parquet", index=False)
+    frame.iloc[200:].to_parquet(folder / "second.parquet", index=False)
+    return folder
+
+
+def csv(frame, folder):
+    frame.to_csv(folder / "records.csv", index=False)
+    return str(folder / "records.csv")
+
+
+def duckdb(frame, folder):
+    return pytest.importorskip("duckdb").connect().from_arrow(arrow(frame, folder))
+
+
+def dask(frame, folder):
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+
+
+def spark(frame, folder):
+    if "CI" not in os.environ:  # there it must run
+        pytest.importorskip("pyspark")
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java")
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+        "spark.sql.shuffle.partitions": 1,
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than so few rows
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dlog4j2.level=error",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session.read.parquet(str(parquet(frame, folder)))
+
+
+def array(frame, folder):
+    return np.column_stack([open_records(frame, SCHEMA, SCHEMA.variables).codes[v] for v in SCHEMA.variables])
+
+
+def ready_made(frame, folder):
+    return exact_marginals(frame, SCHEMA, [SCHEMA.variables]).tables
+
+
+LAZY = [polars_lazy, parquet, parquet_folder, duckdb, dask, spark]
+EAGER = [polars_eager, arrow, csv, array, ready_made]
+
+
+@pytest.mark.parametrize("form", [*EAGER, *LAZY])
+def test_all_sources_give_identical_counts(form, tmp_path):
+    frame = records()
+    expected = exact_marginals(frame, SCHEMA, CLIQUES)
+    opened = open_records(form(frame, tmp_path), SCHEMA, SCHEMA.variables)
+    assert opened.size == len(frame)
+    tables = opened.counts(CLIQUES)
+    assert list(tables) == CLIQUES
+    for clique, table in tables.items():
+        assert table.dtype == np.int64
+        np.testing.assert_array_equal(table, expected.tables[clique], err_msg=str(clique))
+    assert isinstance(opened, LazyRecords) == (form in LAZY)
+    if form is array or form is ready_made:
+        return
+    for variable, value, message in [("digits", "3", "not among"), ("age", 121.0, "not among"), ("rows", None, "miss")]:
+        folder = tmp_path / variable
+        folder.mkdir()
+        with pytest.raises(SchemaError, match=f"'{variable}' has .*{message}") as caught:
+            open_records(
+                form(frame.assign(**{variable: frame[variable].where(frame.index != 7, value)}), folder),
+                SCHEMA,
+                SCHEMA.variables,
+            )
+        assert caught.value.__context__ is None
+    with pytest.raises(SchemaError, match="'text' has no column"):
+        open_records(form(frame.drop(columns="text"), tmp_path), SCHEMA, SCHEMA.variables)
+    none = open_records(form(frame.iloc[:0], tmp_path), SCHEMA, SCHEMA.variables)
+    assert none.size == none.counts([("text", "age")])["text", "age"].sum() == 0
+
+
+@pytest.mark.parametrize("form", [polars_lazy, duckdb, dask])
+@pytest.mark.parametrize(
+    ("values", "states"),
+    [
+        (["1", "2"], [1, 2]),
+        ([1, 2], ["1", "2"]),
+        ([True, False], [1, 0]),
+        ([1, 0], [True, False]),
+        ([1.0, 1.5], [1, 2]),
+        ([2**53 + 1], [float(2**53)]),
+        (["17"], Bins([0, 18, 120])),
+        ([True], Bins([0, 18, 120])),
+        ([-0.001, 3.0], Bins([0, 18, 120])),
+        ([pd.Timestamp("2020-01-01")], ["2020-01-01"]),
+    ],
+)
+def test_lazy_values_must_agree_in_kind(form, values, states, tmp_path):
+    with pytest.raises(SchemaError, match="'v' has values in the records that are not among") as caught:
+        open_records(form(pd.DataFrame({"v": values, "text": "x"}), tmp_path), Schema({"v": states}), ["v"])
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("form", [polars_lazy, duckdb, dask])
+def test_lazy_numbers_agree_by_value(form, tmp_path):
+    frame = pd.DataFrame({"v": np.array([1, 3], dtype="int8"), "w": np.array([2.0, -0.0]), "text": "x"})
+    schema = Schema({"v": [300, 3.0, 1], "w": [0, 2]})
+    tables = open_records(form(frame, tmp_path), schema, ["v", "w"]).counts([("v",), ("w",)])
+    assert tables["v",].tolist() == [0, 1, 1]
+    assert tables["w",].tolist() == [1, 1]
+
+
+def test_nan_is_missing_in_lazy_frames():
+    polars = pytest.importorskip("polars")
+    frame = polars.LazyFrame({"v": [1.0, float("nan"), None], "b": [float("nan"), 1.0, None]})
+    schema = Schema({"v": [1], "b": Bins([0, np.inf])}, missing={"v": "none", "b": "none"})
+    tables = open_records(frame, schema, ["v", "b"]).counts([("v",), ("b",)])
+    assert tables["v",].tolist() == [1, 2]
+    assert tables["b",].tolist() == [1, 2]
+
+
+def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
+    frame = records()
+    path = parquet(frame, tmp_path)
+    budget = PrivacyBudget(1.0)
+    data = PrivateDataset(path, SCHEMA, budget)
+    frame.assign(digits="3").to_parquet(path)
+    with pytest.raises(SchemaError, match="'digits' has values"):
+        data.measure([("digits",)], 0.5)
+    assert budget.history == ()
+
+
+def test_lazy_data_sets_measure(tmp_path):
+    frame = records()
+    data = PrivateDataset(parquet(frame, tmp_path), SCHEMA, PrivacyBudget(1e6), "replace_one")
+    noisy = data.measure(CLIQUES, 1e6)
+    assert noisy.public_total == len(frame)
+    expected = exact_marginals(frame, SCHEMA, CLIQUES)
+    assert all((noisy.tables[clique] == expected.tables[clique]).all() for clique in CLIQUES)
+
+
+def test_scans_are_shared_while_the_joint_table_is_small():
+    schema = Schema({f"v{i}": list(range(16)) for i in range(8)})
+    pairs = list(combinations(schema.variables, 2))
+    scans = shared_scans(schema, pairs)
+    assert sorted(clique for _, members in scans for clique in members) == pairs
+    assert all(schema.cells(scope) <= 2**14 for scope, _ in scans)
+    assert all(set(clique) <= set(scope) for scope, members in scans for clique in members)
+    assert len(scans) < len(pairs) / 2
+    large = Schema({"a": list(range(1000)), "b": list(range(1000))})
+    assert shared_scans(large, [("a",), ("b", "a")]) == [(("b", "a"), [("b", "a"), ("a",)])]
+
+
+@pytest.mark.parametrize(
+    ("text", "states", "position"),
+    [
+        ("1", [1, 2], 0),
+        ("2.0", [1, 2], 1),
+        ("+1", [1, 2], 0),
+        ("1", ["1", "x"], 0),
+        ("", ["a", ""], 1),
+        ("TRUE", [False, True], 1),
+        ("true", ["true", "false"], 0),
+        ("5e-1", [0.5, 2.0], 0),
+        ("18", Bins([0, 18, 65]), 1),
+        ("1e400", Bins([0, np.inf]), 0),
+        (" a", [" a", "a"], 0),
+        ("NA", ["NA", "a"], 0),
+    ],
+)
+def test_csv_texts_are_read_as_the_states_are(text, states, position, tmp_path):
+    path = tmp_path / "records.csv"
+    pd.DataFrame({"v": [text], "other": ["a,b"]}).to_csv(path, index=False)
+    table = open_records(path, Schema({"v": states}), ["v"]).counts([("v",)])["v",]
+    assert table.argmax() == position
+
+
+@pytest.mark.parametrize(
+    ("text", "states"),
+    [("1", [True, False]), ("1_0", [10]), ("01", ["1"]), ("x", [1]), ("true", [1]), ("x", Bins([0, 1])), ("NA", ["a"])],
+)
+def test_csv_texts_of_no_state_are_refused(text, states, tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text(f"v\n{text}\n")
+    with pytest.raises(SchemaError, match="not among"):
+        open_records(path, Schema({"v": states}), ["v"])
+
+
+def test_csv_files(tmp_path):
+    path = tmp_path / "records.csv.gz"
+    records(300_000).to_csv(path, index=False)
+    assert open_records(path, SCHEMA, ["whole"]).counts([("whole",)])["whole",].sum() == 300_000
+    twice = tmp_path / "twice.csv"
+    twice.write_text("v,v\n1,2\n")
+    with pytest.raises(SchemaError, match="more than one"):
+        open_records(twice, Schema({"v": [1, 2]}), ["v"])
+    short = tmp_path / "short.csv"
+    short.write_text("w,v\n1,1\n2\n")
+    with pytest.raises(SchemaError, match="missing values"):
+        open_records(short, Schema({"v": [1, 2]}), ["v"])
+
+
+def test_arrays_of_codes():
+    schema = Schema({"a": ["x", "y"], "b": [10, 20, 30]})
+    codes = np.array([[0, 2], [1, 0]])
+    opened = open_records(codes, schema, ["b", "a"])
+    codes[:] = 0
+    assert opened.counts([("b", "a")])["b", "a"].tolist() == [[0, 1], [0, 0], [1, 0]]
+    for wrong in ([[0, 3]], [[-1, 0]], [[2, 0]]):
+        with pytest.raises(SchemaError, match="not among"):
+            open_records(np.array(wrong), schema, ["a", "b"])
+    for wrong in (np.zeros((2, 2)), np.zeros((2, 3), int), np.zeros(2, int), np.zeros((2, 2), bool)):
+        with pytest.raises(TypeError, match="positions of states"):
+            open_records(wrong, schema, ["a", "b"])
+
+
+def test_ready_made_counts():
+    schema = Schema({"a": ["x", "y"], "b": [10, 20, 30], "c": [0, 1]})
+    tables = {("a", "b"): [[1, 2, 3], [4, 5, 6]], ("b", "c"): np.array([[5, 0], [0, 7], [9, 0]], dtype=np.uint8)}
+    opened = open_records(tables, schema, schema.variables)
+    assert isinstance(opened, CountedRecords)
+    assert opened.size == 21
+    assert opened.counts([("b", "a")])["b", "a"].tolist() == [[1, 4], [2, 5], [3, 6]]
+    budget = PrivacyBudget(1.0)
+    data = PrivateDataset(tables, schema, budget)
+    with pytest.raises(SchemaError, match=r"No ready-made table holds clique \('a', 'c'\)"):
+        data.measure([("a", "c")], 0.5)
+    assert budget.history == ()
+    wrong = [
+        ({("a",): [1.0, 2.0]}, "whole numbers"),
+        ({("a",): [1, 2, 3]}, r"shape \(2,\)"),
+        ({("a",): [-1, 2]}, "negative"),
+        ({("a",): [1, 2], ("b",): [1, 1, 2]}, "different totals"),
+        ({("a", "b"): [[1, 0, 0], [0, 1, 0]], ("b", "c"): [[1, 0], [0, 0], [1, 0]]}, r"disagree about \('b',\)"),
+    ]
+    for given, message in wrong:
+        with pytest.raises(SchemaError, match=message):
+            open_records(given, schema, schema.variables)
+
+
+def test_other_forms_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\.csv and \.parquet"):
+        open_records(tmp_path / "records.xlsx", SCHEMA, ["text"])
+    with pytest.raises(FileNotFoundError):
+        open_records(tmp_path / "none.csv", SCHEMA, ["text"])
+    for other in ({"text": ["x"]}, [["x"]], None, pd.Series([1])):
+        with pytest.raises(TypeError):
+            open_records(other, SCHEMA, ["text"])
+
+
+def test_mechanisms_that_go_through_the_records_refuse_lazy_ones_before_the_charge(tmp_path):
+    data = PrivateDataset(parquet(records(), tmp_path), SCHEMA, PrivacyBudget(1.0))
+    with pytest.raises(ValueError, match="in memory: collect"):
+        data.measure([("text",)], 0.5, sampling_rate=0.5)
+    assert data.budget.history == ()
