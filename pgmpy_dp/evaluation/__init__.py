@@ -1,5 +1,6 @@
-"""What the papers' experiments share: networks, baselines, divergences."""
+"""Audits of privacy claims, and what the papers' experiments share: networks, baselines, divergences."""
 
+from pgmpy_dp.evaluation.audit import AuditResult, audit
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.evaluation.protocol import (
     erdos_renyi,
@@ -9,6 +10,8 @@ from pgmpy_dp.evaluation.protocol import (
 )
 
 __all__ = [
+    "AuditResult",
+    "audit",
     "erdos_renyi",
     "kl_divergence",
     "random_marginals_fit",

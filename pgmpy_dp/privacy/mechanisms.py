@@ -362,9 +362,14 @@ def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Count
         return counts.copy()
     # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
     parts = np.array_split(counts, min(os.cpu_count() or 1, -(-counts.size // _PART)))
+
+    def draw(part: Counts) -> Counts:
+        return np.array(make(scale)(np.array(part, order="C")), dtype=np.int64)
+
+    if len(parts) == 1:  # starting a thread takes longer than a small table
+        return draw(counts)
     with ThreadPoolExecutor(len(parts)) as pool:
-        noisy = list(pool.map(lambda part: make(scale)(np.array(part, order="C")), parts))
-    return np.concatenate([np.array(part, dtype=np.int64) for part in noisy])
+        return np.concatenate(list(pool.map(draw, parts)))
 
 
 def _checked_scale(scale: float) -> float:

@@ -1,0 +1,385 @@
+"""Black-box audit of a privacy claim: how well can two neighbouring inputs be told apart by what comes out?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from tqdm import tqdm
+
+from pgmpy_dp.evaluation.observations import Observer, is_category
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+
+Numbers = NDArray[np.float64]
+
+_STRUCTURES = 4  # outputs of rarer structures are not looked into
+_COLUMNS = 64  # numbers looked at one by one: those that differ most
+_THRESHOLDS = 200
+_BINS = 16
+_HUGE = 1e100  # stands for infinity in sums
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit found.
+
+    Attributes
+    ----------
+    epsilon_lower : float
+        The true epsilon at the audited delta is at least this, but for a probability of ``1 - confidence``.
+    epsilon, delta : float
+        The claim.
+    event : str
+        What to look for in an output to tell the inputs apart, and how often it was seen.
+    confidence : float
+    trials : int
+        Outputs drawn from each input.
+    """
+
+    epsilon_lower: float
+    epsilon: float
+    delta: float
+    event: str
+    confidence: float
+    trials: int
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.epsilon_lower > self.epsilon
+
+    def __str__(self) -> str:
+        verdict = "REFUTED" if self.refuted else "not refuted"
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        return (
+            f"epsilon = {self.epsilon:g}{delta} {verdict}: at least {self.epsilon_lower:.3f} with confidence "
+            f"{self.confidence:g} ({self.event}; {self.trials} trials each)"
+        )
+
+
+def audit(
+    fit_or_release: Callable[[Any], Any],
+    neighbours: tuple[Any, Any],
+    epsilon: float,
+    delta: float = 0.0,
+    trials: int = 2000,
+    confidence: float = 0.999,
+) -> AuditResult:
+    """Look for a violation of (epsilon, delta)-differential privacy in what a function returns.
+
+    Parameters
+    ----------
+    fit_or_release : callable
+        From an input to an output: a release, a fitted estimator or network, numbers, arrays, or lists, mappings and
+        data classes of these. Must draw fresh randomness at every call. An exception is an output as well.
+    neighbours : pair
+        Two inputs that the claim calls neighbours. Those that differ most reveal most.
+    epsilon, delta : float
+        The claim.
+    trials : int
+        Calls for each input, at least 40.
+    confidence : float
+        Of `epsilon_lower`, in (0, 1). A correct mechanism is refuted with probability at most ``1 - confidence``.
+
+    Returns
+    -------
+    AuditResult
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    TypeError
+        If the outputs hold objects of an unknown kind.
+    Exception
+        Whatever `fit_or_release` raises, if it never returns.
+
+    Notes
+    -----
+    On the first half of the outputs an event is chosen that is likely under one input and rare under the other:
+    a structure (keys, states, lengths, an error); a threshold on, or a value of, a single number; how fine a
+    floating-point number is (Mironov 2012); a threshold on two scores learned there, a linear discriminant and a sum
+    of logarithms of likelihood ratios. On the other half its two probabilities are bounded (Clopper and Pearson 1934)
+    and ``log((lower bound under one - delta) / upper bound under the other)`` is what epsilon is at least.
+
+    The bound never certifies more than about ``log(trials / 2 / log(2 / (1 - confidence)))``. An audit can refute a
+    claim, never prove it: a claim that is not refuted may still be wrong for other inputs or rarer events.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> result = audit(lambda count: count + generator.laplace(scale=0.5), (10, 11), epsilon=1.0)
+    >>> result.refuted, 1.5 < result.epsilon_lower < 2.0
+    (True, True)
+    """
+    claim, delta = float(exact_positive("epsilon", epsilon)), checked_delta(delta, zero_allowed=True)
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 40:
+        raise ValueError(f"trials must be a whole number, at least 40, got {trials!r}.")
+    if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}.")
+    level = (1.0 - confidence) / 2.0  # of each of two one-sided bounds
+    draws = _Draws.take(fit_or_release, neighbours, trials)
+    chosen, half = slice(0, trials // 2), trials // 2
+    best = max(_events(draws, chosen, level, delta), key=lambda event: event.bound)
+    first, second = (draws.hits(best, side, slice(half, trials)) for side in (best.side, 1 - best.side))
+    tested = trials - half
+    bound = float(_lower_bound(np.array([first]), np.array([second]), tested, level, delta)[0])
+    likelier = ("first", "second")[best.side]
+    words = f"{best.words}: {first} times under the {likelier} input, {second} under the other, of {tested}"
+    return AuditResult(max(bound, 0.0), claim, delta, words, confidence, trials)
+
+
+@dataclass(frozen=True)
+class _Event:
+    """Outputs of one structure whose score is in a range."""
+
+    words: str
+    side: int  # the input under which it is likelier
+    bound: float  # by which it was chosen
+    structure: tuple[Any, ...]
+    score: Callable[[Numbers], Numbers] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Structures and numbers of all outputs under both inputs, and one output of each structure."""
+
+    observer: Observer
+    structures: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
+    numbers: tuple[list[Numbers], list[Numbers]]
+    examples: dict[tuple[Any, ...], Any]
+
+    @classmethod
+    def take(cls, function: Callable[[Any], Any], neighbours: tuple[Any, Any], trials: int) -> _Draws:
+        if not isinstance(neighbours, (tuple, list)) or len(neighbours) != 2:
+            raise ValueError("neighbours must be a pair of inputs.")
+        draws = cls(Observer(), ([], []), ([], []), {})
+        failures = []
+        for _ in tqdm(range(trials), desc="audit", delay=1.0, leave=False):
+            for side, given in enumerate(neighbours):
+                try:
+                    output = function(given)
+                except Exception as error:
+                    failures.append(error)
+                    output = error.with_traceback(None)
+                structure, numbers = draws.observer.read(output)
+                draws.structures[side].append(structure)
+                draws.numbers[side].append(numbers)
+                draws.examples.setdefault(structure, output)
+            if len(failures) == 2 * trials:
+                raise failures[0]
+        return draws
+
+    def matrix(self, structure: tuple[Any, ...], side: int, part: slice) -> Numbers:
+        """The numbers of the outputs of one structure, one row each."""
+        pairs = zip(self.structures[side][part], self.numbers[side][part], strict=True)
+        rows = [numbers for found, numbers in pairs if found == structure]
+        return np.array(rows) if rows else np.empty((0, self.observer.read(self.examples[structure])[1].size))
+
+    def hits(self, event: _Event, side: int, part: slice) -> int:
+        matrix = self.matrix(event.structure, side, part)
+        if event.score is None or not len(matrix):
+            return len(matrix)
+        values = event.score(matrix)
+        return int(((values >= event.low) & (values <= event.high)).sum())
+
+
+def _lower_bound(
+    hits: NDArray[np.int64], others: NDArray[np.int64], trials: int, level: float, delta: float
+) -> Numbers:
+    """Clopper-Pearson lower bound of epsilon, each of its two parts failing with probability at most `level`."""
+    low = np.where(hits > 0, stats.beta.ppf(level, np.maximum(hits, 1), trials - hits + 1), 0.0)
+    high = np.where(others < trials, stats.beta.ppf(1.0 - level, others + 1, np.maximum(trials - others, 1)), 1.0)
+    with np.errstate(divide="ignore"):
+        bound: Numbers = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
+    return bound
+
+
+def _events(draws: _Draws, chosen: slice, level: float, delta: float) -> Iterator[_Event]:
+    """The best event of each kind on the first half of the outputs."""
+    seen = Counter(structure for side in (0, 1) for structure in draws.structures[side][chosen])
+    common = [structure for structure, _ in seen.most_common(_STRUCTURES)]
+    size = chosen.stop
+    for structure in common:
+        both = [draws.structures[side][chosen].count(structure) for side in (0, 1)]
+
+        def words(_: int, structure: tuple[Any, ...] = structure) -> str:
+            return _structure_words(draws, structure, common)
+
+        yield _best(both, size, level, delta, words, structure)
+        yield from _number_events(draws, structure, size, level, delta)
+
+
+def _number_events(
+    draws: _Draws, structure: tuple[Any, ...], size: int, level: float, delta: float
+) -> Iterator[_Event]:
+    learning = [draws.matrix(structure, side, slice(0, size // 2)) for side in (0, 1)]
+    choosing = [draws.matrix(structure, side, slice(size // 2, size)) for side in (0, 1)]
+    whole = [np.concatenate(parts) for parts in zip(learning, choosing, strict=True)]
+    pooled = np.concatenate(whole)
+    varying = np.flatnonzero((pooled != pooled[0]).any(axis=0)) if pooled.size else np.empty(0, np.int64)
+    if not varying.size:
+        return
+    columns = varying[np.argsort([-_separation(whole[0][:, c], whole[1][:, c]) for c in varying])][:_COLUMNS]
+    _, places = draws.observer.places(draws.examples[structure])
+    category = is_category(structure)
+    for column in columns:
+        place = places[column]
+
+        def value(matrix: Numbers, column: int = column) -> Numbers:
+            return matrix[:, column]
+
+        def named(number: float, column: int = column) -> str:
+            return (draws.observer.category(number) if category[column] else None) or f"{number:.6g}"
+
+        yield from _ranges(place, value, whole, size, level, delta, structure, named, ordered=not category[column])
+        numbers = pooled[np.isfinite(pooled[:, column]), column]
+        if (numbers % 1.0 != 0.0).any():
+
+            def finest(matrix: Numbers, column: int = column) -> Numbers:
+                return _finest_bit(matrix[:, column])
+
+            name = f"exponent of the lowest binary digit of {place}"
+            yield from _ranges(name, finest, whole, size, level, delta, structure)
+    if min(map(len, learning)) >= 10 and min(map(len, choosing)) > 0:
+        for name, score in (
+            (f"linear discriminant of {len(columns)} numbers", _discriminant(learning, columns)),
+            (f"likelihood ratio of {len(columns)} numbers", _likelihood_ratio(learning, columns)),
+        ):
+            yield from _ranges(name, score, choosing, size - size // 2, level, delta, structure)
+
+
+def _ranges(
+    name: str,
+    score: Callable[[Numbers], Numbers],
+    samples: Sequence[Numbers],
+    size: int,
+    level: float,
+    delta: float,
+    structure: tuple[Any, ...],
+    named: Callable[[float], str] = lambda number: f"{number:.6g}",
+    ordered: bool = True,
+) -> Iterator[_Event]:
+    """The best thresholds and the best single value of a score."""
+    values = [np.sort(score(matrix)) for matrix in samples]
+    distinct, counts = np.unique(np.concatenate(values), return_counts=True)
+    cuts = distinct
+    if distinct.size > _THRESHOLDS:
+        cuts = distinct[np.unique(np.linspace(0, distinct.size - 1, _THRESHOLDS).astype(np.int64))]
+    atoms = distinct[np.argsort(-counts, kind="stable")[:_THRESHOLDS]]
+    atoms = atoms[np.isin(atoms, distinct[counts > 1])]
+    if ordered:
+        above = [part.size - np.searchsorted(part, cuts, "left") for part in values]
+        below = [np.searchsorted(part, cuts, "right") for part in values]
+        yield _best(above, size, level, delta, lambda i: f"{name} >= {named(cuts[i])}", structure, score, cuts, None)
+        yield _best(below, size, level, delta, lambda i: f"{name} <= {named(cuts[i])}", structure, score, None, cuts)
+    if atoms.size:
+        equal = [np.searchsorted(part, atoms, "right") - np.searchsorted(part, atoms, "left") for part in values]
+        yield _best(equal, size, level, delta, lambda i: f"{name} = {named(atoms[i])}", structure, score, atoms, atoms)
+
+
+def _best(
+    hits: Sequence[Any],
+    size: int,
+    level: float,
+    delta: float,
+    words: Callable[[int], str],
+    structure: tuple[Any, ...],
+    score: Callable[[Numbers], Numbers] | None = None,
+    low: Numbers | None = None,
+    high: Numbers | None = None,
+) -> _Event:
+    """Of some candidates, given how often each was hit under both inputs, the one that certifies most."""
+    pairs, place = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
+    bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[place.ravel()] for side in (0, 1)]
+    side = int(np.argmax([bound.max() for bound in bounds]))
+    best = int(np.argmax(bounds[side]))
+    return _Event(
+        words(best),
+        side,
+        float(bounds[side][best]),
+        structure,
+        score,
+        -math.inf if low is None else float(low[best]),
+        math.inf if high is None else float(high[best]),
+    )
+
+
+def _separation(one: Numbers, other: Numbers) -> float:
+    """Largest difference of the two empirical distribution functions."""
+    points = np.concatenate([one, other])
+    shares = [np.searchsorted(np.sort(part), points, "right") / max(part.size, 1) for part in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _finest_bit(values: Numbers) -> Numbers:
+    """Exponent of the lowest binary digit in use: a sum with a larger number has no finer digits than that has."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    mantissa, exponent = np.frexp(finite)
+    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = np.log2(np.maximum(integers & -integers, 1))
+    return np.where(finite == 0.0, 1100.0, exponent - 53 + lowest)
+
+
+def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
+    """Fisher's linear discriminant; finds sums and differences of numbers that carry little or no noise."""
+    parts = [np.clip(matrix[:, columns], -_HUGE, _HUGE) for matrix in samples]
+    centre, spread = np.concatenate(parts).mean(axis=0), np.concatenate(parts).std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    parts = [(part - centre) / spread for part in parts]
+    within = np.concatenate([part - part.mean(axis=0) for part in parts])
+    covariance = within.T @ within / len(within) + 1e-9 * np.eye(columns.size)
+    weights = np.linalg.solve(covariance, parts[0].mean(axis=0) - parts[1].mean(axis=0))
+
+    def score(matrix: Numbers) -> Numbers:
+        result: Numbers = (np.clip(matrix[:, columns], -_HUGE, _HUGE) - centre) / spread @ weights
+        return result
+
+    return score
+
+
+def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
+    """Sum over numbers of the logarithm of the ratio of their histograms, as if they were independent."""
+    terms: list[tuple[int, Numbers, Numbers]] = []
+    for column in columns:
+        parts = [matrix[:, column] for matrix in samples]
+        pooled = np.unique(np.concatenate(parts))
+        if pooled.size > 2 * _BINS:
+            pooled = np.unique(np.quantile(np.concatenate(parts), np.linspace(0, 1, _BINS + 1)[1:]))
+        counts = [np.bincount(np.searchsorted(pooled, part), minlength=pooled.size + 1) for part in parts]
+        expected = [(count + 1.0) / (count.sum() + count.size) for count in counts]
+        difference = counts[0] - counts[1] * (parts[0].size / parts[1].size)
+        statistic = float((difference**2 / np.maximum(counts[0] + counts[1], 1)).sum())
+        # Chi-squared under no difference: leave out numbers that would only add noise.
+        if statistic > pooled.size + 3.0 * math.sqrt(2.0 * pooled.size) or not terms:
+            terms.append((int(column), pooled, np.log(expected[0]) - np.log(expected[1])))
+
+    def score(matrix: Numbers) -> Numbers:
+        found = [logs[np.searchsorted(edges, matrix[:, column])] for column, edges, logs in terms]
+        return np.asarray(np.sum(found, axis=0))
+
+    return score
+
+
+def _structure_words(draws: _Draws, structure: tuple[Any, ...], common: Sequence[tuple[Any, ...]]) -> str:
+    """Where a structure differs from the others."""
+    others = [other for other in common if other != structure]
+    if not others:
+        return "any output of the common structure"
+    places, _ = draws.observer.places(draws.examples[structure])
+    other = others[0]
+    first = next((i for i, (own, its) in enumerate(zip(structure, other, strict=False)) if own != its), None)
+    if first is None:
+        return f"structure of {len(structure)} parts"
+    entry = structure[first]
+    told = " ".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
+    return f"structure: {places[first] or 'output'} has {told}"
