@@ -2,10 +2,17 @@
 
 from .data import PrivateDataset, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
-from .estimators import CollectiveEM, MaximumLikelihood, NaiveMLE, PrivateMLE, plan_measurements
+from .estimators import (
+    CollectiveEM,
+    MaximumLikelihood,
+    NaiveMLE,
+    PrivateBayesianEstimator,
+    PrivateMLE,
+    plan_measurements,
+)
 from .models import PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise
-from .release import Guarantee, NoisyMarginals
+from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals
 from .schema import Bins, Schema
 
 __version__: str
@@ -13,13 +20,16 @@ __version__: str
 __all__ = [
     "Bins",
     "BudgetExceededError",
+    "Coefficients",
     "CollectiveEM",
     "Guarantee",
     "LedgerError",
     "MaximumLikelihood",
     "NaiveMLE",
+    "NoisyCoefficients",
     "NoisyMarginals",
     "PrivacyBudget",
+    "PrivateBayesianEstimator",
     "PrivateDataset",
     "PrivateMLE",
     "PrivateMarkovNetwork",

@@ -4,6 +4,14 @@ from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
+from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 
-__all__ = ["CollectiveEM", "MaximumLikelihood", "NaiveMLE", "PrivateMLE", "plan_measurements"]
+__all__ = [
+    "CollectiveEM",
+    "MaximumLikelihood",
+    "NaiveMLE",
+    "PrivateBayesianEstimator",
+    "PrivateMLE",
+    "plan_measurements",
+]

@@ -13,18 +13,19 @@ from pgmpy_dp.estimators.directed import fit_directed
 from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
+from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.undirected import fit_undirected
 from pgmpy_dp.inference import JunctionTree, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import INFERENCE, MAX_TABLE_CELLS
-from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 
 class CollectiveEM(DiscreteParameterEstimator):
-    """One distribution behind all noisy tables, for Markov and Bayesian networks.
+    """One distribution behind all noisy tables or coefficients, for Markov and Bayesian networks.
 
-    Every measured table, of whatever cliques, is a noisy observation of marginals of one distribution. The estimator
+    Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
+    distribution. The estimator
     finds the network whose own marginals explain all of them best under the exact likelihood of the noise, kept from
     over-fitting by a prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
     2017): there the maximum over noiseless counts, run to convergence, fits the noise.
@@ -115,7 +116,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
-        data : NoisyMarginals, PrivateDataset or data frame
+        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
             A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
         sample_weight : None
             Not supported.
@@ -158,11 +159,11 @@ class CollectiveEM(DiscreteParameterEstimator):
         self._check_options()
         nodes = list(network.nodes())
         release = self._measurement().take(data, nodes, lambda schema: _exact_plan(network, schema))
-        schema, measured = _informing(release, nodes)
+        schema, seen = observations(release, nodes)
         cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-        tree = build_engine(cards, dict.fromkeys([*scopes, *measured]), "junction_tree")
+        tree = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), "junction_tree")
         assert isinstance(tree, JunctionTree)
-        fit = fit_directed(tree, scopes, measured, release, self.max_iter)
+        fit = fit_directed(tree, scopes, seen, release, self.max_iter)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
         finish_bayesian(self, cpds, release, schema)
@@ -173,11 +174,11 @@ class CollectiveEM(DiscreteParameterEstimator):
 
         self._check_options()
         release = self._measurement().take(data, nodes, lambda schema: plan_measurements(network, schema))
-        schema, measured = _informing(release, nodes)
-        scopes = markov_scopes(network, measured)
+        schema, seen = observations(release, nodes)
+        scopes = markov_scopes(network, seen.cliques)
         cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-        engine = build_engine(cards, dict.fromkeys([*scopes, *measured]), self.inference)
-        fit = fit_undirected(engine, scopes, measured, release, self.max_iter, self.prior_scale)
+        engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
+        fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
         return self
@@ -195,22 +196,3 @@ def _exact_plan(network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequenc
         )
     return cliques, weights
 
-
-def _informing(release: NoisyMarginals, variables: Sequence[str]) -> tuple[Schema, list[Clique]]:
-    """The model's part of the schema, and the measured cliques that lie within its variables.
-
-    Raises
-    ------
-    ValueError
-        If a variable is in none of them.
-    """
-    known = set(variables)
-    measured = [clique for clique in release.cliques if known.issuperset(clique)]
-    seen = {variable for clique in measured for variable in clique}
-    unseen = [variable for variable in variables if variable not in seen]
-    if unseen:
-        raise ValueError(
-            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique of the model's "
-            f"variables holds them. It holds {', '.join(map(str, release.cliques))}."
-        )
-    return release.schema.select(variables), measured

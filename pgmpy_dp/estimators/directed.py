@@ -10,10 +10,11 @@ import numpy as np
 from pgmpy_dp.estimators.fitting import observation_noise
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import table_places
+from pgmpy_dp.estimators.observing import Observations
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique
 
 _ROUNDS = 2
@@ -36,19 +37,13 @@ class DirectedFit:
 
 
 class _Problem:
-    """Minus the penalised log-likelihood of the noisy tables as a function of the logits of all rows."""
+    """Minus the penalised log-likelihood of the observations as a function of the logits of all rows."""
 
-    def __init__(
-        self, tree: JunctionTree, families: Layout, measured: Sequence[Clique], release: NoisyMarginals
-    ) -> None:
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
         layout = tree.layout
-        self.tree, self.families, self.release = tree, families, release
-        self.total = release.total
+        self.tree, self.families, self.observed, self.total = tree, families, observed, total
         self.free = table_places(layout, families.scopes)
-        self.seen = table_places(layout, measured)
-        shapes = Layout.of(layout.cardinalities, measured)
-        self.observed = shapes.flatten(release.tables[clique] for clique in measured)
-        self.variance = shapes.per_cell([release.variances[clique] for clique in measured])
+        self.seen = table_places(layout, observed.cliques)
         widths = [size // shape[0] for size, shape in zip(np.diff(families.offsets), families.shapes, strict=True)]
         first = np.cumsum([0, *widths])
         self.rows = np.concatenate(
@@ -78,17 +73,18 @@ class _Problem:
 
     def observe(self, marginals: Vector) -> None:
         """Take the sampling variance at these marginals."""
-        counts = self.total * marginals[self.seen]
-        mechanism = self.release.guarantee.mechanism
-        self.noise = observation_noise(mechanism, self.observed, self.variance, counts, self.total)
+        counts, seen = self.total * marginals[self.seen], self.observed
+        mechanism = "gaussian" if seen.gaussian else "laplace"
+        expected, squares = seen.expected(counts), seen.expected_squares(counts)
+        self.noise = observation_noise(mechanism, seen.observed, seen.variance, expected, self.total, squares)
 
     def __call__(self, logits: Vector) -> tuple[float, Vector]:
         log_rows = self.log_rows(logits)
         calibration = self.calibrate(log_rows)
-        counts = self.total * calibration.marginals[self.seen]
-        value = self.noise.log_density(counts) + float(self.pseudo @ log_rows)
+        expected = self.observed.expected(self.total * calibration.marginals[self.seen])
+        value = self.noise.log_density(expected) + float(self.pseudo @ log_rows)
         direction = np.zeros(self.tree.layout.size)
-        direction[self.seen] = self.total * self.noise.gradient(counts)
+        direction[self.seen] = self.total * self.observed.to_counts(self.noise.gradient(expected))
         slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
         return -value, -(slope - np.exp(log_rows) * self.row_sums(slope))
 
@@ -103,25 +99,28 @@ class _Problem:
 def fit_directed(
     tree: JunctionTree,
     families: Sequence[Clique],
-    measured: Sequence[Clique],
-    release: NoisyMarginals,
+    observed: Observations,
+    release: Release,
     max_iter: int,
 ) -> DirectedFit:
-    """The network that explains all measured tables best.
+    """The network that explains all observations best.
 
     Maximises over the rows theta of all CPDs
 
-        sum over cells of E[log p(y | n)] + sum over rows of (1 / r) sum_x log theta[x | u],
+        sum over observations of E[log p(y | s)] + sum over rows of (1 / r) sum_x log theta[x | u],
 
-    n being normal about N mu(theta) with the variance of sampling (and b^2 for Laplace noise of scale b), y the noisy
-    counts, and mu(theta) the network's own marginals, which a junction tree gives with their exact derivatives.
+    s being normal about N A mu(theta) with the variance of sampling (and b^2 for Laplace noise of scale b), y the noisy
+    counts or coefficients, A the identity or the coefficients' contrasts, and mu(theta) the network's own marginals,
+    which a junction tree gives with their exact derivatives.
 
     Parameters
     ----------
     tree : JunctionTree
-        Whose layout holds all families and all measured cliques, each once.
-    families, measured : sequences of tuples of str
-    release : NoisyMarginals
+        Whose layout holds all families and all observed cliques, each once.
+    families : sequence of tuples of str
+    observed : Observations
+    release : NoisyMarginals or NoisyCoefficients
+        Where the observations are from: for the total and the start.
     max_iter : int
         Most L-BFGS iterations in each of two rounds; the sampling variance is renewed between them.
 
@@ -130,7 +129,7 @@ def fit_directed(
     DirectedFit
     """
     layout = Layout.of(tree.layout.cardinalities, families)
-    problem = _Problem(tree, layout, measured, release)
+    problem = _Problem(tree, layout, observed, release.total)
     own = [_start(release, family, problem.total) for family in families]
     family_variance = layout.per_cell([variance for _, variance in own])
     start = np.maximum(layout.flatten(table for table, _ in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
@@ -147,7 +146,7 @@ def fit_directed(
     return DirectedFit(tables, -value)
 
 
-def _start(release: NoisyMarginals, family: Clique, total: float) -> tuple[Vector, float]:
+def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
     """The family's own noisy table and variance; where it was not measured, a flat one as noisy as it is large."""
     if any(set(family) <= set(clique) for clique in release.cliques):
         return measured_table(release, family)

@@ -13,7 +13,7 @@ from pgmpy_dp.estimators.networks import markov_factors, table_places
 from pgmpy_dp.inference import GaussianNoise, Layout, SmoothedLaplaceNoise
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -38,21 +38,23 @@ def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
 
 
 def observation_noise(
-    mechanism: str, observed: Vector, variance: Vector, counts: Vector, total: float
+    mechanism: str, observed: Vector, variance: Vector, counts: Vector, total: float, squares: Vector | None = None
 ) -> SmoothedLaplaceNoise | GaussianNoise:
-    """The noise of a release about expected counts: that of the mechanism, and the sampling of the records.
+    """The noise of a release about expected values: that of the mechanism, and the sampling of the records.
 
     Parameters
     ----------
     mechanism : str
         "laplace" or "gaussian".
     observed, variance : ndarrays
-        Noisy counts and the variance of their noise.
+        Noisy counts, or other sums over records, and the variance of their noise.
     counts : ndarray
-        Where to take the binomial sampling variance; at least that of a quarter of a record.
+        Expected values, where to take the sampling variance; at least that of a quarter of a record.
     total : float
+    squares : ndarray, optional
+        Expected sums of squares over records; those of counts are the counts themselves.
     """
-    sampling = np.maximum(counts * (1.0 - counts / total), 0.25)
+    sampling = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
     if mechanism == "gaussian":
         return GaussianNoise(observed, np.sqrt(variance + sampling))
     scale = np.sqrt(variance / 2.0)
@@ -64,7 +66,7 @@ def finish_markov(
     engine: Engine,
     potentials: Vector,
     scopes: Sequence[Clique],
-    release: NoisyMarginals,
+    release: Release,
     schema: Schema,
 ) -> None:
     """Set the fitted attributes of an estimator of a Markov network.
@@ -78,12 +80,12 @@ def finish_markov(
     _finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
 
 
-def finish_bayesian(estimator: Any, cpds: list[TabularCPD], release: NoisyMarginals, schema: Schema) -> None:
+def finish_bayesian(estimator: Any, cpds: list[TabularCPD], release: Release, schema: Schema) -> None:
     """Set the fitted attributes of an estimator of a Bayesian network."""
     _finish(estimator, cpds, release, schema)
 
 
-def _finish(estimator: Any, parameters: list[Any], release: NoisyMarginals, schema: Schema) -> None:
+def _finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release

@@ -16,7 +16,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -47,12 +47,12 @@ class Measurement:
         data: Any,
         variables: Sequence[str],
         plan: Callable[[Schema], tuple[Sequence[Clique], Sequence[float]]],
-    ) -> NoisyMarginals:
+    ) -> Release:
         """The release to fit.
 
         Parameters
         ----------
-        data : NoisyMarginals, PrivateDataset or data frame
+        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
         variables : sequence of str
             The model's variables.
         plan : callable
@@ -65,7 +65,17 @@ class Measurement:
         ValueError
             If epsilon is given with a release, or missing without one; for exact counts.
         """
-        if isinstance(data, NoisyMarginals):
+
+        def measure(dataset: PrivateDataset) -> Release:
+            assert self.epsilon is not None
+            cliques, weights = plan(dataset.schema)
+            return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=self.mechanism, weights=weights)
+
+        return self.take_by(data, variables, measure)
+
+    def take_by(self, data: Any, variables: Sequence[str], measure: Callable[[PrivateDataset], Release]) -> Release:
+        """As `take`, measuring by a function of the data set."""
+        if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
             if self.epsilon is not None:
                 raise ValueError(
                     "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
@@ -86,8 +96,7 @@ class Measurement:
             schema = declared(self.state_names, variables)
             budget = PrivacyBudget(self.epsilon, self.delta)
             dataset = PrivateDataset(data, schema, budget, neighbours=self.neighbours or "add_remove")
-        cliques, weights = plan(dataset.schema)
-        return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=self.mechanism, weights=weights)
+        return measure(dataset)
 
     def _require_agreement(self, schema: Schema, neighbours: str, variables: Sequence[str]) -> None:
         """An option that says otherwise than the data is a mistake, not something to pass over."""
@@ -122,10 +131,11 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     return schema.select(variables)
 
 
-def measured_table(release: NoisyMarginals, clique: Clique) -> tuple[Vector, float]:
+def measured_table(release: Release, clique: Clique) -> tuple[Vector, float]:
     """The least noisy table of a clique that a release holds, and the noise variance of its cells.
 
-    Measured cliques that contain the clique are summed over the other variables, which adds their noise.
+    Measured cliques that contain the clique are summed over the other variables, which adds their noise. Of a release
+    of coefficients it is the one table that they all stand for.
 
     Raises
     ------
@@ -138,6 +148,9 @@ def measured_table(release: NoisyMarginals, clique: Clique) -> tuple[Vector, flo
             f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
             "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
         )
+
+    if isinstance(release, NoisyCoefficients):
+        return release.table(clique), release.variance(clique)
 
     def variance(measured: Clique) -> float:
         return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)

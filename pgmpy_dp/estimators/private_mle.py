@@ -16,6 +16,7 @@ from pgmpy_dp.estimators.networks import bayesian_network, conditional, families
 from pgmpy_dp.estimators.planning import ALLOCATIONS, shares
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.schema import Schema
 
 _ROUNDS = 2
@@ -125,6 +126,11 @@ class PrivateMLE(DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         if self.allocation not in ALLOCATIONS:
             raise ValueError(f"allocation is {self.allocation!r}; choose one of {', '.join(ALLOCATIONS)}.")
+        if isinstance(data, NoisyCoefficients):
+            raise ValueError(
+                "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
+                "is not: fit it with CollectiveEM or PrivateBayesianEstimator."
+            )
         scopes = families(network)
         tables = maximal(scopes)
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)

@@ -13,11 +13,13 @@ from numpy.polynomial.hermite_e import hermegauss
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
 from pgmpy_dp.estimators.networks import table_places
-from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, gaussian_dual, laplace_dual
+from pgmpy_dp.estimators.observing import Observations
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
-from pgmpy_dp.release import NoisyMarginals, project_to_simplex
+from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Clique
 
 # Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
@@ -70,18 +72,16 @@ class _Bound:
         self,
         tree: JunctionTree,
         scopes: Sequence[Clique],
-        measured: Sequence[Clique],
-        release: NoisyMarginals,
+        seen: Observations,
+        total: float,
     ) -> None:
         layout = tree.layout
-        self.tree, self.total = tree, release.total
-        self.free, self.seen = table_places(layout, scopes), table_places(layout, measured)
-        tables = Layout.of(layout.cardinalities, measured)
-        self.observed = tables.flatten(release.tables[clique] for clique in measured)
-        self.variance = tables.per_cell([max(release.variances[clique], _LEAST_VARIANCE) for clique in measured])
+        self.tree, self.total, self.observations = tree, total, seen
+        self.free, self.seen = table_places(layout, scopes), table_places(layout, seen.cliques)
+        self.observed, self.gaussian = seen.observed, seen.gaussian
+        self.variance = np.maximum(seen.variance, _LEAST_VARIANCE)
         self.scale = np.sqrt(self.variance / 2)
         self.corner = (_ROUNDING * self.scale) ** 2
-        self.gaussian = release.guarantee.mechanism == "gaussian"
         # The potential of an observed cell; size where it has none of its own.
         own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
@@ -95,8 +95,8 @@ class _Bound:
         self.potentials[self.free] = location
         return self.tree.calibrate(self.potentials)
 
-    def _to_potentials(self, by_observation: Vector) -> Vector:
-        summed: Vector = np.bincount(self.own, by_observation, self.free.size + 1)[:-1].astype(np.float64)
+    def _to_potentials(self, by_cell: Vector) -> Vector:
+        summed: Vector = np.bincount(self.own, by_cell, self.free.size + 1)[:-1].astype(np.float64)
         return summed
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
@@ -116,17 +116,9 @@ class _Bound:
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
-        """Sum of E[rho(y - n exp(sqrt(v) t - v / 2))] over t ~ N(0, 1), with derivatives by n and by v."""
-        if self.gaussian:
-            growth = np.exp(spread)
-            residual = self.observed - counts
-            value = residual**2 + counts**2 * (growth - 1)
-            by_count = (counts * growth - self.observed) / self.variance
-            return (
-                float((value / (2 * self.variance)).sum()),
-                by_count,
-                counts**2 * growth / (2 * self.variance),
-            )
+        """Sum of E[rho(y - A (n exp(sqrt(v) t - v / 2)))] over t ~ N(0, 1), with derivatives by n and by v."""
+        if self.gaussian or self.observations.matrix is not None:
+            return self._loss_by_moments(counts, spread)
         from pgmpy_dp.inference.rounded_loss import expected_rounded_loss  # numba: at the first fit only
 
         value, by_count, by_spread = expected_rounded_loss(
@@ -134,12 +126,38 @@ class _Bound:
         )
         return float(value), by_count, by_spread
 
+    def _loss_by_moments(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
+        """As `_loss`, from mean and variance of the observed sums: exact for Gaussian noise.
+
+        The fluctuation of a sum of many log-normal counts is taken for normal under Laplace noise.
+        """
+        seen = self.observations
+        residual = self.observed - seen.expected(counts)
+        growth = np.exp(spread)
+        fluctuation = seen.expected_squares(counts**2 * (growth - 1))
+        if self.gaussian:
+            value = float(((residual**2 + fluctuation) / (2 * self.variance)).sum())
+            by_sum, by_fluctuation = -residual / self.variance, 0.5 / self.variance
+        else:
+            root = np.sqrt(fluctuation)
+            apart = residual + np.stack([_POINTS[:, None] * root, -_POINTS[:, None] * root])
+            rounded = np.sqrt(apart**2 + self.corner)
+            slopes = apart / rounded / self.scale
+            value = float((_WEIGHTS @ rounded / self.scale).sum())
+            by_sum = -(_WEIGHTS @ slopes).sum(axis=0)
+            by_root = (_WEIGHTS * _POINTS) @ (slopes[0] - slopes[1])
+            by_fluctuation = by_root / (2 * np.maximum(root, 1e-12))
+        by_square = seen.squares_to_counts(by_fluctuation)
+        by_count = seen.to_counts(by_sum) + 2 * counts * (growth - 1) * by_square
+        return value, by_count, counts**2 * growth * by_square
+
     def curvature(self, marginals: Vector) -> Vector:
         """Fisher information of each potential from its own observations, and the prior's precision."""
         inside = marginals[self.seen]
         information = 1.0 / self.variance
         if not self.gaussian:
             information = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
+        information = self.observations.squares_to_counts(information)
         return self._to_potentials((self.total * inside * (1 - inside)) ** 2 * information) + self.precision
 
 
@@ -168,21 +186,22 @@ class _Prior:
 def fit_undirected(
     engine: JunctionTree | FactorGraph,
     scopes: Sequence[Clique],
-    measured: Sequence[Clique],
-    release: NoisyMarginals,
+    seen: Observations,
+    release: Release,
     max_iter: int,
     prior_scale: float | None,
 ) -> UndirectedFit:
-    """The network that explains all measured tables best.
+    """The network that explains all observations best.
 
     Parameters
     ----------
     engine : JunctionTree or FactorGraph
-        Whose layout holds all scopes and all measured cliques, each once.
+        Whose layout holds all scopes and all observed cliques, each once.
     scopes : sequence of tuples of str
         Tables that carry log-potentials.
-    measured : sequence of tuples of str
-    release : NoisyMarginals
+    seen : Observations
+    release : NoisyMarginals or NoisyCoefficients
+        Where the observations are from: for the total and the start.
     max_iter : int
         Most iterations of the last round of optimisation.
     prior_scale : float or None
@@ -196,9 +215,11 @@ def fit_undirected(
     -----
     On a junction tree, a mean-field variational posterior N(m, diag v) of the log-potentials: minimised over (m, v) is
 
-        sum_c E rho_c(y_c - N mu_c(a) exp(sqrt(v_c) t - v_c / 2)) + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
+        sum_j E rho_j(y_j - N sum_c A_jc mu_c(a) exp(sqrt(v_c) t_c - v_c / 2))
+            + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
 
-    rho being minus the log density of the noise and t standard normal. a = m + v / 2 are the log-potentials of the
+    rho being minus the log density of the noise, t standard normal, and A the identity where tables were measured, the
+    contrasts where coefficients were. a = m + v / 2 are the log-potentials of the
     posterior mean of the unnormalised distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit.
     The prior is a Student t of three degrees of freedom, its scale learned by MacKay's fixed point from the number of
     potentials that the noise leaves determined. Where noise drowns all signal it shrinks and the fit is uniform; where
@@ -208,8 +229,8 @@ def fit_undirected(
     its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
     """
     if isinstance(engine, FactorGraph):
-        return _fit_loopy(engine, scopes, measured, release, max_iter, prior_scale)
-    bound = _Bound(engine, scopes, measured, release)
+        return _fit_loopy(engine, scopes, seen, release, max_iter, prior_scale)
+    bound = _Bound(engine, scopes, seen, release.total)
     prior = _Prior(engine.layout, scopes, prior_scale)
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
     location = _naive_start(engine, scopes, release)[bound.free]
@@ -230,7 +251,7 @@ def fit_undirected(
     return UndirectedFit(potentials, math.sqrt(prior.square), value)
 
 
-def _naive_start(engine: Engine, scopes: Sequence[Clique], release: NoisyMarginals) -> Vector:
+def _naive_start(engine: Engine, scopes: Sequence[Clique], release: Release) -> Vector:
     """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured."""
     held = [scope for scope in scopes if any(set(scope) <= set(clique) for clique in release.cliques)]
     places = table_places(engine.layout, held)
@@ -244,24 +265,19 @@ def _naive_start(engine: Engine, scopes: Sequence[Clique], release: NoisyMargina
 def _fit_loopy(
     engine: FactorGraph,
     scopes: Sequence[Clique],
-    measured: Sequence[Clique],
-    release: NoisyMarginals,
+    seen: Observations,
+    release: Release,
     max_iter: int,
     prior_scale: float | None,
 ) -> UndirectedFit:
     layout, total = engine.layout, release.total
-    free, seen = table_places(layout, scopes), table_places(layout, measured)
-    tables = Layout.of(layout.cardinalities, measured)
-    observed, scale = np.zeros(layout.size), np.full(layout.size, np.inf)
-    observed[seen] = tables.flatten(release.tables[clique] for clique in measured)
-    variance = tables.per_cell([max(release.variances[clique], _LEAST_VARIANCE) for clique in measured])
-    gaussian = release.guarantee.mechanism == "gaussian"
-    scale[seen] = np.sqrt(variance) if gaussian else np.sqrt(variance / 2)
-    dual = gaussian_dual if gaussian else laplace_dual
+    free, places = table_places(layout, scopes), table_places(layout, seen.cliques)
+    scale = np.sqrt(np.maximum(seen.variance, _LEAST_VARIANCE) / (1 if seen.gaussian else 2))
+    dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
     potentials, gap = _naive_start(engine, scopes, release), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
-        step = dual(engine, potentials, observed, scale, total, max_iter=30)
+        step = dual(engine, potentials, LinearMap(places, seen.matrix), seen.observed, scale, total, max_iter=30)
         # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
         held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)

@@ -1,8 +1,11 @@
-"""Releases: noisy tables with the guarantee that holds for them, their file format, their projections."""
+"""Releases: noisy tables or coefficients with the guarantee that holds for them, their file format, their projections."""
 
 from __future__ import annotations
 
+from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals
 from pgmpy_dp.release.simplex import project_to_simplex
 
-__all__ = ["Guarantee", "NoisyMarginals", "project_to_simplex"]
+Release = NoisyMarginals | NoisyCoefficients
+
+__all__ = ["Coefficients", "Guarantee", "NoisyCoefficients", "NoisyMarginals", "Release", "project_to_simplex"]

@@ -3,9 +3,15 @@
 ``measurements.csv`` has one row a table cell: ``clique`` (position in the list of cliques), ``cell``
 (row-major position in the table, last axis fastest), ``value`` (noisy count) and ``variance`` (of the noise
 in it). ``datapackage.json`` is a Frictionless Data Package (version 2) that describes it; its property
-``pgmpy_dp:release`` holds the format version, the schema of the records (a Table Schema), the guarantee, the
-public number of records where there is one, and the cliques with their axes, shapes and exact noise scales.
-Numbers are written so that they read back to the same float.
+``pgmpy_dp:release`` holds the format version, the kind of the release, the schema of the records (a Table
+Schema), the guarantee, the public number of records where there is one, and the cliques with their axes, shapes
+and exact noise scales. Numbers are written so that they read back to the same float.
+
+Of kind "tables" the measurements are the cells of the cliques' tables. Of kind "coefficients" they are integer
+Fourier coefficients: ``clique`` is the position in a list of subsets of the cliques, ``cell`` that in the subset's
+array of coefficients, and the contrasts of every number of states and the one noise scale b are given. A coefficient
+is the sum over records of the product of contrasts; its noise has scale b over its weight, the product of
+sqrt(states / sum of squares of the contrast). Version 1 of the format had no kinds: its files hold tables.
 
 The package gives the SHA-256 of ``measurements.csv``. It reveals accidents and careless edits, but it is no
 signature: whoever edits the file can write a new hash. Where authenticity matters, sign the file or use a
@@ -27,20 +33,26 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.privacy.fourier import contrasts
+from pgmpy_dp.release.coefficients import NoisyCoefficients, downward_closure
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals, _number
 from pgmpy_dp.schema import Clique, Schema, parse_json
 
-FORMAT_VERSION = 1
+Release = NoisyMarginals | NoisyCoefficients
+Kind = TypeVar("Kind", NoisyMarginals, NoisyCoefficients)
+
+FORMAT_VERSION = 2
 DESCRIPTOR = "datapackage.json"
 MEASUREMENTS = "measurements.csv"
 RELEASE_PROPERTY = "pgmpy_dp:release"
@@ -74,7 +86,7 @@ _DAMAGE = (
 )
 
 
-def save_release(release: NoisyMarginals, path: str | os.PathLike[str]) -> None:
+def save_release(release: Release, path: str | os.PathLike[str]) -> None:
     """Write a release file; see :meth:`NoisyMarginals.save`."""
     if release.guarantee.mechanism == "none":
         raise ValueError("Exact counts are never written to a release file: save a release made by measure().")
@@ -94,14 +106,17 @@ def save_release(release: NoisyMarginals, path: str | os.PathLike[str]) -> None:
         archive.writestr(_member(DESCRIPTOR), content)
 
 
-def load_release(path: str | os.PathLike[str]) -> NoisyMarginals:
-    """Read and check a release file; see :meth:`NoisyMarginals.load`."""
+def load_release(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
+    """Read and check a release file of one kind; see :meth:`NoisyMarginals.load`."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:
         try:
-            return _read(handle)
+            release = _read(handle)
+            if not isinstance(release, kind):
+                raise ReleaseFormatError(f"the file holds another kind of release: use {type(release).__name__}.load.")
+            return release
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
 
@@ -114,17 +129,26 @@ def _member(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def _measurement_blocks(release: NoisyMarginals) -> Iterator[bytes]:
+def _measured(release: Release) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Values and noise variances of each table, or of each subset's coefficients, flat."""
+    if isinstance(release, NoisyCoefficients):
+        arrays, variances = release.values, release.noise_variances
+        return [(array.ravel(), variances[subset].ravel()) for subset, array in arrays.items()]
+    each = release.variances
+    return [(table.ravel(), np.broadcast_to(each[clique], table.size)) for clique, table in release.tables.items()]
+
+
+def _measurement_blocks(release: Release) -> Iterator[bytes]:
     yield _HEADER
-    for number, (clique, table) in enumerate(release.tables.items()):
-        variance, values = repr(release.variances[clique]), table.ravel()
+    for number, (values, variances) in enumerate(_measured(release)):
         for start in range(0, values.size, _BLOCK_ROWS):
-            block = values[start : start + _BLOCK_ROWS].tolist()
-            rows = [f"{number},{cell},{value},{variance}\n" for cell, value in enumerate(block, start)]
+            block = slice(start, start + _BLOCK_ROWS)
+            pairs = zip(values[block].tolist(), variances[block].tolist(), strict=True)
+            rows = [f"{number},{cell},{value},{variance!r}\n" for cell, (value, variance) in enumerate(pairs, start)]
             yield "".join(rows).encode("ascii")
 
 
-def _descriptor(release: NoisyMarginals, digest: str, size: int) -> dict[str, Any]:
+def _descriptor(release: Release, digest: str, size: int) -> dict[str, Any]:
     fields = [{"name": name, "type": "integer"} for name in ("clique", "cell", "value")]
     resource = {
         "name": "measurements",
@@ -140,16 +164,19 @@ def _descriptor(release: NoisyMarginals, digest: str, size: int) -> dict[str, An
             "primaryKey": ["clique", "cell"],
         },
     }
-    contents = {
+    contents: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
+        "kind": "coefficients" if isinstance(release, NoisyCoefficients) else "tables",
         "schema": release.schema.to_dict(),
         "guarantee": release.guarantee.to_dict(),
         "public_total": release.public_total,
-        "cliques": [
-            {"variables": list(clique), "shape": list(table.shape), "scale": release.scales[clique]}
-            for clique, table in release.tables.items()
-        ],
+        "cliques": [{"variables": list(c), "shape": list(release.schema.shape(c))} for c in release.cliques],
     }
+    if isinstance(release, NoisyCoefficients):
+        contents |= _coefficient_entries(release)
+    else:
+        for entry, clique in zip(contents["cliques"], release.cliques, strict=True):
+            entry["scale"] = release.scales[clique]
     return {
         "$schema": PROFILE,
         "name": "pgmpy-dp-release",
@@ -158,7 +185,20 @@ def _descriptor(release: NoisyMarginals, digest: str, size: int) -> dict[str, An
     }
 
 
-def _read(handle: IO[bytes]) -> NoisyMarginals:
+def _coefficient_entries(release: NoisyCoefficients) -> dict[str, Any]:
+    return {
+        "scale": release.scale,
+        "subsets": [{"variables": list(subset), "shape": list(a.shape)} for subset, a in release.values.items()],
+        "contrasts": _contrast_entries(release.schema, release.cliques),
+    }
+
+
+def _contrast_entries(schema: Schema, cliques: Iterable[Clique]) -> dict[str, Any]:
+    states = sorted({schema.cardinality(variable) for clique in cliques for variable in clique})
+    return {str(number): contrasts(number).values[1:].tolist() for number in states}
+
+
+def _read(handle: IO[bytes]) -> Release:
     _check_ending(handle)
     with _damage_named(), zipfile.ZipFile(handle) as archive:
         members = _checked_members(archive)
@@ -169,22 +209,20 @@ def _read(handle: IO[bytes]) -> NoisyMarginals:
         with archive.open(members[MEASUREMENTS]) as member:
             _check_hash(member, resource, csv_size)
         with _contents_named():
-            schema, guarantee, scales = _checked_contents(contents)
-            shapes = {clique: schema.shape(clique) for clique in scales}
-        sizes = [math.prod(shape) for shape in shapes.values()]
+            checked = _checked_contents(contents)
+        sizes = [math.prod(shape) for shape in checked.shapes.values()]
         if sum(sizes) * _SHORTEST_ROW > csv_size:
-            raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the cliques have cells.")
-        values, variances = np.empty(sum(sizes), np.int64), np.empty(len(sizes))
+            raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the {checked.kind} need.")
+        values, variances = np.empty(sum(sizes), np.int64), np.empty(sum(sizes))
         with archive.open(members[MEASUREMENTS]) as member:
             _read_measurements(member, np.array(sizes), values, variances)
         parts = np.split(values, np.cumsum(sizes)[:-1])
-        tables = {clique: part.reshape(shapes[clique]) for clique, part in zip(scales, parts, strict=True)}
         with _contents_named():
-            release = NoisyMarginals(schema, tables, scales, guarantee, contents["public_total"])
-            expected = np.array(list(release.variances.values()))
+            release = checked.release({k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)})
         # Computed elsewhere, a variance may differ in its last digits.
-        if not np.allclose(variances, expected, rtol=1e-9, atol=0.0):
-            raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
+        for (_, expected), part in zip(_measured(release), np.split(variances, np.cumsum(sizes)[:-1]), strict=True):
+            if not np.allclose(part, expected, rtol=1e-9, atol=0.0):
+                raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
         return release
 
 
@@ -271,6 +309,11 @@ def _checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]
         if version < 1:
             raise ValueError(f"unknown format version {version}.")
         expected = {"format_version", "schema", "guarantee", "public_total", "cliques"}
+        kind = "tables" if version == 1 else _entry(contents, "kind", str)
+        if kind not in ("tables", "coefficients"):
+            raise ValueError(f"unknown kind of release {kind!r}.")
+        expected |= set() if version == 1 else {"kind"}
+        expected |= {"scale", "subsets", "contrasts"} if kind == "coefficients" else set()
         if set(contents) != expected:
             raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
         resources = _entry(descriptor, "resources", list)
@@ -282,7 +325,16 @@ def _checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]
     return resource, contents
 
 
-def _checked_contents(contents: Mapping[str, Any]) -> tuple[Schema, Guarantee, dict[Clique, float]]:
+@dataclass(frozen=True)
+class _Contents:
+    """The checked descriptor: shapes of the arrays of measurements, and how a release is made of them."""
+
+    kind: str
+    shapes: Mapping[Clique, tuple[int, ...]]
+    release: Callable[[dict[Clique, NDArray[np.int64]]], Release]
+
+
+def _checked_contents(contents: Mapping[str, Any]) -> _Contents:
     schema = Schema.from_dict(_entry(contents, "schema", dict))
     stated = _entry(contents, "guarantee", dict)
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
@@ -294,19 +346,47 @@ def _checked_contents(contents: Mapping[str, Any]) -> tuple[Schema, Guarantee, d
     guarantee = Guarantee(**stated)
     if guarantee.mechanism == "none":
         raise ValueError("exact counts are no release.")
+    total = contents["public_total"]
     entries = _entry(contents, "cliques", list)
     cliques = schema.require([_entry(entry, "variables", list) for entry in entries])
+    if contents.get("kind") == "coefficients":
+        for clique, entry in zip(cliques, entries, strict=True):
+            _check_shape(entry, clique, schema.shape(clique), {"variables", "shape"})
+        shapes = _subset_shapes(contents, schema, cliques, total is None)
+        scale = _number("scale", contents["scale"])
+        return _Contents(
+            "coefficients", shapes, lambda arrays: NoisyCoefficients(schema, cliques, arrays, scale, guarantee, total)
+        )
     scales: dict[Clique, float] = {}
     for clique, entry in zip(cliques, entries, strict=True):
-        shape = _entry(entry, "shape", list)
-        if set(entry) != {"variables", "shape", "scale"} or any(type(length) is not int for length in shape):
-            raise ValueError(f"clique {clique} must state its variables, its shape and its noise scale.")
-        if tuple(shape) != schema.shape(clique):
-            raise ValueError(
-                f"clique {clique} has shape {schema.shape(clique)} by the schema, {tuple(shape)} is given."
-            )
+        _check_shape(entry, clique, schema.shape(clique), {"variables", "shape", "scale"})
         scales[clique] = _number(f"scale of {clique}", entry["scale"])
-    return schema, guarantee, scales
+    shapes = {clique: schema.shape(clique) for clique in cliques}
+    return _Contents("tables", shapes, lambda tables: NoisyMarginals(schema, tables, scales, guarantee, total))
+
+
+def _subset_shapes(
+    contents: Mapping[str, Any], schema: Schema, cliques: Sequence[Clique], private_total: bool
+) -> dict[Clique, tuple[int, ...]]:
+    closure = downward_closure(schema, cliques)  # refuses what would be too large
+    if _entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
+        raise ValueError("the contrasts are not those of this version of the format.")
+    expected = closure if private_total else closure[1:]
+    entries = _entry(contents, "subsets", list)
+    if [_entry(entry, "variables", list) for entry in entries] != [list(subset) for subset in expected]:
+        raise ValueError("the subsets are not those of the cliques, in order of their sizes and the schema.")
+    shapes = {subset: tuple(schema.cardinality(v) - 1 for v in subset) for subset in expected}
+    for (subset, shape), entry in zip(shapes.items(), entries, strict=True):
+        _check_shape(entry, subset, shape, {"variables", "shape"})
+    return shapes
+
+
+def _check_shape(entry: Mapping[str, Any], clique: Clique, expected: tuple[int, ...], properties: set[str]) -> None:
+    shape = _entry(entry, "shape", list)
+    if set(entry) != properties or any(type(length) is not int for length in shape):
+        raise ValueError(f"{clique} must state {', '.join(sorted(properties))}, and nothing else.")
+    if tuple(shape) != expected:
+        raise ValueError(f"{clique} has shape {expected} by the schema, {tuple(shape)} is given.")
 
 
 def _entry(mapping: Any, name: str, *kinds: type) -> Any:
@@ -337,11 +417,7 @@ def _read_measurements(
         wrong = np.flatnonzero((rows["clique"] != cliques) | (rows["cell"] != cells))
         if wrong.size:
             raise ReleaseFormatError(f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order.")
-        values[places] = rows["value"]
-        first = np.flatnonzero(cells == 0)
-        variances[cliques[first]] = rows["variance"][first]
-        if (rows["variance"] != variances[cliques]).any():
-            raise ReleaseFormatError(f"{MEASUREMENTS}: the cells of one clique have different variances.")
+        values[places], variances[places] = rows["value"], rows["variance"]
         done += rows.size
     if rest or done < values.size:
         raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows; {values.size} are needed.")

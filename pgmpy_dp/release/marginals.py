@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.schema import Clique, Schema
+
+if TYPE_CHECKING:
+    from pgmpy_dp.release.coefficients import Coefficients
 
 NEIGHBOURS = ("add_remove", "replace_one")
 MECHANISMS = ("laplace", "gaussian", "none")
@@ -266,6 +269,28 @@ class NoisyMarginals:
         # the weights finite, and then only the numbers of cells matter.
         return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
 
+    def to_coefficients(self) -> Coefficients:
+        """The tables made to agree on common variables, by their Fourier coefficients.
+
+        Every table that holds a set of variables measures that set's coefficients with independent noise; they are
+        averaged with the inverse of its variance (the noise variance of a cell times the number of cells) as weights.
+        The contrasts being orthogonal, that is the least-squares fit of one, possibly negative, distribution to all
+        tables. ``noisy.to_coefficients().tables`` leads back.
+
+        Examples
+        --------
+        >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})
+        >>> tables = {("a", "b"): np.array([[10, 20], [30, 40]]), ("a",): np.array([33, 67])}
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> noisy = NoisyMarginals(schema, tables, dict.fromkeys(tables, 2.0), guarantee)
+        >>> agreed = noisy.to_coefficients().tables
+        >>> agreed["a",].round(6).tolist(), agreed["a", "b"].sum(axis=1).round(6).tolist()
+        ([32.0, 68.0], [32.0, 68.0])
+        """
+        from pgmpy_dp.release.coefficients import consistent_coefficients
+
+        return consistent_coefficients(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a zip file; an existing file is replaced only once the new one is complete.
 
@@ -307,7 +332,7 @@ class NoisyMarginals:
         """
         from pgmpy_dp.release.archive import load_release
 
-        return load_release(path)
+        return load_release(path, cls)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NoisyMarginals):

@@ -1,0 +1,92 @@
+"""Counting and perturbing Fourier coefficients of marginals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
+from pgmpy_dp.privacy.mechanisms import MAX_SCALE, NoiseSource
+from pgmpy_dp.release.coefficients import noise_scales, subset_index, transform
+from pgmpy_dp.schema import Clique, Schema
+
+SENSITIVITIES = ("exact", "paper")
+
+
+def price_coefficients(
+    schema: Schema, closure: Sequence[Clique], epsilon: Fraction, neighbours: str, sensitivity: str
+) -> tuple[Fraction, float]:
+    """What a release of the coefficients costs, and its noise scale b.
+
+    Integer coefficients d with independent discrete Laplace noise of scales b / w cost at most the largest change of
+    sum |d| w / b, the L1 sensitivity of c = w d over b (`pgmpy_dp.privacy.fourier.fourier_sensitivity`). With
+    "exact" b is that over epsilon, rounded up by parts in 1e9, which covers the rounding of the scales. With "paper" b
+    is the printed 2 |N_I| / epsilon; what it costs is at most epsilon, and less where the printed value is too large.
+
+    Raises
+    ------
+    ValueError
+        If the noise is out of range, or for another sensitivity.
+    """
+    cards = {v: schema.cardinality(v) for subset in closure for v in subset}
+    exact = fourier_sensitivity(closure, cards, neighbours)
+    if sensitivity == "exact":
+        scale, cost = exact / float(epsilon) * (1 + 1e-9), epsilon
+    elif sensitivity == "paper":
+        scale = paper_sensitivity(closure, cards) / float(epsilon) * (1 + 1e-9)
+        cost = min(epsilon, Fraction(str(decimal_above(Fraction(exact) / Fraction(scale)))))
+    else:
+        raise ValueError(f"sensitivity is {sensitivity!r}; choose one of {', '.join(SENSITIVITIES)}.")
+    largest = max(float(noise_scales(schema, subset, scale).max(initial=0.0)) for subset in closure)
+    if not 0 < scale <= largest <= MAX_SCALE:
+        raise ValueError(
+            f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit integers: "
+            "choose a larger epsilon."
+        )
+    return cost, scale
+
+
+def smallest_holders(
+    schema: Schema, cliques: Sequence[Clique], subsets: Sequence[Clique]
+) -> dict[Clique, list[Clique]]:
+    """The cliques to count, with the subsets whose coefficients are taken from each: the smallest that holds them."""
+    held: dict[Clique, list[Clique]] = {}
+    missing = dict.fromkeys(subsets)
+    for clique in sorted(cliques, key=schema.cells):
+        own = [subset for subset in missing if set(clique).issuperset(subset)]
+        if own:
+            held[clique] = own
+        for subset in own:
+            del missing[subset]
+    return held
+
+
+def integer_coefficients(
+    schema: Schema, tables: Mapping[Clique, NDArray[np.int64]], held: Mapping[Clique, Sequence[Clique]]
+) -> dict[Clique, NDArray[np.int64]]:
+    """Exact integer coefficients of the subsets, from the tables of the cliques that hold them."""
+    place = {variable: number for number, variable in enumerate(schema.variables)}
+    found = {}
+    for clique, subsets in held.items():
+        ordered = tuple(sorted(clique, key=place.__getitem__))
+        full = transform(tables[clique].transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+        found |= {subset: np.asarray(full[subset_index(ordered, subset)], dtype=np.int64) for subset in subsets}
+    return found
+
+
+def perturb_coefficients(
+    coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
+) -> dict[Clique, NDArray[np.int64]]:
+    """Independent discrete Laplace noise of scale b / w on every integer coefficient, drawn scale by scale."""
+    exact = np.concatenate([array.ravel() for array in coefficients.values()])
+    scales = np.concatenate([noise_scales(schema, subset, scale).ravel() for subset in coefficients])
+    noisy = np.empty_like(exact)
+    for each in np.unique(scales):
+        places = scales == each
+        noisy[places] = noise.discrete_laplace(exact[places], float(each))
+    parts = np.split(noisy, np.cumsum([array.size for array in coefficients.values()])[:-1])
+    return {s: part.reshape(array.shape) for (s, array), part in zip(coefficients.items(), parts, strict=True)}

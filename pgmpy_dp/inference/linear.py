@@ -1,0 +1,107 @@
+"""The counts behind noisy sums of counts: `pgmpy_dp.inference.collective` for observations A n instead of n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.optimisation import minimise
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A linear function of some of the counts of an engine's layout.
+
+    Attributes
+    ----------
+    places : ndarray of int
+        Where the counts stand in the layout.
+    matrix : sparse array of shape (observations, places), or None for the identity
+    """
+
+    places: NDArray[np.int64]
+    matrix: Any = None
+
+    def apply(self, counts: Vector) -> Vector:
+        """A n, from all counts of the layout."""
+        held: Vector = counts[self.places]
+        return held if self.matrix is None else self.matrix @ held
+
+    def adjoint(self, values: Vector, size: int) -> Vector:
+        """A' l, in a vector of the layout's size."""
+        spread = np.zeros(size)
+        spread[self.places] = values if self.matrix is None else self.matrix.T @ values
+        return spread
+
+
+def linear_laplace_dual(
+    engine: Engine,
+    potentials: Vector,
+    function: LinearMap,
+    observed: Vector,
+    scale: Vector,
+    total: float,
+    max_iter: int = 500,
+) -> CollectiveMarginals:
+    """`laplace_dual` for y = A n + Laplace(scale): minimise N A(theta + A' l) - l . y subject to |l| <= 1 / scale.
+
+    The potentials of the result are theta + A' l; its gap is sum(|y - A n| / b - l (y - A n)).
+    """
+    bound = 1.0 / scale
+    limits = np.column_stack([-bound, bound])
+    found, multipliers, iterations = _solve(engine, potentials, function, observed, 0.0 * bound, total, limits, max_iter)
+    residual = observed - function.apply(found[1])
+    loss = np.abs(residual) / scale
+    gap = float((loss - multipliers * residual).sum())
+    return CollectiveMarginals(found[1], found[0], gap, iterations, gap <= 1e-6 * max(1.0, float(loss.sum())))
+
+
+def linear_gaussian_dual(
+    engine: Engine,
+    potentials: Vector,
+    function: LinearMap,
+    observed: Vector,
+    scale: Vector,
+    total: float,
+    max_iter: int = 500,
+) -> CollectiveMarginals:
+    """`gaussian_dual` for y = A n + Normal(0, scale^2), as `linear_laplace_dual`."""
+    square = scale**2
+    limits = np.column_stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)])
+    found, multipliers, iterations = _solve(engine, potentials, function, observed, square, total, limits, max_iter)
+    residual = observed - function.apply(found[1])
+    gap = float((((residual - square * multipliers) ** 2) / square).sum() / 2)
+    loss = float((residual**2 / square).sum() / 2)
+    return CollectiveMarginals(found[1], found[0], gap, iterations, gap <= 1e-6 * max(1.0, loss))
+
+
+def _solve(
+    engine: Engine,
+    potentials: Vector,
+    function: LinearMap,
+    observed: Vector,
+    square: Vector,
+    total: float,
+    bounds: Vector,
+    max_iter: int,
+) -> tuple[tuple[Vector, Vector], Vector, int]:
+    """Potentials and counts, multipliers, and iterations of the dual."""
+
+    def tilted(multipliers: Vector) -> Vector:
+        return potentials + function.adjoint(multipliers, potentials.size)
+
+    def objective(multipliers: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(tilted(multipliers))
+        pull = square * multipliers
+        value = total * calibration.log_partition - multipliers @ observed + multipliers @ pull / 2
+        return float(value / total), function.apply(calibration.marginals) + (pull - observed) / total
+
+    found = minimise(objective, np.zeros(observed.size), max_iter, slope=1e-12, bounds=bounds)
+    potentials_found = tilted(found.point)
+    counts = total * engine.calibrate(potentials_found).marginals
+    return (potentials_found, counts), found.point, found.iterations
