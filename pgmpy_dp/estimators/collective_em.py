@@ -195,4 +195,3 @@ def _exact_plan(network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequenc
             f"{MAX_TABLE_CELLS:,}: use PrivateMLE, which needs none."
         )
     return cliques, weights
-

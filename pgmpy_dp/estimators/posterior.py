@@ -72,7 +72,9 @@ def prior_counts(
         if table.shape not in ((), flat):
             raise ValueError(f"The pseudo_counts of {node!r} must be of shape {flat}, got {table.shape}.")
         if not (np.isfinite(table).all() and (table > 0).all()):
-            raise ValueError(f"The prior counts of {node!r} must be positive and finite: a Dirichlet prior has no zeros.")
+            raise ValueError(
+                f"The prior counts of {node!r} must be positive and finite: Dirichlet priors have no zeros."
+            )
         found[scope] = np.broadcast_to(table, flat).reshape(shape).copy()
     return found
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.optimisation import Minimum, minimise
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ def linear_laplace_dual(
     """
     bound = 1.0 / scale
     limits = np.column_stack([-bound, bound])
-    found, multipliers, iterations = _solve(engine, potentials, function, observed, 0.0 * bound, total, limits, max_iter)
-    residual = observed - function.apply(found[1])
+    none = np.zeros_like(scale)
+    tilted, counts, found = _solve(engine, potentials, function, observed, none, total, limits, max_iter)
+    residual = observed - function.apply(counts)
     loss = np.abs(residual) / scale
-    gap = float((loss - multipliers * residual).sum())
-    return CollectiveMarginals(found[1], found[0], gap, iterations, gap <= 1e-6 * max(1.0, float(loss.sum())))
+    gap = float((loss - found.point * residual).sum())
+    return CollectiveMarginals(counts, tilted, gap, found.iterations, gap <= 1e-6 * max(1.0, float(loss.sum())))
 
 
 def linear_gaussian_dual(
@@ -73,11 +74,11 @@ def linear_gaussian_dual(
     """`gaussian_dual` for y = A n + Normal(0, scale^2), as `linear_laplace_dual`."""
     square = scale**2
     limits = np.column_stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)])
-    found, multipliers, iterations = _solve(engine, potentials, function, observed, square, total, limits, max_iter)
-    residual = observed - function.apply(found[1])
-    gap = float((((residual - square * multipliers) ** 2) / square).sum() / 2)
+    tilted, counts, found = _solve(engine, potentials, function, observed, square, total, limits, max_iter)
+    residual = observed - function.apply(counts)
+    gap = float((((residual - square * found.point) ** 2) / square).sum() / 2)
     loss = float((residual**2 / square).sum() / 2)
-    return CollectiveMarginals(found[1], found[0], gap, iterations, gap <= 1e-6 * max(1.0, loss))
+    return CollectiveMarginals(counts, tilted, gap, found.iterations, gap <= 1e-6 * max(1.0, loss))
 
 
 def _solve(
@@ -89,8 +90,8 @@ def _solve(
     total: float,
     bounds: Vector,
     max_iter: int,
-) -> tuple[tuple[Vector, Vector], Vector, int]:
-    """Potentials and counts, multipliers, and iterations of the dual."""
+) -> tuple[Vector, Vector, Minimum]:
+    """Tilted potentials, their counts, and the minimum of the dual."""
 
     def tilted(multipliers: Vector) -> Vector:
         return potentials + function.adjoint(multipliers, potentials.size)
@@ -102,6 +103,5 @@ def _solve(
         return float(value / total), function.apply(calibration.marginals) + (pull - observed) / total
 
     found = minimise(objective, np.zeros(observed.size), max_iter, slope=1e-12, bounds=bounds)
-    potentials_found = tilted(found.point)
-    counts = total * engine.calibrate(potentials_found).marginals
-    return (potentials_found, counts), found.point, found.iterations
+    solution = tilted(found.point)
+    return solution, total * engine.calibrate(solution).marginals, found

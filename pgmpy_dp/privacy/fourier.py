@@ -51,7 +51,7 @@ class Contrasts:
 
     @property
     def weights(self) -> Floats:
-        """u = weight * v has mean square 1; shape (states,)."""
+        """U = weight * v has mean square 1; shape (states,)."""
         weights: Floats = np.sqrt(len(self.squares) / self.squares)
         return weights
 
@@ -95,13 +95,11 @@ def contrasts(states: int) -> Contrasts:
     """
     best, split = np.zeros(states + 1), np.zeros(states + 1, dtype=np.int64)
     for size in range(2, states + 1):
-        first = np.arange(1, size // 2 + 1)
-        rest = size - first
-        spreads = np.maximum(
-            np.sqrt(rest / (first * size)) + best[first], np.sqrt(first / (rest * size)) + best[rest]
-        )
+        one = np.arange(1, size // 2 + 1)
+        other = size - one
+        spreads = np.maximum(np.sqrt(other / (one * size)) + best[one], np.sqrt(one / (other * size)) + best[other])
         # The most even split among equals up to rounding, so that the choice is the same on every machine.
-        split[size] = first[np.flatnonzero(spreads <= spreads.min() * (1 + 1e-12))[-1]]
+        split[size] = one[np.flatnonzero(spreads <= spreads.min() * (1 + 1e-12))[-1]]
         best[size] = spreads[split[size] - 1]
     rows, parts = [np.ones(states, dtype=np.int64)], [(0, states)]
     while parts:
@@ -216,7 +214,7 @@ def _largest_replacement(
 
 
 def _largest_sum(tables: list[tuple[Subset, Floats]], sizes: Mapping[str, int]) -> float | None:
-    """Maximum over all configurations of a sum of tables, by eliminating variables; None where tables grow too large."""
+    """Maximum over configurations of a sum of tables, by eliminating variables; None where tables grow too large."""
     around: dict[str, set[str]] = {v: {v} for v in sizes}
     holding: dict[str, list[tuple[Subset, Floats]]] = {v: [] for v in sizes}
     for scope, table in tables:

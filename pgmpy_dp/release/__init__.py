@@ -1,4 +1,4 @@
-"""Releases: noisy tables or coefficients with the guarantee that holds for them, their file format, their projections."""
+"""Releases: noisy tables or coefficients with their guarantee, their file format, their projections."""
 
 from __future__ import annotations
 

@@ -218,7 +218,9 @@ def _read(handle: IO[bytes]) -> Release:
             _read_measurements(member, np.array(sizes), values, variances)
         parts = np.split(values, np.cumsum(sizes)[:-1])
         with _contents_named():
-            release = checked.release({k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)})
+            release = checked.release(
+                {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
+            )
         # Computed elsewhere, a variance may differ in its last digits.
         for (_, expected), part in zip(_measured(release), np.split(variances, np.cumsum(sizes)[:-1]), strict=True):
             if not np.allclose(part, expected, rtol=1e-9, atol=0.0):

@@ -307,7 +307,7 @@ class NoisyCoefficients:
             In records, for :meth:`Coefficients.non_negative`.
         """
         if not 0 < failure_probability < 1:
-            raise ValueError(f"failure_probability must be greater than 0 and less than 1, got {failure_probability!r}.")
+            raise ValueError(f"failure_probability must be between 0 and 1, got {failure_probability!r}.")
         closure = downward_closure(self.schema, self.cliques)
         cards = {v: self.schema.cardinality(v) for clique in self.cliques for v in clique}
         size = sum(math.prod(cards[v] - 1 for v in subset) for subset in closure)

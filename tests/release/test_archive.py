@@ -318,7 +318,7 @@ def clique_with(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (contents_with(format_version=2), "upgrade pgmpy_dp"),
+        (contents_with(format_version=3), "upgrade pgmpy_dp"),
         (contents_with(format_version=0), "version"),
         (contents_with(format_version="1"), "format_version"),
         (contents_with(format_version=True), "format_version"),
@@ -394,7 +394,7 @@ def test_descriptors_that_are_no_json_object_are_refused(content):
         (b"\n0,2,-2,", b"\n0,1,-2,", "row 3 is not the next cell"),
         (b"\n1,0,3,", b"\n0,0,3,", "row 10 is not the next cell"),
         (b"9223372036854775807", b"9223372036854775808", "64-bit"),
-        (b"0,0,-4,", b"0,0,-4,1", "different variances"),
+        (b"0,0,-4,", b"0,0,-4,1", "do not follow"),
     ],
 )
 def test_wrong_measurements_are_refused(old, new, message):
@@ -415,6 +415,15 @@ def test_rows_too_few_or_too_many():
     ]:
         with pytest.raises(ReleaseFormatError, match=message):
             loaded(rewritten(csv=lambda _, content=content: content))
+
+
+def test_files_of_version_1_load():
+    def older(descriptor):
+        contents = descriptor["pgmpy_dp:release"]
+        contents["format_version"] = 1
+        del contents["kind"]
+
+    assert loaded(rewritten(older)) == RELEASE
 
 
 def test_a_variance_computed_elsewhere_may_differ_in_its_last_digits():

@@ -1,0 +1,129 @@
+"""Contrasts, and the sensitivity of Fourier coefficients by brute force over all neighbours."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.coefficients import count_coefficients
+from pgmpy_dp.data.counting import encode
+from pgmpy_dp.privacy.fourier import (
+    Contrasts,
+    coefficient_weights,
+    contrasts,
+    fourier_sensitivity,
+    paper_sensitivity,
+)
+from pgmpy_dp.release.coefficients import downward_closure
+
+
+def helmert(states):
+    values = np.array([[1] * states] + [[1] * k + [-k] + [0] * (states - k - 1) for k in range(1, states)])
+    return Contrasts(values, (values**2).sum(axis=1))
+
+
+def fourier(states):
+    """The real discrete Fourier basis, as functions of mean square 1."""
+    angle = 2 * np.pi * np.outer(np.arange(1, states // 2 + 1), np.arange(states)) / states
+    rows = [math.sqrt(2) * row for k in range(len(angle)) for row in (np.cos(angle[k]), np.sin(angle[k]))]
+    if states % 2 == 0:
+        rows = [*rows[:-2], np.cos(angle[-1])]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("states", [1, 2, 3, 4, 5, 7, 8, 16, 20, 33])
+def test_contrasts_are_orthogonal_integers_of_the_least_spread(states):
+    functions = contrasts(states)
+    assert functions.values.dtype == np.int64
+    np.testing.assert_array_equal(functions.values @ functions.values.T, np.diag(functions.squares))
+    np.testing.assert_allclose(functions.inverse @ functions.values, np.eye(states), atol=1e-12)
+    if states > 1:
+        assert functions.spread <= helmert(states).spread + 1e-12
+        assert functions.spread <= np.abs(fourier(states)).sum(axis=0).max() + 1e-12
+
+
+def test_spreads_have_the_published_values():
+    """Section D.6 of the specification: A(r) of Helmert's basis and, for four states, of the Fourier basis."""
+    for states, spread in [(3, 1.932), (4, 2.808), (5, 3.640), (8, 5.934), (10, 7.341), (20, 13.48)]:
+        assert helmert(states).spread == pytest.approx(spread, abs=5e-3)
+    assert contrasts(4).spread == pytest.approx(1 + math.sqrt(2))
+    assert contrasts(3).spread == pytest.approx(1.932, abs=5e-4)
+    assert contrasts(8).spread == pytest.approx(3 + math.sqrt(2))
+
+
+STRUCTURES = {
+    "naive Bayes": ([(0,), (1, 0), (2, 0), (3, 0)], 12, 8),
+    "chain": ([(0,), (1, 0), (2, 1), (3, 2)], 10, 8),
+    "dense": ([(0,), (1,), (0, 1, 2), (1, 2, 3)], 16, 12),
+    "independent": ([(0,), (1,), (2,)], 6, 4),
+    "full": ([(0, 1, 2)], 8, 8),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_binary_sensitivities_are_the_published_ones(name):
+    """spec/README.md, test vectors: REP * 2^(|I| / 2) and ADD = |N_I|."""
+    cliques, replaced, size = STRUCTURES[name]
+    cliques = [tuple(map(str, clique)) for clique in cliques]
+    schema = dp.Schema({v: [0, 1] for clique in cliques for v in clique})
+    closure = downward_closure(schema, cliques)
+    cards = dict.fromkeys(schema.variables, 2)
+    assert len(closure) == size
+    assert fourier_sensitivity(closure, cards, "add_remove") == pytest.approx(size)
+    assert fourier_sensitivity(closure, cards, "replace_one") == pytest.approx(replaced)
+    assert paper_sensitivity(closure, cards) == 2 * size
+
+
+def test_mixed_sensitivities_in_helmerts_basis_are_the_published_ones():
+    """Section D.6: cards (2, 3, 4), families {0}, {0, 1}, {1, 2}."""
+    schema = dp.Schema({"0": range(2), "1": range(3), "2": range(4)})
+    closure, cards = downward_closure(schema, [("0",), ("0", "1"), ("1", "2")]), {"0": 2, "1": 3, "2": 4}
+    basis = {states: helmert(states) for states in (2, 3, 4)}
+    assert fourier_sensitivity(closure, cards, "add_remove", basis) == pytest.approx(14.0965, abs=5e-5)
+    assert fourier_sensitivity(closure, cards, "replace_one", basis) == pytest.approx(19.1746, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    "cliques", [[("a",), ("a", "b"), ("b", "c")], [("a", "b", "c")], [("c", "a"), ("b",)], [("d", "c"), ("d",)]]
+)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_sensitivity_by_brute_force_over_all_neighbours(cliques, neighbours):
+    """Of what is counted: integer coefficients of records, weighted as their noise is."""
+    schema = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
+    closure = downward_closure(schema, cliques)
+    used = sorted({v for clique in cliques for v in clique})
+    domain = list(itertools.product(*(schema.states[v] for v in used)))
+
+    def coefficients(records):
+        frame = pd.DataFrame({v: pd.Series([r[i] for r in records]) for i, v in enumerate(used)})
+        counted = count_coefficients(encode(frame, schema, used), schema, cliques, closure)
+        weights = [coefficient_weights([schema.cardinality(v) for v in subset]) for subset in closure]
+        return np.concatenate([(w * counted[subset]).ravel() for w, subset in zip(weights, closure, strict=True)])
+
+    background = domain[0]
+    alone = {record: coefficients([background, record]) for record in domain}
+    empty = coefficients([background])
+    if neighbours == "add_remove":
+        changes = [np.abs(alone[record] - empty) for record in domain]
+    else:
+        changes = [np.abs(alone[one] - alone[other]) for one in domain for other in domain]
+        assert all(change[0] == 0 for change in changes)  # the number of records is public and unchanged
+    cards = {v: schema.cardinality(v) for v in used}
+    stated = fourier_sensitivity(closure, cards, neighbours)
+    worst = max(change.sum() for change in changes)
+    assert worst <= stated <= worst * (1 + 1e-8)
+    assert stated <= paper_sensitivity(closure, cards) * (1 + 1e-8)
+
+
+def test_too_large_for_the_exact_value_takes_the_bound():
+    schema = dp.Schema({v: range(8) for v in "abcd"})
+    closure, cards = downward_closure(schema, [tuple("abcd")]), dict.fromkeys("abcd", 8)
+    added = fourier_sensitivity(closure, cards, "add_remove")
+    assert fourier_sensitivity(closure, cards, "replace_one") == pytest.approx(2 * (added - 1))
+    with pytest.raises(ValueError, match="neighbours"):
+        fourier_sensitivity(closure, cards, "swap")
