@@ -165,8 +165,21 @@ def fourier_sensitivity(
     >>> round(fourier_sensitivity(subsets, cards, "replace_one"), 6)
     12.0
     """
+    if basis is None:
+        return _sensitivity(tuple(subsets), tuple(sorted(cardinalities.items())), neighbours)
+    return _computed_sensitivity(subsets, cardinalities, neighbours, basis)
+
+
+@lru_cache(maxsize=64)
+def _sensitivity(subsets: tuple[Subset, ...], cardinalities: tuple[tuple[str, int], ...], neighbours: str) -> float:
+    return _computed_sensitivity(subsets, dict(cardinalities), neighbours, {})
+
+
+def _computed_sensitivity(
+    subsets: Sequence[Subset], cardinalities: Mapping[str, int], neighbours: str, basis: Mapping[int, Contrasts]
+) -> float:
     used = {cardinalities[v] for subset in subsets for v in subset}
-    chosen = {states: (basis or {}).get(states) or contrasts(states) for states in used}
+    chosen = {states: basis.get(states) or contrasts(states) for states in used}
     spreads = {states: functions.spread for states, functions in chosen.items()}
     added = math.fsum(math.prod(spreads[cardinalities[v]] for v in subset) for subset in subsets)
     if neighbours == "add_remove":
