@@ -82,6 +82,8 @@ def perturb_coefficients(
     coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
 ) -> dict[Clique, NDArray[np.int64]]:
     """Independent discrete Laplace noise of scale b / w on every integer coefficient, drawn scale by scale."""
+    if not coefficients:  # variables of one state only
+        return {}
     exact = np.concatenate([array.ravel() for array in coefficients.values()])
     scales = np.concatenate([noise_scales(schema, subset, scale).ravel() for subset in coefficients])
     noisy = np.empty_like(exact)

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.coefficients import count_coefficients
-from pgmpy_dp.data.counting import encode
+from pgmpy_dp.data.coefficients import integer_coefficients, smallest_holders
 from pgmpy_dp.privacy.fourier import (
     Contrasts,
     coefficient_weights,
@@ -101,7 +100,8 @@ def test_sensitivity_by_brute_force_over_all_neighbours(cliques, neighbours):
 
     def coefficients(records):
         frame = pd.DataFrame({v: pd.Series([r[i] for r in records]) for i, v in enumerate(used)})
-        counted = count_coefficients(encode(frame, schema, used), schema, cliques, closure)
+        held = smallest_holders(schema, cliques, closure)
+        counted = integer_coefficients(schema, dp.exact_marginals(frame, schema, list(held)).tables, held)
         weights = [coefficient_weights([schema.cardinality(v) for v in subset]) for subset in closure]
         return np.concatenate([(w * counted[subset]).ravel() for w, subset in zip(weights, closure, strict=True)])
 

@@ -215,6 +215,13 @@ def test_a_clique_that_was_not_measured_is_named():
         noisy.table(("a", "c"))
 
 
+def test_variables_of_one_state_have_no_coefficients():
+    for neighbours, subsets in (("add_remove", {()}), ("replace_one", set())):
+        noisy = dataset(neighbours=neighbours).measure_coefficients([("d",)], 1.0)
+        assert set(noisy.values) == subsets
+        assert noisy.tables["d",].tolist() == [float(noisy.to_coefficients().values[()])]
+
+
 def test_scales_follow_the_weights():
     noisy = dataset().measure_coefficients(CLIQUES, 1.0)
     assert noise_scales(SCHEMA, ("a",), noisy.scale) == pytest.approx(noisy.scale)
