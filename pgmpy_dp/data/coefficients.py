@@ -33,7 +33,7 @@ def price_coefficients(
         If the noise is out of range, or for another sensitivity.
     """
     cards = {v: schema.cardinality(v) for subset in closure for v in subset}
-    exact = fourier_sensitivity(closure, cards, neighbours)
+    exact = max(fourier_sensitivity(closure, cards, neighbours), 1.0)  # 0 where all variables have one state
     if sensitivity == "exact":
         scale, cost = exact / float(epsilon) * (1 + 1e-9), epsilon
     elif sensitivity == "paper":
@@ -70,7 +70,7 @@ def integer_coefficients(
 ) -> dict[Clique, NDArray[np.int64]]:
     """Exact integer coefficients of the subsets, from the tables of the cliques that hold them."""
     place = {variable: number for number, variable in enumerate(schema.variables)}
-    found = {}
+    found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
         ordered = tuple(sorted(clique, key=place.__getitem__))
         full = transform(tables[clique].transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
