@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from pgmpy_dp.privacy.checks import (
     exact_positive,
     rounded_down,
 )
+
+if TYPE_CHECKING:
+    from pgmpy_dp.privacy.ledger import LedgerBudget
 
 # What is reported as remaining is this much less, so that asking for all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
@@ -151,7 +154,7 @@ class PrivacyBudget:
     @classmethod
     def open(
         cls, path: str | os.PathLike[str], epsilon: float | None = None, delta: float | None = None
-    ) -> PrivacyBudget:
+    ) -> LedgerBudget:
         """A budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
 
         Every charge reads the file again under a lock, and is on disk before `charge` returns. See

@@ -136,7 +136,7 @@ class LedgerBudget(PrivacyBudget):
         self._content = content
 
 
-def open_ledger(path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> PrivacyBudget:
+def open_ledger(path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> LedgerBudget:
     """See :meth:`PrivacyBudget.open`."""
     place = Path(path).resolve()  # two links to one ledger must share its lock
     if epsilon is None:

@@ -1,0 +1,46 @@
+"""The command line: `pgmpy-dp`.
+
+Command modules import only click at their top; each command imports what it needs when it runs, so that help is quick.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pgmpy_dp import __version__
+from pgmpy_dp.cli.common import Command
+from pgmpy_dp.cli.demonstrate import demo
+from pgmpy_dp.cli.draft import schema
+from pgmpy_dp.cli.fitted import fit, query, sample
+from pgmpy_dp.cli.ledgers import ledger
+from pgmpy_dp.cli.releases import inspect, release
+
+
+class _InOrder(click.Group):
+    """Commands in the order in which they are used, not of the alphabet."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="pgmpy-dp")
+def main() -> None:
+    """Differentially private graphical models for pgmpy.
+
+    \b
+    The owner of the records                  Anyone, from the release alone
+      schema   say what columns may hold        inspect  read what it promises
+      ledger   fix a budget for the records     fit      make a network of it
+      release  measure, with noise              query    ask the network
+                                                sample   draw synthetic records
+
+    Every command has its own --help. With --json it prints JSON. Exit codes: 0 done, 1 refused (the message says what
+    to do), 2 wrong usage.
+    """
+
+
+for command in (schema, ledger, release, inspect, fit, query, sample, demo):
+    main.add_command(command)

@@ -1,0 +1,170 @@
+"""`pgmpy-dp schema`: a schema from what is public about the records."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option
+from pgmpy_dp.errors import SchemaError
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
+
+_NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
+_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing")
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@click.command(cls=Command)
+@file_argument("source")
+@file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
+@json_option
+def schema(source: Path, out: Path | None, as_json: bool) -> None:
+    """Draft a schema file from SOURCE: a network or a data dictionary, never the records.
+
+    Which values occur among the records is itself private. So states come from what is public: the states of a network
+    (.bif, .xmlbif, .uai), or a data dictionary.
+
+    A dictionary in CSV has one row a variable, with the columns
+
+    \b
+      variable  its name: the column of the records
+      states    its values, separated by |            (yes|no)
+      edges     or the edges of its bins, for numbers (0|18|65|inf)
+      labels    names of the bins, separated by |     (optional)
+      type      string, integer, number or boolean    (optional)
+      missing   the state that stands for no value    (optional)
+
+    A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
+    {"edges": [...], "labels": [...], "missing": ...}.
+
+    Look the draft over before it is used: its states and their order are those of all that follows.
+    """
+    drafted = read_dictionary(source)
+    if out is not None:
+        drafted.save(out)
+    width = max(len(variable) for variable in drafted.variables)
+    lines = [f"{v:<{width}}  {' | '.join(map(str, drafted.states[v]))}" for v in drafted.variables]
+    written = [f"\nWritten to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."] if out else []
+    emit(as_json, drafted.to_dict(), "\n".join(lines + written))
+
+
+def read_dictionary(source: Path) -> Schema:
+    """The schema of a network, a Table Schema or a data dictionary."""
+    from pgmpy_dp._files import parse_json
+    from pgmpy_dp.schema import Schema
+
+    suffix = source.suffix.lower()
+    if suffix in _NETWORKS:
+        from pgmpy_dp.exports import load_network
+
+        return Schema.from_model(load_network(source))
+    if suffix == ".csv":
+        return _from_rows(source)
+    if suffix != ".json":
+        raise SchemaError(f"{source}: give a network ({', '.join(_NETWORKS)}) or a data dictionary (.csv or .json).")
+    try:
+        content = parse_json(source.read_bytes())
+        if isinstance(content, dict) and isinstance(content.get("fields"), list):
+            return Schema.from_dict(content)
+        if isinstance(content, dict) and isinstance(content.get("format"), str):  # a network of ours
+            return Schema.from_dict(content["schema"])
+        return _from_mapping(content)
+    except SchemaError:
+        raise
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise SchemaError(f"{source}: not a data dictionary ({error}); see pgmpy-dp schema --help.") from None
+
+
+def _from_mapping(content: Any) -> Schema:
+    from pgmpy_dp.schema import Bins, Schema
+
+    if not isinstance(content, Mapping):
+        raise SchemaError("a data dictionary in JSON maps each variable to its states.")
+    variables: dict[str, Any] = {}
+    missing: dict[str, Any] = {}
+    for variable, entry in content.items():
+        if not isinstance(entry, Mapping):
+            variables[variable] = entry
+            continue
+        if unknown := set(entry) - set(_COLUMNS):
+            raise SchemaError(f"Variable {variable!r}: unknown property {sorted(unknown)[0]!r}.")
+        if "edges" in entry:
+            variables[variable] = Bins([float(edge) for edge in entry["edges"]], entry.get("labels"))
+        else:
+            variables[variable] = entry.get("states")
+        if entry.get("missing") is not None:
+            missing[variable] = entry["missing"]
+    return Schema(variables, missing)
+
+
+def _from_rows(source: Path) -> Schema:
+    with source.open(encoding="utf-8-sig", newline="") as handle:
+        reader = csv.DictReader(handle, strict=True)
+        columns = reader.fieldnames or []
+        # The file may be the records themselves: say nothing of what it holds.
+        if "variable" not in columns or not {"states", "edges"} & set(columns) or set(columns) - set(_COLUMNS):
+            raise SchemaError(
+                f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
+                f"others than {', '.join(_COLUMNS)}. If these are the records: states are never read off them, since "
+                "which values occur is private. Write a dictionary, one row a variable."
+            )
+        try:
+            rows = list(reader)
+        except csv.Error:
+            raise SchemaError(f"{source}: damaged CSV; save it anew, with quotes around cells with commas.") from None
+    entries = {}
+    for row in rows:
+        name = (row["variable"] or "").strip()
+        if name in entries:
+            raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
+        entries[name] = _entry(name, {key: (value or "").strip() for key, value in row.items() if key})
+    return _from_mapping(entries)
+
+
+def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
+    kind = row.get("type") or "string"
+    entry: dict[str, Any] = {}
+    if row.get("edges"):
+        entry["edges"] = [_number(name, edge) for edge in _parts(row["edges"])]
+        if row.get("labels"):
+            entry["labels"] = _parts(row["labels"])
+    elif kind == "boolean" and not row.get("states"):
+        entry["states"] = [False, True]
+    else:
+        entry["states"] = [_typed(name, kind, text) for text in _parts(row.get("states", ""))]
+    if row.get("missing"):
+        entry["missing"] = row["missing"]
+    return entry
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split("|")] if text else []
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise SchemaError(f"Variable {name!r}: {text!r} is no number.")
+    return number
+
+
+def _typed(name: str, kind: str, text: str) -> Any:
+    if kind == "string":
+        return text
+    if kind == "number":
+        return _number(name, text)
+    if kind == "integer" and text.lstrip("+-").isdecimal():
+        return int(text)
+    if kind == "boolean" and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    raise SchemaError(f"Variable {name!r}: {text!r} is no {kind}; types are string, integer, number and boolean.")

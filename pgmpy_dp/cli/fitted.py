@@ -1,0 +1,177 @@
+"""`pgmpy-dp fit`, `query` and `sample`: what anyone may do with a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, quiet, stages
+
+METHODS = ("collective-em", "private-mle", "naive-mle")
+
+
+@click.command(cls=Command)
+@file_argument("release")
+@file_option(
+    "--model", required=True, help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b)."
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default=METHODS[0],
+    show_default=True,
+    help="One distribution behind all tables; each table alone (Bayesian); noisy tables taken for true (Markov).",
+)
+@file_option("--out", exists=False, required=True, help="Network to write: .bif, .xmlbif, .uai or .json.")
+@json_option
+def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> None:
+    """Fit a network to RELEASE. This costs no privacy, however often it is done.
+
+    \b
+      pgmpy-dp fit release.zip --model model.bif --out fitted.bif
+      pgmpy-dp fit release.zip --model edges.txt --method naive-mle --out fitted.json
+    """
+    quiet()
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    import pgmpy_dp as dp
+    from pgmpy_dp.cli.structure import read_structure
+    from pgmpy_dp.exports import save_network
+
+    with stages(3) as begin:
+        begin("Reading the release")
+        noisy, network = dp.NoisyMarginals.load(release), read_structure(model)
+        markov = isinstance(network, DiscreteMarkovNetwork)
+        if method == "private-mle" and markov:
+            raise click.ClickException(
+                "private-mle fits Bayesian networks: give edges a -> b, or --method collective-em."
+            )
+        if method == "naive-mle" and not markov:
+            raise click.ClickException("naive-mle fits Markov networks: give edges a -- b, or --method collective-em.")
+        estimator: Any = {"collective-em": dp.CollectiveEM, "private-mle": dp.PrivateMLE, "naive-mle": dp.NaiveMLE}[
+            method
+        ]()
+        begin(f"Fitting ({method})")
+        network.fit(noisy, estimator=estimator)
+        begin("Writing the network")
+        save_network(network, out, noisy.guarantee)
+    held = {
+        "file": str(out),
+        "kind": "Markov" if markov else "Bayesian",
+        "method": method,
+        "variables": len(network.nodes()),
+        "edges": len(network.edges()),
+        "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
+    }
+    text = (
+        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, {noisy.guarantee}.\n"
+        f"Written to {out}."
+    )
+    emit(as_json, held, text)
+
+
+@click.command(cls=Command)
+@file_argument("network")
+@click.option("--target", "targets", multiple=True, required=True, help="Variable to ask for; several: their joint.")
+@click.option("--evidence", "evidence", multiple=True, metavar="VARIABLE=STATE", help="What is known; may be repeated.")
+@json_option
+def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as_json: bool) -> None:
+    """Ask a fitted NETWORK for a distribution. This costs no privacy.
+
+    \b
+      pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
+    """
+    quiet()
+    from pgmpy_dp.exports import load_network
+    from pgmpy_dp.schema import Schema
+
+    loaded = load_network(network)
+    schema = Schema.from_model(loaded)
+    schema.require([targets])
+    given = _evidence(schema, evidence)
+    if asked := set(given) & set(targets):
+        raise click.ClickException(f"{min(asked)!r} is both asked for and given: leave one out.")
+    rows = _answer(loaded, schema, targets, given)
+    condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
+    width = max(len(", ".join(map(str, states))) for states, _ in rows)
+    lines = [f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" for states, probability in rows]
+    held = {
+        "target": list(targets),
+        "evidence": given,
+        "answer": [
+            {"states": dict(zip(targets, states, strict=True)), "probability": probability}
+            for states, probability in rows
+        ],
+    }
+    emit(as_json, held, "\n".join([f"P({', '.join(targets)}{condition})", *lines]))
+
+
+def _evidence(schema: Any, evidence: Sequence[str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for text in evidence:
+        # A name may hold an equals sign itself.
+        splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
+        known = [(name, state) for name, state in splits if name in schema.states]
+        if not splits:
+            raise click.UsageError(f"--evidence {text}: write VARIABLE=STATE.")
+        variable, wanted = known[0] if known else splits[0]
+        schema.require([(variable,)])
+        if variable in given:
+            raise click.ClickException(f"Evidence gives {variable!r} twice: give it once.")
+        found = [state for state in schema.states[variable] if str(state) == wanted]
+        if not found:
+            states = ", ".join(map(str, schema.states[variable]))
+            raise click.ClickException(f"Variable {variable!r} has no state {wanted!r}; it has: {states}.")
+        given[variable] = found[0]
+    return given
+
+
+def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, float]]:
+    from itertools import product
+
+    import numpy as np
+    from pgmpy.inference import VariableElimination
+
+    with np.errstate(all="ignore"):
+        factor = VariableElimination(network).query(list(targets), evidence=given, show_progress=False)
+    cells = list(product(*(schema.states[variable] for variable in targets)))
+    values = np.array([factor.get_value(**dict(zip(targets, cell, strict=True))) for cell in cells], dtype=float)
+    if not values.sum() > 0:
+        raise click.ClickException("The evidence has probability zero in this network: give other evidence.")
+    return list(zip(cells, (values / values.sum()).tolist(), strict=True))
+
+
+@click.command(cls=Command)
+@file_argument("network")
+@click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
+@click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
+@file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
+@json_option
+def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json: bool) -> None:
+    """Draw synthetic records from a fitted NETWORK. This costs no privacy.
+
+    \b
+      pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
+    """
+    quiet()
+    from pgmpy_dp.exports import load_network
+    from pgmpy_dp.models.sampling import simulate
+
+    if out is not None and out.suffix.lower() not in (".csv", ".parquet"):
+        raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
+    with stages(2) as begin:
+        begin("Reading the network")
+        loaded = load_network(network)
+        begin("Drawing records")
+        records = simulate(loaded, rows, seed)
+    if out is None:
+        click.echo(records.to_json(orient="records") if as_json else records.to_csv(index=False), nl=as_json)
+        return
+    if out.suffix.lower() == ".csv":
+        records.to_csv(out, index=False)
+    else:
+        records.to_parquet(out, index=False)
+    emit(as_json, {"file": str(out), "rows": rows}, f"{rows} synthetic records written to {out}.")

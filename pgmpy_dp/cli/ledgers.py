@@ -1,0 +1,93 @@
+"""`pgmpy-dp ledger`: the budget of a collection of records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, file_argument, json_option
+
+if TYPE_CHECKING:
+    from pgmpy_dp.privacy.ledger import LedgerBudget
+
+
+class _Group(click.Group):
+    command_class = Command
+
+
+@click.group(cls=_Group)
+def ledger() -> None:
+    """Make or show a ledger: the privacy budget of one collection of records.
+
+    One ledger a collection of persons, for all releases from it, whoever makes them. Keep it where the records are,
+    and never put back an old copy: it would forget releases that were made.
+    """
+
+
+@ledger.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--epsilon", type=float, required=True, help="Total of all releases, for good. 1 is strong, 10 is weak.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise: 1e-6, say.")
+@json_option
+def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
+    """Make the ledger file PATH with a total that cannot be changed later."""
+    from pgmpy_dp.privacy import PrivacyBudget
+
+    if path.exists():
+        raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
+    _show(PrivacyBudget.open(path, epsilon, delta), as_json)
+
+
+@ledger.command()
+@file_argument("path")
+@json_option
+def show(path: Path, as_json: bool) -> None:
+    """Show the ledger PATH: totals, charges, and what remains."""
+    _show(open_ledger(path), as_json)
+
+
+def open_ledger(path: Path) -> LedgerBudget:
+    """The budget of an existing ledger."""
+    from pgmpy_dp.privacy import PrivacyBudget
+
+    if not path.exists():
+        raise click.ClickException(
+            f"{path}: there is no such ledger. Make one: pgmpy-dp ledger create {path} --epsilon TOTAL"
+        )
+    return PrivacyBudget.open(path)
+
+
+def summary(budget: LedgerBudget) -> dict[str, Any]:
+    """What a ledger holds, for JSON."""
+    spent, remaining = budget.spent, budget.remaining
+    return {
+        "ledger": str(budget.path),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
+        "charges": [charge.to_dict() for charge in budget.history],
+        "head": budget.head,
+    }
+
+
+def _show(budget: LedgerBudget, as_json: bool) -> None:
+    held = summary(budget)
+    delta = f", delta {budget.delta:g}" if budget.delta else ""
+    lines = [
+        f"{budget.path}",
+        f"  total      epsilon {budget.epsilon:g}{delta}",
+        f"  spent      epsilon {held['spent']['epsilon']:.6g}",
+        f"  remaining  epsilon {held['remaining']['epsilon']:.6g}",
+    ]
+    for number, charge in enumerate(budget.history, 1):
+        price = ", ".join(
+            f"{name} {float(value) if name == 'rho' else value}"
+            for name, value in charge.to_dict().items()
+            if name not in ("label", "mechanism")
+        )
+        lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
+    lines.append(f"  head       {held['head']}")
+    emit(as_json, held, "\n".join(lines))

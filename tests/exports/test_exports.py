@@ -1,0 +1,210 @@
+"""Networks as files: what comes back, here and in pgmpy's own readers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
+
+import pgmpy_dp as dp
+from pgmpy_dp.estimators.networks import families
+from pgmpy_dp.exports import bif, load_network, save_network, xmlbif
+from pgmpy_dp.release import Guarantee
+
+BAYESIAN = (".bif", ".xmlbif", ".uai", ".json")
+HOSTILE = {
+    "größe, cm": ["<18, child", "18+", "a (b) | c"],
+    "table": ["default", "table", "variable { x }"],
+    "// x": ['"quoted"', "/* c */", "</OUTCOME>", "&amp;", "%2C", " leading", "trailing ", ""],
+    "1": [0, 1],
+    "flag": [False, True],
+    "dose": [0.1, 2.0, -3.5e-09],
+    "ж\t\n": ["один", "two words"],
+    "only": ["one state"],
+}
+
+
+def random_network(states, edges, seed=0):
+    chance = np.random.default_rng(seed)
+    network = DiscreteBayesianNetwork()
+    network.add_nodes_from(states)
+    network.add_edges_from(edges)
+    for clique in families(network):
+        cards = [len(states[v]) for v in clique]
+        values = chance.dirichlet(np.full(cards[0], 0.05), int(np.prod(cards[1:]))).T  # from 1e-300 to nearly 1
+        network.add_cpds(
+            TabularCPD(
+                clique[0], cards[0], values, clique[1:] or None, cards[1:] or None, {v: states[v] for v in clique}
+            )
+        )
+    return network
+
+
+def hostile_network():
+    names = list(HOSTILE)
+    return random_network(
+        HOSTILE, [(names[0], names[2]), (names[1], names[2]), (names[4], names[3]), (names[5], names[6])]
+    )
+
+
+def probabilities(network):
+    """Every CPD cell by the names it is asked for with."""
+    cells = {}
+    for cpd in network.get_cpds():
+        for place in itertools.product(*(range(card) for card in cpd.cardinality)):
+            named = {v: cpd.state_names[v][i] for v, i in zip(cpd.variables, place, strict=True)}
+            cells[cpd.variable, frozenset((v, type(s), s) for v, s in named.items())] = cpd.values[place]
+    return cells
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+def test_hostile_names_types_and_all_digits_come_back(tmp_path, suffix):
+    network = hostile_network()
+    save_network(network, tmp_path / f"a{suffix}")
+    read = load_network(tmp_path / f"a{suffix}")
+    assert list(read.nodes()) == list(network.nodes())
+    assert set(read.edges()) == set(network.edges())
+    assert probabilities(read) == probabilities(network)
+    assert {v: read.get_cpds(v).state_names[v] for v in HOSTILE} == HOSTILE
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+@pytest.mark.parametrize("name", ["asia", "child"])
+def test_ordinary_networks_come_back(tmp_path, bnlearn, suffix, name):
+    network = bnlearn(name)
+    save_network(network, tmp_path / f"a{suffix}")
+    assert probabilities(load_network(tmp_path / f"a{suffix}")) == probabilities(network)
+
+
+@pytest.mark.parametrize(("suffix", "reader"), [(".bif", BIFReader), (".xmlbif", XMLBIFReader)])
+def test_pgmpy_reads_what_is_written(tmp_path, bnlearn, suffix, reader):
+    save_network(bnlearn("child"), tmp_path / f"a{suffix}")
+    assert probabilities(reader(str(tmp_path / f"a{suffix}")).get_model()) == probabilities(bnlearn("child"))
+    save_network(hostile_network(), tmp_path / f"b{suffix}")
+    read = reader(string=(tmp_path / f"b{suffix}").read_text(encoding="utf-8")).get_model()
+    assert read.check_model()
+    assert sorted(probabilities(read).values()) == sorted(probabilities(hostile_network()).values())
+    escape = bif.escape if suffix == ".bif" else xmlbif.escape
+    assert set(read.nodes()) == {escape(v) for v in HOSTILE}
+    for variable, states in HOSTILE.items():
+        name = escape(variable)
+        assert read.get_cpds(name).state_names[name] == [escape(str(s)) for s in states]
+
+
+def test_pgmpy_reads_uai_markov_networks(tmp_path):
+    chance = np.random.default_rng(0)
+    states = {"b": ["x", "y"], "a": ["x", "y", "z"], "c": [0, 1, 2, 3]}
+    network = DiscreteMarkovNetwork([("a", "b"), ("c", "a")])
+    for scope in (("a", "b"), ("c", "a")):
+        cards = [len(states[v]) for v in scope]
+        values = 10.0 ** chance.uniform(-300, 3, int(np.prod(cards)))
+        network.add_factors(DiscreteFactor(list(scope), cards, values, {v: states[v] for v in scope}))
+    save_network(network, tmp_path / "a.uai")
+    for read, number in (
+        (UAIReader(str(tmp_path / "a.uai")).get_model(), {v: f"var_{i}" for i, v in enumerate(network.nodes())}),
+        (load_network(tmp_path / "a.uai"), {v: v for v in states}),
+    ):
+        for old, new in zip(network.get_factors(), read.get_factors(), strict=True):
+            assert new.variables == [number[v] for v in old.variables]
+            assert np.array_equal(new.values, old.values)
+    assert load_network(tmp_path / "a.uai").get_factors()[1].state_names == {v: states[v] for v in ("c", "a")}
+    (tmp_path / "a.uai.schema.json").unlink()
+    assert set(load_network(tmp_path / "a.uai").nodes()) == {"var_0", "var_1", "var_2"}
+
+
+def test_bayesian_uai_tables_stand_as_the_format_asks(tmp_path):
+    """Read as Markov factors, whose axes are in the order of the scope, they are the CPDs with the child last."""
+    network = random_network({"c": ["x", "y"], "a": ["x", "y", "z"], "b": ["u", "v"]}, [("a", "c"), ("b", "c")])
+    save_network(network, tmp_path / "a.uai")
+    text = (tmp_path / "a.uai").read_text()
+    assert text.splitlines()[:7] == ["BAYES", "3", "2 3 2", "3", "3 1 2 0", "1 1", "1 2"]
+    factor = UAIReader(string=text.replace("BAYES", "MARKOV")).get_tables()[0]
+    values = np.array(factor[1], dtype=float).reshape(3, 2, 2)
+    assert np.array_equal(values, np.moveaxis(network.get_cpds("c").values, 0, -1))
+
+
+def test_markov_networks_come_back(tmp_path):
+    schema = dp.Schema({"a, b": ["x", "y"], "c": [0, 1, 2], "alone": [True, False]})
+    cliques = [("a, b", "c"), ("alone",)]
+    tables = {clique: np.arange(1, 1 + schema.cells(clique)).reshape(schema.shape(clique)) * 100 for clique in cliques}
+    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    noisy = dp.NoisyMarginals(schema, tables, dict.fromkeys(cliques, 2.0), guarantee)
+    network = dp.PrivateMarkovNetwork([("a, b", "c")])
+    network.add_node("alone")
+    network.fit(noisy, dp.NaiveMLE())
+    for suffix in (".json", ".uai"):
+        save_network(network, tmp_path / f"a{suffix}")
+        read = load_network(tmp_path / f"a{suffix}")
+        assert set(read.nodes()) == set(network.nodes())
+        for old, new in zip(network.get_factors(), read.get_factors(), strict=True):
+            np.testing.assert_allclose(new.values, old.values, rtol=1e-14 if suffix == ".json" else 0)
+            assert new.state_names == old.state_names
+    assert load_network(tmp_path / "a.json").guarantee_ == guarantee
+    with pytest.raises(ValueError, match=r"save this Markov network as \.json or \.uai"):
+        save_network(network, tmp_path / "a.bif")
+
+
+def test_any_name_comes_back():
+    """Texts of three characters, out of those that mean something to a parser and some that do not."""
+    texts = ["".join(parts) for parts in itertools.product("/*%,;|(){}[]\"' \t\n<>&a0é", repeat=3)]
+    chance = np.random.default_rng(0)
+    chance.shuffle(texts)
+    states = {f"v{texts[i]}": texts[i + 1 : i + 1 + chance.integers(1, 6)] for i in range(0, 900, 6)}
+    states = {name: states[name] for name in {name.lower(): name for name in states}.values()}
+    names = list(states)
+    network = random_network(states, [(names[i], names[i + 1]) for i in range(0, len(names) - 1, 2)])
+    schema = dp.Schema.from_model(network)
+    for write, read in ((bif.to_bif, bif.from_bif), (xmlbif.to_xmlbif, xmlbif.from_xmlbif)):
+        assert probabilities(read(write(network, schema))) == probabilities(network)
+
+
+def test_names_that_would_become_one_are_refused(tmp_path):
+    network = random_network({"Smoke": ["x", "y"], "smoke": ["x", "y"]}, [])
+    with pytest.raises(dp.SchemaError, match="'Smoke' and 'smoke'"):
+        save_network(network, tmp_path / "a.bif")
+    save_network(network, tmp_path / "a.xmlbif")
+    network = random_network({"a": [1, "1"]}, [])
+    for suffix in (".bif", ".xmlbif"):
+        with pytest.raises(dp.SchemaError, match="'a': states 1 and '1'"):
+            save_network(network, tmp_path / f"b{suffix}")
+    save_network(network, tmp_path / "b.json")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.xmlbif", "b.json"}
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+def test_damaged_files_are_named(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    save_network(hostile_network(), path)
+    content = path.read_bytes()
+    for wrong in (
+        b"",
+        b"\xff\xfe",
+        b"hello",
+        content[: len(content) // 2],
+    ):
+        path.write_bytes(wrong)
+        with pytest.raises(dp.ReleaseFormatError, match=rf"a\{suffix}"):
+            load_network(path)
+    with pytest.raises(ValueError, match="unknown format"):
+        load_network(tmp_path / "a.pkl")
+    with pytest.raises(FileNotFoundError):
+        load_network(tmp_path / f"none{suffix}")
+
+
+def test_xml_entities_are_not_read(tmp_path):
+    path = tmp_path / "a.xmlbif"
+    path.write_text("<!DOCTYPE x [<!ENTITY a 'b'>]><BIF><NETWORK><NAME>&a;</NAME></NETWORK></BIF>")
+    with pytest.raises(dp.ReleaseFormatError, match="entities"):
+        load_network(path)
+
+
+def test_a_note_on_names_that_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "a.bif"
+    save_network(random_network({"a b": ["x", "y"]}, []), path)
+    path.write_text(path.read_text().replace('"a b"', '"other"'))
+    with pytest.raises(dp.ReleaseFormatError, match="note on names"):
+        load_network(path)
