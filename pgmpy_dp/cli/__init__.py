@@ -14,6 +14,7 @@ from pgmpy_dp.cli.draft import schema
 from pgmpy_dp.cli.fitted import fit, query, sample
 from pgmpy_dp.cli.ledgers import ledger
 from pgmpy_dp.cli.releases import inspect, release
+from pgmpy_dp.cli.reporting import report
 
 
 class _InOrder(click.Group):
@@ -36,11 +37,12 @@ def main() -> None:
       ledger   fix a budget for the records     fit      make a network of it
       release  measure, with noise              query    ask the network
                                                 sample   draw synthetic records
+                                                report   see all of it in one page
 
     Every command has its own --help. With --json it prints JSON. Exit codes: 0 done, 1 refused (the message says what
     to do), 2 wrong usage.
     """
 
 
-for command in (schema, ledger, release, inspect, fit, query, sample, demo):
+for command in (schema, ledger, release, inspect, fit, query, sample, report, demo):
     main.add_command(command)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.estimators.networks import Network, log_linear
-from pgmpy_dp.inference import JunctionTree, sample
+from pgmpy_dp.inference import JunctionTree, build_engine, sample
 
 
 def simulate(network: Network, n_samples: int, seed: int | None = None) -> pd.DataFrame:
@@ -30,7 +30,8 @@ def simulate(network: Network, n_samples: int, seed: int | None = None) -> pd.Da
         If the network is too large for a junction tree.
     """
     layout, potentials, states = log_linear(network)
-    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+    tree = build_engine(layout.cardinalities, layout.scopes, inference="junction_tree")
+    assert isinstance(tree, JunctionTree)
     codes = sample(tree, tree.calibrate(potentials), n_samples, np.random.default_rng(seed))
     columns = {v: codes[:, number] for number, v in enumerate(tree.variables)}
     return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).to_numpy() for v in network.nodes()})

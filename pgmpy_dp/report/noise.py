@@ -1,0 +1,104 @@
+"""How strong the noise of a release is, beside what it measures. All of it follows from the release alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique
+
+LEVELS = ("clear", "visible", "drowned")
+
+
+@dataclass(frozen=True)
+class TableNoise:
+    """A measured table, or one that is summed from it.
+
+    Attributes
+    ----------
+    variables : tuple of str
+    cells : int
+    deviation : float
+        Standard deviation of the noise in a cell, in records.
+    mean : float
+        Records in a cell, were they spread evenly.
+    cost : float
+        Share of the release's privacy loss, between 0 and 1 (of epsilon for Laplace noise, of rho for Gaussian).
+    """
+
+    variables: Clique
+    cells: int
+    deviation: float
+    mean: float
+    cost: float = math.nan
+
+    @property
+    def ratio(self) -> float:
+        """Noise over signal: deviation over mean."""
+        return self.deviation / self.mean
+
+    @property
+    def level(self) -> str:
+        """Of noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
+        return LEVELS[(self.ratio >= 0.1) + (self.ratio >= 1.0)]
+
+
+@dataclass(frozen=True)
+class MarginalNoise:
+    """A variable's distribution by its least noisy table: shares of the records, and their deviation by noise."""
+
+    variable: str
+    shares: Vector
+    deviation: float
+    noise: TableNoise
+
+
+def table_noise(release: NoisyMarginals) -> list[TableNoise]:
+    """Every measured table, in the order of the release."""
+    neighbours = release.guarantee.neighbours
+    if release.guarantee.mechanism == "gaussian":
+        one = table_sensitivity(neighbours, "squared_l2")
+        costs = {clique: float(one) / scale**2 for clique, scale in release.scales.items()}
+    else:
+        one = table_sensitivity(neighbours, "l1")
+        costs = {clique: float(one) / scale if scale else 0.0 for clique, scale in release.scales.items()}
+    whole = math.fsum(costs.values()) or 1.0
+    return [
+        TableNoise(
+            clique,
+            table.size,
+            math.sqrt(release.variances[clique]),
+            release.total / table.size,
+            costs[clique] / whole,
+        )
+        for clique, table in release.tables.items()
+    ]
+
+
+def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
+    """The least noisy table of a clique, summed from a measured one; None if no measured clique holds it."""
+    if not any(set(clique) <= set(measured) for measured in release.cliques):
+        return None
+    cells = release.schema.cells(clique)
+    _, variance = measured_table(release, clique)
+    return TableNoise(clique, cells, math.sqrt(variance), release.total / cells)
+
+
+def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
+    """Every measured variable, in the order of the schema."""
+    measured = {variable for clique in release.cliques for variable in clique}
+    result = []
+    for variable in release.schema.variables:
+        if variable not in measured:
+            continue
+        counts, variance = measured_table(release, (variable,))
+        deviation, cells = math.sqrt(variance), counts.size
+        noise = TableNoise((variable,), cells, deviation, release.total / cells)
+        result.append(MarginalNoise(variable, np.asarray(counts) / release.total, deviation / release.total, noise))
+    return result

@@ -1,0 +1,192 @@
+"""The page: what the template needs, in plain words and numbers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp._files import replacing
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.networks import Network, log_linear
+from pgmpy_dp.inference import JunctionTree, build_engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.report.drawing import Drawing, draw
+from pgmpy_dp.report.noise import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
+from pgmpy_dp.schema import Clique, State
+
+if TYPE_CHECKING:
+    import jinja2
+
+MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
+BAR = 160.0  # width of a bar that stands for all records
+
+
+def write_report(
+    release: NoisyMarginals, path: str | os.PathLike[str], network: Network | None = None
+) -> tuple[Clique, ...]:
+    """Write a page about a release: what it holds, promises and cost, and where its noise exceeds its signal.
+
+    Everything on the page follows from the release, so the page may be published with it. It is one file of HTML
+    without scripts, and fetches nothing.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+    path : path
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork, optional
+        Drawn in place of the measured cliques, and its marginals beside the measured ones.
+
+    Returns
+    -------
+    tuple of tuples of str
+        The measured cliques in which noise exceeds signal: its standard deviation in a cell is at least the number of
+        records that a cell would hold were they spread evenly.
+
+    Raises
+    ------
+    SchemaError
+        If the network gives a variable other states than the release.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pgmpy_dp.release import Guarantee
+    >>> from pgmpy_dp.schema import Schema
+    >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(noisy, f"{folder}/report.html")
+    ()
+    """
+    page = render_report(release, network).encode()
+    with replacing(Path(path)) as handle:
+        handle.write(page)
+    return tuple(table.variables for table in table_noise(release) if table.level == "drowned")
+
+
+def render_report(release: NoisyMarginals, network: Network | None = None) -> str:
+    """The page of `write_report` as text."""
+    guarantee, tables = release.guarantee, table_noise(release)
+    fitted = {} if network is None else _fitted_marginals(release, network)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            release=release,
+            guarantee=guarantee,
+            factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
+            certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
+            tables=tables,
+            drowned=[table for table in tables if table.level == "drowned"],
+            drawing=_drawing(release, network),
+            fitted=network is not None,
+            marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
+            deviation=math.sqrt(release.total_variance),
+            bar=BAR,
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
+        autoescape=True,  # names of variables and states are anyone's
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"number": _number, "percent": _percent, "text": _text}
+    return environment
+
+
+def _number(value: float, digits: int = 4) -> str:
+    """Rounded to significant digits, thousands set apart."""
+    if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
+        return f"{value:.{digits - 1}g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{min(decimals, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
+
+
+def _text(value: State) -> str:
+    """A state or name that can be seen."""
+    text = str(value)
+    return text if text.strip() else f"(blank) {text!r}"
+
+
+def _bounded(factor: float) -> str:
+    return _number(factor, 3) if factor < 1e6 else "more than a million"
+
+
+def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> dict[str, Any]:
+    states = release.schema.states[marginal.variable]
+    rows = []
+    for number, state in enumerate(states[:MOST_STATES]):
+        share, spread = float(marginal.shares[number]), 2.0 * marginal.deviation
+        low, high = (min(max(end, 0.0), 1.0) for end in (share - spread, share + spread))
+        model = None if fitted is None else float(fitted[number])
+        rows.append({"state": state, "share": share, "low": low, "high": high, "model": model})
+    return {
+        "variable": marginal.variable,
+        "noise": marginal.noise,
+        "spread": 2.0 * marginal.deviation,
+        "rows": rows,
+        "hidden": len(states) - len(rows),
+    }
+
+
+def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None:
+    if network is None:
+        graph = nx.Graph()
+        for clique in release.cliques:
+            graph.add_nodes_from(clique)
+            graph.add_edges_from((a, b) for i, a in enumerate(clique) for b in clique[i + 1 :])
+    else:
+        graph = nx.DiGraph() if isinstance(network, DiscreteBayesianNetwork) else nx.Graph()
+        graph.add_nodes_from(network.nodes())
+        graph.add_edges_from(network.edges())
+
+    def level(clique: Clique) -> str | None:
+        known = all(variable in release.schema.states for variable in clique)
+        noise: TableNoise | None = clique_noise(release, clique) if known else None
+        return None if noise is None else noise.level
+
+    return draw(graph, {node: level((node,)) for node in graph}, {edge: level(edge) for edge in graph.edges()})
+
+
+def _fitted_marginals(release: NoisyMarginals, network: Network) -> Mapping[str, Vector]:
+    """Marginals of the network's variables, in the order of the release's states."""
+    layout, potentials, states = log_linear(network)
+    for variable in states:
+        own = release.schema.states.get(variable)
+        if own is not None and set(map(str, own)) != set(map(str, states[variable])):
+            raise SchemaError(
+                f"Variable {variable!r} has other states in the network than in the release: report on the release "
+                "that the network was fitted from."
+            )
+    engine = build_engine(layout.cardinalities, layout.scopes, cover=[(variable,) for variable in states])
+    if not isinstance(engine, JunctionTree):
+        return {}  # too large for exact marginals: the measured ones stand alone
+    calibration = engine.calibrate(potentials)
+    result = {}
+    for variable in states:
+        if variable in release.schema.states:
+            texts = list(map(str, states[variable]))
+            places = [texts.index(str(state)) for state in release.schema.states[variable]]
+            result[variable] = engine.marginal(calibration, (variable,))[places]
+    return result

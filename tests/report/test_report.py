@@ -1,0 +1,227 @@
+"""The page about a release: right numbers, honest words, and nothing that a hostile name could do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli import main
+from pgmpy_dp.exports import save_network
+from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.report import drawing, render_report, write_report
+from pgmpy_dp.report.noise import table_noise
+
+HOSTILE = {
+    "<img src=x onerror=alert(1)>": ["<script>alert(1)</script>", "a\u202eb", "", "{{ 7 * 7 }}"],
+    'a very "long" name & more of it': ["'\"><svg onload=alert(1)>", "</style><script>alert(1)</script>"],
+    "https://example.org/": [0, 1],
+}
+
+
+def made(states, cliques, total=1000, scale=2.0, **promise):
+    """A release with even counts."""
+    schema = dp.Schema(states)
+    tables = {c: np.full(schema.shape(c), total // schema.cells(c)) for c in map(tuple, cliques)}
+    sensitivity = 2 if promise.get("neighbours") == "replace_one" else 1
+    parts = {"epsilon": sensitivity * len(tables) / scale, "delta": 0.0, "rho": None, "private": True}
+    parts |= {"neighbours": "add_remove", "mechanism": "laplace"}
+    public = total if sensitivity == 2 else None
+    return dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), Guarantee(**{**parts, **promise}), public)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A release of hostile names, and a Markov network fitted to it."""
+    names = list(HOSTILE)
+    release = made(HOSTILE, [names[:2], names[1:]])
+    return release, dp.PrivateMarkovNetwork([names[:2], names[1:]]).fit(release)
+
+
+class Parsed(HTMLParser):
+    """Tags, attributes and visible text of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.text += " " if tag in ("td", "th", "span") else ""
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def words(page):
+    return " ".join(Parsed(page).text.split())
+
+
+def test_names_are_shown_and_do_nothing(hostile):
+    release, network = hostile
+    for page in (render_report(release), render_report(release, network)):
+        parsed = Parsed(page)
+        assert not {"script", "img", "iframe", "object", "form", "base"} & set(parsed.tags)
+        assert not [name for name, _ in parsed.attributes if name.startswith("on") or name in ("src", "xlink:href")]
+        assert {value for name, value in parsed.attributes if name == "href"} == {"data:,"}
+        assert "url(" not in page.replace("url(#head)", "")
+        for variable, states in HOSTILE.items():
+            for text in (variable, *map(str, states)):
+                assert text in parsed.text
+        assert "(blank) ''" in parsed.text
+        assert render_report(release) == render_report(release)
+
+
+def test_noise_signal_and_cost_are_those_of_the_release():
+    release = made({"a": range(4), "b": range(5), "c": range(3)}, [("a", "b"), ("c",)], total=1200, scale=3.0)
+    first, second = table_noise(release)
+    assert (first.variables, first.cells, first.mean) == (("a", "b"), 20, pytest.approx(60.0))
+    assert first.deviation == pytest.approx(laplace_variance(3.0) ** 0.5)
+    assert [first.cost, second.cost] == [0.5, 0.5]
+    text = words(render_report(release))
+    assert "a, b 20 4.22 60 50.0 % clear" in text
+    assert "about 1,200" in text
+
+
+@pytest.mark.parametrize(("total", "level"), [(100_000, "clear"), (300, "visible"), (20, "drowned")])
+def test_tables_that_drown_are_named(tmp_path, total, level):
+    release = made({"a": range(4), "b": range(5)}, [("a", "b")], total=total)
+    assert table_noise(release)[0].level == level
+    drowned = write_report(release, tmp_path / "r.html")
+    assert drowned == ((("a", "b"),) if level == "drowned" else ())
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ("Where noise exceeds signal" in page) == (level == "drowned")
+
+
+def test_the_promise_is_told_as_it_is():
+    pure = words(render_report(made({"a": [0, 1]}, [("a",)], scale=1.0)))
+    assert (
+        "is among the data or not changes how likely any outcome of the release is by a factor of at most eε = 2.72."
+        in pure
+    )
+    assert "at most 73.1 % sure" in pure
+    assert "a person with k rows is protected k times less" in pure
+    replaced = words(render_report(made({"a": [0, 1]}, [("a",)], scale=4.0, neighbours="replace_one", unit="patient")))
+    assert "that patient says one thing or another" in replaced
+    assert "protected k times less" not in replaced
+    assert "public" in replaced
+    gauss = made({"a": [0, 1]}, [("a",)], scale=20.0, delta=1e-6, rho=1 / 800, mechanism="gaussian", epsilon=0.3)
+    assert "and by δ = 1e-06 on top" in words(render_report(gauss))
+    assert "% sure" not in words(render_report(gauss))
+    simulated = words(render_report(made({"a": [0, 1]}, [("a",)], private=False)))
+    assert "Not private." in simulated
+    assert "learns little" not in simulated
+
+
+def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
+    for graph in (
+        nx.DiGraph(bnlearn("alarm").edges()),
+        nx.Graph(bnlearn("child").edges()),
+        nx.star_graph(list("abcdefghij")),
+        nx.Graph({"alone": [], "too": []}),
+    ):
+        drawn = drawing.draw(graph, dict.fromkeys(graph), dict.fromkeys(graph.edges()))
+        for one, other in combinations(drawn.boxes, 2):
+            apart = abs(one.x - other.x) >= drawing.WIDTH or abs(one.y - other.y) >= drawing.HEIGHT
+            assert apart, (one, other)
+        assert all(
+            0 <= b.x <= drawn.width - drawing.WIDTH and 0 <= b.y <= drawn.height - drawing.HEIGHT for b in drawn.boxes
+        )
+        place = {box.name: box.y for box in drawn.boxes}
+        assert not graph.is_directed() or all(place[a] < place[b] for a, b in graph.edges())
+    many = nx.path_graph([str(i) for i in range(300)])
+    assert drawing.draw(many, dict.fromkeys(many), dict.fromkeys(many.edges())) is None
+
+
+def test_a_network_is_set_beside_the_release():
+    states = {"a": ["x", "y"], "b": ["u", "v"]}
+    release = made(states, [("a", "b")])
+    network = DiscreteBayesianNetwork([("a", "b")]).fit(release, estimator=dp.PrivateMLE())
+    text = words(render_report(release, network))
+    assert "x 50.0 % 50.0 %" in text
+    assert "fitted network" in text
+    with pytest.raises(dp.SchemaError, match="'a' has other states"):
+        render_report(made({**states, "a": ["x", "z"]}, [("a", "b")]), network)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    release = made({"a": ["x", "y"], "b": range(40)}, [("a", "b"), ("a",)], total=90)
+    release.save("r.zip")
+    save_network(DiscreteBayesianNetwork([("a", "b")]).fit(release, estimator=dp.PrivateMLE()), "n.json")
+    call = ["report", "r.zip", "--model", "n.json", "--out", "r.html"]
+    result = CliRunner().invoke(main, [*call, "--json"])
+    assert json.loads(result.stdout) == {"file": "r.html", "noise_exceeds_signal": [["a", "b"]]}
+    assert "Noise exceeds signal in 1 of 2 tables" in CliRunner().invoke(main, call).output
+    assert "and 10 more states" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Headless Chromium; the test is skipped where there is none, unless REQUIRE_BROWSER is set."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver and find_spec("selenium")):
+        assert "REQUIRE_BROWSER" not in os.environ, "no chromium, chromedriver or selenium"
+        pytest.skip("needs chromium, chromedriver and selenium")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update",
+        "--disable-background-networking", "--disable-sync", f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+        "--window-size=1000,900",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    started.get("about:blank")
+    yield started
+    started.quit()
+
+
+def test_in_a_browser(browser, hostile, tmp_path):
+    release, network = hostile
+    write_report(release, tmp_path / "r.html", network)
+    page = (tmp_path / "r.html").as_uri()
+    browser.get_log("performance")
+    browser.get(page)
+
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    assert page in asked
+    assert not [url for url in asked if url != page and not url.startswith(("data:", "chrome:"))]
+    assert browser.get_log("browser") == []  # errors, warnings and what the page's policy had to forbid
+
+    assert browser.title == "Privacy report"
+    assert browser.execute_script("return document.querySelectorAll('.card').length") == 3
+    boxes = "return [...document.querySelectorAll('.network rect')].map(r => r.getBoundingClientRect().width)"
+    assert all(width > 100 for width in browser.execute_script(boxes))
+    assert len(browser.execute_script(boxes)) == 3
+    for width in (1000, 400):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    colours = set()
+    for scheme in ("light", "dark"):
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        )
+        style = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+        colours.add(tuple(browser.execute_script(style)))
+    assert len(colours) == 2
+    assert len(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
