@@ -112,6 +112,24 @@ def count(codes: Mapping[str, Codes], schema: Schema, clique: Clique) -> NDArray
     return table.reshape(shape)
 
 
+def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
+    """The distinct records in some variables, and which of them each record is.
+
+    Parameters
+    ----------
+    codes : mapping of str to ndarray, shape (n_records,)
+        From :func:`encode`.
+    variables : iterable of str
+
+    Returns
+    -------
+    rows : ndarray, shape (n_distinct, n_variables)
+    groups : ndarray of int64, shape (n_records,)
+    """
+    rows, groups = np.unique(np.stack([codes[variable] for variable in variables], axis=1), axis=0, return_inverse=True)
+    return rows, groups.reshape(-1).astype(np.int64)
+
+
 def require_countable(schema: Schema, clique: Clique) -> None:
     """Refuse a clique whose table has more than `MAX_CELLS` cells."""
     cells = schema.cells(clique)

@@ -14,8 +14,9 @@ from pgmpy_dp.data.coefficients import (
     price_coefficients,
     smallest_holders,
 )
-from pgmpy_dp.data.counting import Codes, count, require_countable
+from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
 from pgmpy_dp.data.records import EncodedRecords, open_records
+from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -312,6 +313,112 @@ class PrivateDataset:
         part._budget = PrivacyBudget(exact)
         self._budget.charge(Charge("set aside", "several", epsilon=exact))
         return part
+
+    def plan(
+        self,
+        steps: int,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        noise_multiplier: float | None = None,
+        sampling_rate: float | None = None,
+        batch_size: int | None = None,
+        sampling: str | None = None,
+        variables: Iterable[str] | None = None,
+    ) -> NoisySums:
+        """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
+
+        The plan is priced before it starts (see :func:`~pgmpy_dp.privacy.price`) and charged whole, as one
+        (epsilon, delta) block.
+
+        Parameters
+        ----------
+        steps : int
+            The number of sums that may be asked for.
+        delta : float
+            In (0, 1).
+        epsilon : float, optional
+            What to charge. Leave it out to charge what the noise multiplier costs.
+        noise_multiplier : float, optional
+            Standard deviation of the noise over the sensitivity of a sum. Leave it out for the least that epsilon
+            allows.
+        sampling_rate : float, optional
+            Probability of a record to be in a step's sample, in (0, 1].
+        batch_size : int, optional
+            Size of a sample, in place of the rate, where the number of records is public.
+        sampling : {"poisson", "without_replacement"}, optional
+            Follows from the neighbour relation: "poisson" for "add_remove", "without_replacement" for "replace_one".
+        variables : iterable of str, optional
+            Columns of the records that a statistic is handed, in order; all of the schema by default.
+
+        Returns
+        -------
+        NoisySums
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; the message names the noise multiplier that would. Nothing is charged or drawn.
+        SchemaError
+            If a variable is not in the schema.
+        ValueError
+            If another argument is out of range; nothing is charged or drawn.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no"] * 1000})
+        >>> budget = PrivacyBudget(1.0, 1e-6)
+        >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), budget)
+        >>> sums = data.plan(10, epsilon=1.0, delta=1e-6, sampling_rate=0.1)
+        >>> total = sums.noisy_sum(lambda codes: codes == 1, clip_norm=1.0)
+        >>> bool(120 < total[0] < 280), sums.steps_left, budget.remaining.epsilon
+        (True, 9, 0.0)
+        """
+        chosen = self._schema.variables if variables is None else self._schema.require([variables])[0]
+        rows, groups = distinct(self._codes, chosen)
+        return charged_plan(
+            rows,
+            groups,
+            self._budget,
+            self._neighbours,
+            self._noise,
+            _versions(self._noise.private),
+            steps=steps,
+            delta=delta,
+            epsilon=epsilon,
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            batch_size=batch_size,
+            sampling=sampling,
+        )
+
+    def noisy_sum(
+        self,
+        statistic: Statistic,
+        clip_norm: float,
+        noise_multiplier: float,
+        sampling: str | None = None,
+        *,
+        delta: float,
+        sampling_rate: float | None = None,
+        batch_size: int | None = None,
+        non_negative: bool = False,
+    ) -> Vector:
+        """Sum of one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
+
+        See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
+        """
+        exact_positive("clip_norm", clip_norm)
+        sums = self.plan(
+            1,
+            delta=delta,
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            batch_size=batch_size,
+            sampling=sampling,
+        )
+        return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
     def _price(
         self,

@@ -2,5 +2,15 @@
 
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, PrivacyLoss
 from pgmpy_dp.privacy.mechanisms import OPENDP_NOISE, NoiseSource, SimulatedNoise
+from pgmpy_dp.privacy.subsampling import calibrate, price
 
-__all__ = ["OPENDP_NOISE", "Charge", "NoiseSource", "PrivacyBudget", "PrivacyLoss", "SimulatedNoise"]
+__all__ = [
+    "OPENDP_NOISE",
+    "Charge",
+    "NoiseSource",
+    "PrivacyBudget",
+    "PrivacyLoss",
+    "SimulatedNoise",
+    "calibrate",
+    "price",
+]

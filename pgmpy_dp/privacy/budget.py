@@ -40,7 +40,7 @@ class PrivacyLoss:
 
 @dataclass(frozen=True)
 class Charge:
-    """One entry of the ledger: what a mechanism costs, either as pure epsilon or as rho of zCDP.
+    """One entry of the ledger: what a mechanism costs, as epsilon and delta or as rho of zCDP.
 
     Parameters
     ----------
@@ -49,14 +49,17 @@ class Charge:
     mechanism : str
         Name of the mechanism, such as "laplace" or "gaussian".
     epsilon : Fraction or None
-        Exact pure epsilon. Other numbers become ``Fraction(str(epsilon))``.
+        Exact epsilon. Other numbers become ``Fraction(str(epsilon))``.
     rho : float or None
         zCDP parameter. Exactly one of epsilon and rho is given.
+    delta : Fraction or None
+        Exact delta that comes with epsilon, in (0, 1), for a block: a plan of many steps that was priced as a whole
+        before its first step. None (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
 
     Raises
     ------
     ValueError
-        If both or neither are given, or the number is not positive and finite.
+        If both or neither of epsilon and rho are given, a number is out of range, or rho comes with a delta.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Charge:
     mechanism: str
     epsilon: Fraction | None = None
     rho: float | None = None
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str) or not isinstance(self.mechanism, str):
@@ -79,6 +83,11 @@ class Charge:
         else:
             exact_positive("rho", self.rho)
             object.__setattr__(self, "rho", float(self.rho))  # type: ignore[arg-type]
+        if self.delta is not None:
+            checked_delta(self.delta, zero_allowed=True)
+            object.__setattr__(self, "delta", exact_positive("delta", self.delta) if self.delta else None)
+        if self.rho is not None and self.delta:
+            raise ValueError("A charge with a rho has no delta of its own: the budget's delta serves it.")
 
     def to_dict(self) -> dict[str, str | float]:
         """The parts that are given, as JSON can hold them without loss: fractions as text such as "1/10".
@@ -126,16 +135,24 @@ class PrivacyBudget:
 
     With delta = 0, pure epsilons add.
 
-    With delta > 0, pure epsilons add until the first zCDP charge. Let E be their sum by then. At that charge
-    the Renyi order is fixed, as the order that lets the most zCDP through (epsilon - E, delta), and from
+    With delta > 0, epsilons and deltas add until the first zCDP charge. Let E and D be their sums by then. At that
+    charge the Renyi order is fixed, as the order that lets the most zCDP through (epsilon - E, delta - D), and from
     there on bounds at this order add: order times rho for zCDP, the bound of randomised response for pure
-    charges. This is sound: the loss before is at most E with certainty; the interaction after is kept by a
-    Renyi filter of one order (Feldman and Zrnic 2021), and so is (epsilon - E, delta) whatever came before;
-    the two add. Picking the best order afterwards would let more through, but the order would then depend on
-    the answers, which no single filter covers.
+    charges. Blocks with a delta of their own are refused from there on: all delta that was left is taken.
 
-    Consequences: a plan of zCDP charges alone loses nothing; pure charges cost least before the first zCDP
-    charge.
+    This is sound. From the first zCDP charge on, the interaction is kept by a Renyi filter of one order (Feldman and
+    Zrnic 2021), and so is (epsilon - E, delta - D) whatever came before. Before it, go back charge by charge: if what
+    follows every answer y of an (e, d) mechanism is (e', d'), then for neighbours P and Q and any event S
+
+        P(S) <= sum_y P(y) min(1, exp(e') Q(S | y)) + d' <= exp(e + e') Q(S) + d + d',
+
+    the second step being the definition of (e, d) for a function with values in [0, 1]. Each charge may thus be
+    chosen by the answers before it. Picking the best order afterwards would let more through, but the order would
+    then depend on the answers, which no single filter covers. Letting a later block lower the filter's delta would
+    make the filter's own end depend on the answers, which its proof does not cover either.
+
+    Consequences: a plan of zCDP charges alone loses nothing; pure charges cost least, and blocks fit only, before the
+    first zCDP charge.
 
     Examples
     --------
@@ -212,9 +229,9 @@ class PrivacyBudget:
     def remaining(self) -> PrivacyLoss:
         """What one more charge may ask for.
 
-        While there are only pure charges: total epsilon less their sum. After a zCDP charge: the largest
-        epsilon of one more Gaussian measurement at the budget's delta. Losses under Renyi accounting do not
-        add, so this and `spent` then come to more than the total.
+        Before the first zCDP charge: the total less what was charged. After it: the largest epsilon of one more
+        Gaussian measurement at the delta given here. Losses under Renyi accounting do not add, so this and `spent`
+        then come to more than the total.
         """
         return self._account.remaining()
 
@@ -226,11 +243,11 @@ class PrivacyBudget:
         BudgetExceededError
             If it does not fit. The ledger is as before and may be charged less.
         ValueError
-            If it is a zCDP charge and the budget has no delta.
+            If it needs a delta and the budget has none.
         """
         if not isinstance(charge, Charge):
             raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
-        if charge.rho is not None and not self.delta:
+        if (charge.rho is not None or charge.delta) and not self.delta:
             raise ValueError(
                 f"The {charge.mechanism} mechanism needs a delta, and this budget has none: "
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
@@ -264,7 +281,8 @@ class _Account:
 
     epsilon: Fraction
     delta: float
-    pure: Fraction = Fraction(0)  # sum of the pure epsilons before the first zCDP charge
+    pure: Fraction = Fraction(0)  # sum of the epsilons before the first zCDP charge
+    taken: Fraction = Fraction(0)  # sum of their deltas
     order: float | None = None  # fixed at the first zCDP charge
     limit: Fraction = Fraction(0)  # at this order, for all charges from the first zCDP charge on
     used: Fraction = Fraction(0)  # of the limit
@@ -273,10 +291,10 @@ class _Account:
     def with_charge(self, charge: Charge) -> _Account | None:
         """The account after a charge, or None if the charge does not fit."""
         if self.order is None and charge.epsilon is not None:
-            pure = self.pure + charge.epsilon
-            return replace(self, pure=pure) if pure <= self.epsilon else None
+            after = replace(self, pure=self.pure + charge.epsilon, taken=self.taken + (charge.delta or 0))
+            return after if after.pure <= self.epsilon and after.taken <= _exact(self.delta) else None
         account = self if self.order is not None else self._with_order()
-        if account is None or account.order is None:
+        if account is None or account.order is None or charge.delta:
             return None
         curve = accounting.renyi_curve(charge)
         if charge.rho is not None:
@@ -290,42 +308,58 @@ class _Account:
 
     def _with_order(self) -> _Account | None:
         left = rounded_down(self.epsilon - self.pure)
-        if left <= 0.0:
+        if left <= 0.0 or self.delta_left <= 0.0:
             return None
         try:
-            rho, order = accounting.zcdp_limit(left, self.delta)
+            rho, order = accounting.zcdp_limit(left, self.delta_left)
         except ValueError:  # too little is left for this delta: no zCDP charge fits
             return None
         return replace(self, order=order, limit=Fraction(rho) * Fraction(order))
 
+    @property
+    def delta_left(self) -> float:
+        """What the blocks leave of delta: to other blocks, or to the Renyi filter."""
+        return decimal_below(_exact(self.delta) - self.taken)
+
     def spent(self) -> PrivacyLoss:
         if self.curve is None:
-            return PrivacyLoss(decimal_above(self.pure), 0.0)
-        epsilon = decimal_above(self.pure) + accounting.epsilon_from_renyi(self.curve, self.delta)
+            return PrivacyLoss(decimal_above(self.pure), decimal_above(self.taken))
+        epsilon = decimal_above(self.pure) + accounting.epsilon_from_renyi(self.curve, self.delta_left)
         return PrivacyLoss(min(epsilon, decimal_above(self.epsilon)), self.delta)
 
     def remaining(self) -> PrivacyLoss:
         if self.order is None:
-            return PrivacyLoss(decimal_below(self.epsilon - self.pure), self.delta)
+            return PrivacyLoss(decimal_below(self.epsilon - self.pure), self.delta_left)
         rho = rounded_down((self.limit - self.used) / Fraction(self.order)) * _ONE_MINUS
         if rho <= 0.0:
-            return PrivacyLoss(0.0, self.delta)
-        epsilon = accounting.epsilon_from_renyi(accounting.zcdp_curve(rho), self.delta)
-        return PrivacyLoss(epsilon * _ONE_MINUS, self.delta)
+            return PrivacyLoss(0.0, self.delta_left)
+        epsilon = accounting.epsilon_from_renyi(accounting.zcdp_curve(rho), self.delta_left)
+        return PrivacyLoss(epsilon * _ONE_MINUS, self.delta_left)
 
     def pure_left(self) -> float:
         """An epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
         return float(self.limit - self.used) * _ONE_MINUS
 
 
+def _exact(delta: float) -> Fraction:
+    return Fraction(str(delta))
+
+
 def _refusal(charge: Charge, account: _Account) -> str:
     asked = f"epsilon={float(charge.epsilon):g}" if charge.epsilon is not None else f"rho={charge.rho:g}"
+    asked += f", delta={float(charge.delta):g}" if charge.delta else ""
     spent, remaining = account.spent().epsilon, account.remaining().epsilon
     at_delta = f" at delta={account.delta:g}" if account.delta else ""
     if remaining <= 0.0:
         advice = "Nothing is left: work from the releases already made."
+    elif charge.delta and account.order is not None:
+        advice = (
+            "The Gaussian measurements before took all of delta: charge (epsilon, delta) blocks first, or give them a "
+            "budget of their own."
+        )
     elif account.order is None:
-        advice = f"Ask for at most epsilon={remaining!r}."
+        at_most = f"epsilon={remaining!r}" + (f", delta={account.delta_left!r}" if charge.delta else "")
+        advice = f"Ask for at most {at_most}."
     else:
         advice = (
             f"Ask for at most epsilon={remaining!r}, delta={account.delta!r} by the Gaussian mechanism, "

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
-from pgmpy_dp.privacy.sampling import poisson_sample
+from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample
 
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
@@ -232,6 +232,9 @@ class NoiseSource(Protocol):
     def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
         """Independent coins that are true with probability `rate`."""
 
+    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
+        """A uniformly random set of `chosen` out of `size`."""
+
 
 class OpenDPNoise:
     """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
@@ -249,6 +252,10 @@ class OpenDPNoise:
     def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
         """See :func:`~pgmpy_dp.privacy.sampling.poisson_sample`."""
         return poisson_sample(rate, size)
+
+    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
+        """See :func:`~pgmpy_dp.privacy.sampling.fixed_sample`."""
+        return fixed_sample(chosen, size)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -301,6 +308,11 @@ class SimulatedNoise:
         """Compare uniform numbers with the rate."""
         coins: NDArray[np.bool_] = self._generator.random(size) < float(rate)
         return coins
+
+    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
+        """The first places of a random permutation."""
+        won: NDArray[np.bool_] = self._generator.permutation(size) < chosen
+        return won
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

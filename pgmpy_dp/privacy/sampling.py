@@ -1,4 +1,4 @@
-"""Poisson sampling of records, and what it saves: amplification by subsampling."""
+"""Random samples of records, and what Poisson samples save: amplification by subsampling."""
 
 from __future__ import annotations
 
@@ -116,6 +116,36 @@ def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
     for tie in np.flatnonzero(words == np.uint64(whole)):
         coins[tie] = secrets.randbelow(rate.denominator) < rest
     return coins
+
+
+def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
+    """A uniformly random set of `chosen` out of `size` records, exactly, from the system's generator.
+
+    Every record draws a 64-bit number, and the smallest win. A tie at the border is drawn again, so that by symmetry
+    every set is equally likely.
+
+    Parameters
+    ----------
+    chosen, size : int
+        0 < chosen <= size.
+
+    Returns
+    -------
+    ndarray of bool, shape (size,)
+
+    Examples
+    --------
+    >>> int(fixed_sample(2, 5).sum())
+    2
+    """
+    if chosen == size:
+        return np.ones(size, dtype=bool)
+    while True:
+        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        border = np.partition(words, (chosen - 1, chosen))[chosen - 1 : chosen + 1]
+        if border[0] < border[1]:
+            won: NDArray[np.bool_] = words <= border[0]
+            return won
 
 
 def _scaled(epsilon: Fraction, factor: Fraction) -> Fraction:

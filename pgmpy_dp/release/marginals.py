@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from pgmpy_dp.release.coefficients import Coefficients
 
 NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = ("laplace", "gaussian", "none")
+MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "none")
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 _CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
-_NOISE = {"laplace": "discrete Laplace noise", "gaussian": "discrete Gaussian noise"}
+_NOISE = {
+    "laplace": "discrete Laplace noise",
+    "gaussian": "discrete Gaussian noise",
+    "sampled_gaussian": "Gaussian noise on sums over random samples",
+}
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,9 @@ class Guarantee:
         Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
     neighbours : {"add_remove", "replace_one"}
         What may differ between two data sets that the release cannot tell apart.
-    mechanism : {"laplace", "gaussian", "none"}
-        Discrete noise added to every cell; "none" for exact counts.
+    mechanism : {"laplace", "gaussian", "sampled_gaussian", "none"}
+        Discrete noise added to every cell of tables; Gaussian noise added to sums over random samples, in the steps
+        of an iterative fit; "none" for exact counts.
     private : bool
         False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
     unit : str
@@ -95,7 +100,7 @@ class Guarantee:
             )
         if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
             raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
-        if self.mechanism == "gaussian" and not delta:
+        if self.mechanism in ("gaussian", "sampled_gaussian") and not delta:
             raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
             raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
@@ -203,6 +208,8 @@ class NoisyMarginals:
             raise ValueError("NoisyMarginals needs a Schema and a Guarantee.")
         if not isinstance(self.tables, Mapping) or not isinstance(self.scales, Mapping):
             raise ValueError("NoisyMarginals: tables and scales must map cliques, such as ('smoke', 'lung').")
+        if self.guarantee.mechanism not in (*_VARIANCE, "none"):
+            raise ValueError(f"NoisyMarginals: {self.guarantee.mechanism!r} is no mechanism for tables.")
         cliques = self.schema.require(list(self.tables))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")

@@ -226,3 +226,81 @@ def test_charges_are_either_pure_or_zcdp():
 
 def test_repr_is_short():
     assert repr(PrivacyBudget(1.0, 1e-6)) == "PrivacyBudget(epsilon=1.0, delta=1e-06, spent epsilon=0)"
+
+
+def block(epsilon, delta):
+    return Charge("sums", "sampled_gaussian", epsilon=epsilon, delta=delta)
+
+
+def test_blocks_add_exactly_in_epsilon_and_delta():
+    budget = PrivacyBudget(1.0, 1e-6)
+    for _ in range(10):
+        budget.charge(block(0.05, 1e-7))
+    assert budget.spent == PrivacyLoss(0.5, 1e-6)
+    assert budget.remaining == PrivacyLoss(0.5, 0.0)
+    for refused in (block(0.1, 1e-12), zcdp(1e-9)):
+        with pytest.raises(BudgetExceededError):
+            budget.charge(refused)
+    budget.charge(pure(0.5))
+    assert budget.remaining == PrivacyLoss(0.0, 0.0)
+
+
+def test_a_block_that_is_too_dear_in_either_is_refused():
+    budget = PrivacyBudget(1.0, 1e-6)
+    for dear in (block(1.1, 1e-7), block(0.1, 1.1e-6)):
+        with pytest.raises(BudgetExceededError, match=r"delta=.*at most epsilon=1\.0, delta=1e-06"):
+            budget.charge(dear)
+    assert budget.history == ()
+
+
+def test_a_gaussian_after_blocks_has_what_they_leave():
+    budget = PrivacyBudget(1.0, 1e-6)
+    budget.charge(block(0.4, 3e-7))
+    fits = rho_for(0.6, 7e-7)
+    with pytest.raises(BudgetExceededError):
+        budget.charge(zcdp(fits * (1 + 1e-9)))
+    budget.charge(zcdp(fits))
+    assert budget.spent.epsilon == pytest.approx(1.0)
+    assert budget.spent.delta == 1e-6
+
+
+def test_blocks_are_refused_once_a_gaussian_took_all_delta():
+    budget = PrivacyBudget(1.0, 1e-6)
+    budget.charge(zcdp(rho_for(0.2, 1e-6)))
+    with pytest.raises(BudgetExceededError, match="blocks first"):
+        budget.charge(block(0.01, 1e-12))
+    assert len(budget.history) == 1
+
+
+def test_a_pure_budget_takes_no_block():
+    with pytest.raises(ValueError, match="needs a delta"):
+        PrivacyBudget(1.0).charge(block(0.1, 1e-9))
+
+
+@pytest.mark.parametrize("delta", [1.0, -1e-9, math.nan, math.inf, True, "1e-6"])
+def test_bad_deltas_of_blocks_are_refused(delta):
+    with pytest.raises(ValueError, match="delta"):
+        block(0.1, delta)
+    assert block(0.1, 0.0).delta is None
+    assert Charge.from_dict(block(0.1, 1e-6).to_dict()) == block(0.1, 1e-6)
+    with pytest.raises(ValueError, match="budget's delta"):
+        Charge("t", "gaussian", rho=0.1, delta=1e-6)
+
+
+def test_added_blocks_are_what_the_sum_says():
+    """Two (e, d) mechanisms of the worst kind, the second chosen by the first's answer: delta at the summed epsilon."""
+    e, d = [0.3, 0.5, 0.2], [0.01, 0.02, 0.03]
+
+    def worst(epsilon, delta):
+        """The pair that dominates all (epsilon, delta) mechanisms (Kairouz, Oh and Viswanath 2015)."""
+        keep = (1 - delta) / (1 + math.exp(epsilon))
+        p = np.array([delta, keep * math.exp(epsilon), keep, 0.0])
+        return p, p[::-1]
+
+    first = worst(e[0], d[0])
+    left = right = np.zeros(0)
+    for answer in range(4):
+        second = worst(e[1], d[1]) if answer % 2 else worst(e[1] / 2, d[1] / 2)
+        left = np.concatenate([left, first[0][answer] * second[0]])
+        right = np.concatenate([right, first[1][answer] * second[1]])
+    assert np.maximum(left - math.exp(e[0] + e[1]) * right, 0).sum() <= d[0] + d[1]

@@ -1,0 +1,388 @@
+"""Gaussian sums over random samples of the records: the wall's primitive for methods that iterate."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
+from pgmpy_dp.privacy.mechanisms import NoiseSource
+from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
+from pgmpy_dp.release.marginals import Guarantee
+
+Vector = NDArray[np.float64]
+Statistic = Callable[[Any], Any]
+
+# Noise has a standard deviation of at most this many grid steps, and a record's vector at most twice this norm: sums of
+# four thousand million records fit 64-bit integers.
+_GRID = 2**30
+# Rows that a statistic is handed at a time, and numbers that it may return for them.
+_MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
+_CENTRE_BITS = 20
+
+
+class NoisySums:
+    """A plan that is paid for: at most `steps` Gaussian sums over random samples of the records.
+
+    Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; can be neither copied nor pickled. A sum is charged with the
+    plan, whether it is asked for or not.
+
+    Attributes
+    ----------
+    steps, steps_left : int
+    noise_multiplier : float
+        Standard deviation of the noise over the L2 sensitivity of a sum.
+    sampling : {"poisson", "without_replacement"}
+    sampling_rate : float
+        Probability of a record to be in a sample.
+    guarantee : Guarantee
+        Of the whole plan.
+
+    Notes
+    -----
+    Sensitivity. A record contributes an integer vector of norm at most B, in grid steps of clip_norm / B: its own
+    vector is scaled down to clip_norm where it is longer, by a factor rounded down by more than all floating-point
+    error there is in its norm, and then cut off towards zero, which lengthens no vector. Integer sums are exact in any
+    order. Adding or removing a record (Poisson samples) moves a sum by at most B; replacing one (samples of one size)
+    by at most 2 B, or sqrt(2) B where no vector has a negative entry: two such vectors have a non-negative inner
+    product. Noise of the discrete Gaussian distribution comes on top, and
+    :func:`~pgmpy_dp.privacy.subsampling.grid_delta` accounts for its difference to the continuous one.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        groups: NDArray[np.integer[Any]] | None,
+        noise: NoiseSource,
+        guarantee: Guarantee,
+        *,
+        steps: int,
+        noise_multiplier: float,
+        sampling_rate: float,
+        batch_size: int | None,
+    ) -> None:
+        self._rows, self._groups, self._noise = rows, groups, noise
+        self._size = int(rows.shape[0] if groups is None else groups.shape[0])
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+        self.guarantee = guarantee
+        self.steps = self.steps_left = steps
+        self.noise_multiplier, self.sampling_rate = noise_multiplier, sampling_rate
+        self.sampling = "poisson" if batch_size is None else "without_replacement"
+
+    def noisy_sum(self, statistic: Statistic, clip_norm: float, *, non_negative: bool = False) -> Vector:
+        """Sum of one vector a record over a fresh random sample, with noise. Takes one of the plan's steps.
+
+        Parameters
+        ----------
+        statistic : callable
+            From m records, rows of the data set's codes of shape (m, number of variables), to their vectors, shape
+            (m, d), an array or a scipy sparse array. Each vector must be a function of its own record and of what is
+            public alone: rows come in any number and order, equal records only once.
+        clip_norm : float
+            Longer vectors are scaled down to this Euclidean norm.
+        non_negative : bool
+            Replace negative entries by 0. Samples of one size then need less noise, by a factor of sqrt(2).
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+            In the statistic's units.
+
+        Raises
+        ------
+        ValueError
+            If no step is left, an argument is out of range, or the statistic's result is of the wrong kind. The
+            statistic is tried on a row of zeros first.
+
+        Notes
+        -----
+        A vector that holds NaN or infinity counts as zero. An error would tell that there is such a record.
+        """
+        clip = _checked_norm(clip_norm)
+        width = _checked_vectors(statistic(_zero_row(self._rows)), 1, None)[1]
+        bound, scale = self._grid(width, 1.0 if self.sampling == "poisson" else math.sqrt(2.0) if non_negative else 2.0)
+        rows, weights = self._step()
+        total = np.zeros(width, dtype=np.int64)
+        part = max(1, min(_MOST_ROWS, _MOST_NUMBERS // width if width < 2**16 else 64))
+        for start in range(0, rows.size, part):
+            chosen = rows[start : start + part]
+            vectors, _ = _checked_vectors(statistic(self._rows[chosen]), chosen.size, width)
+            if non_negative:
+                vectors = vectors.maximum(0.0) if sparse.issparse(vectors) else np.maximum(vectors, 0.0)
+            total += weights[start : start + part] @ _integer_rows(vectors, clip, bound)
+        noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * (clip / bound)
+        return noisy
+
+    def noisy_tables(
+        self,
+        cliques: Sequence[Sequence[int]],
+        shape: Sequence[int],
+        clip_norm: float,
+        centre: Vector | None = None,
+    ) -> Vector:
+        """Sum of clipped clique indicators over a fresh random sample, with noise. Takes one of the plan's steps.
+
+        A record's vector is ``phi - centre``: phi holds, for every clique end to end, 1 in the cell that the record is
+        in and 0 elsewhere. As `noisy_sum` of it, but by counting: no vector is made (Bernstein et al. 2017 use this sum
+        for private gradients).
+
+        Parameters
+        ----------
+        cliques : sequence of sequences of int
+            Column numbers of the records; a table's last column runs fastest.
+        shape : sequence of int
+            Number of states of every column.
+        clip_norm : float
+            The norm of phi itself is the square root of the number of cliques.
+        centre : ndarray of float, shape (total number of cells,), optional
+            Public, in [-1, 1]; rounded to multiples of 2**-20. Zero by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (total number of cells,)
+
+        Raises
+        ------
+        ValueError
+            If no step is left or an argument is out of range.
+
+        Notes
+        -----
+        Sensitivity: a record is in the tables with the integer weight F, the largest for which F ||phi - centre|| is
+        within its bound; the norm comes from a look-up,
+        ||phi - centre||^2 = sum_C (1 - 2 centre_C(x_C)) + ||centre||^2.
+        The weights' sum times the centre is cut to whole grid steps, which moves the difference of two neighbours by
+        less than 1 in each cell: sqrt(d) of the bound is kept free for that.
+        """
+        clip = _checked_norm(clip_norm)
+        sizes = [math.prod(int(shape[column]) for column in clique) for clique in cliques]
+        cells = sum(sizes)
+        middle = np.zeros(cells) if centre is None else np.asarray(centre, dtype=np.float64)
+        if middle.shape != (cells,) or not (np.abs(middle) <= 1.0).all():
+            raise ValueError(f"centre must hold {cells} numbers between -1 and 1, one for each cell.")
+        whole = np.rint(middle * 2.0**_CENTRE_BITS)
+        middle = whole / 2.0**_CENTRE_BITS
+        clip = min(clip, math.sqrt(len(sizes)) + math.sqrt(float(middle @ middle)))  # no vector is longer
+        one = 1.0 if self.sampling == "poisson" else math.sqrt(2.0) if centre is None else 2.0
+        bound, scale = self._grid(cells, one)
+        room = bound - math.sqrt(cells) - 1.0
+        if room < bound / 2.0:
+            raise ValueError("The tables have too many cells for this plan's noise multiplier.")
+        rows, weights = self._step()
+        codes = self._rows[rows].astype(np.int64)
+        starts = np.cumsum([0, *sizes])[:-1]
+        places = np.empty((len(sizes), rows.size), dtype=np.int64)
+        for number, clique in enumerate(cliques):
+            places[number] = 0
+            for column in clique:
+                places[number] = places[number] * shape[column] + codes[:, column]
+            places[number] += starts[number]
+        constant = len(sizes) + float(middle @ middle)
+        # The error of each sum is below 2**-52 times its number of terms and the sum of their absolute values.
+        slack = (cells + 64) * 2.0**-52 * (constant + 2.0 * len(sizes))
+        norms = np.sqrt(np.maximum(constant - 2.0 * middle[places].sum(axis=0), 0.0) + slack)
+        factors = np.floor(np.minimum(room * _margin(cells) / np.maximum(norms, clip), 2.0**31)).astype(np.int64)
+        factors *= weights
+        total = np.zeros(cells, dtype=np.int64)
+        for place in places:
+            np.add.at(total, place, factors)
+        mass = int(factors.sum())
+        if mass:
+            total -= np.array([(mass * int(m)) >> _CENTRE_BITS for m in whole], dtype=np.int64)
+        noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * (clip / bound)
+        return noisy
+
+    def _grid(self, cells: int, sensitivity: float) -> tuple[int, float]:
+        """Norm bound and noise scale of a step in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
+        bound = int(min(_GRID / (self.noise_multiplier * sensitivity), 2.0 * _GRID))
+        scale = self.noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
+        kept = self.guarantee.delta * GRID_SHARE
+        if grid_delta(self.guarantee.epsilon, self.steps, cells, scale) > kept:
+            raise ValueError(
+                f"A plan of {self.steps} steps with sums of {cells} numbers needs a larger delta (or smaller epsilon) "
+                f"than {self.guarantee.delta:g}: noise lives on a grid, and the grid's share of delta is too small."
+            )
+        return bound, scale
+
+    def _step(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Take a step: row numbers of a fresh sample, and how many of its records have that row."""
+        with self._lock:
+            if self.steps_left <= 0:
+                raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")
+            self.steps_left -= 1
+        if self._batch_size is None:
+            mask = self._noise.coins(Fraction(str(self.sampling_rate)), self._size)
+        else:
+            mask = self._noise.choose(self._batch_size, self._size)
+        if self._groups is None:
+            rows = np.flatnonzero(mask)
+            return rows, np.ones(rows.size, dtype=np.int64)
+        counts = np.bincount(self._groups[mask], minlength=self._rows.shape[0]).astype(np.int64)
+        rows = np.flatnonzero(counts)
+        return rows, counts[rows]
+
+    def __repr__(self) -> str:
+        return f"NoisySums({self.steps_left} of {self.steps} steps left, {self.guarantee})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A plan can be neither copied nor pickled: its steps are paid for once.")
+
+
+def charged_plan(
+    rows: Any,
+    groups: NDArray[np.integer[Any]] | None,
+    budget: PrivacyBudget,
+    neighbours: str,
+    noise: NoiseSource,
+    versions: Mapping[str, str],
+    *,
+    steps: int,
+    delta: float,
+    epsilon: float | None,
+    noise_multiplier: float | None,
+    sampling_rate: float | None,
+    batch_size: int | None,
+    sampling: str | None,
+) -> NoisySums:
+    """Price a plan, charge it whole and hand it out; see :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+    size = int(rows.shape[0] if groups is None else groups.shape[0])
+    if size >= 2**31:
+        raise ValueError("Plans of noisy sums take at most 2**31 records.")
+    method = next(name for name, relation in SAMPLINGS.items() if relation == neighbours)
+    if sampling not in (None, method):
+        raise ValueError(f"sampling={sampling!r} does not go with neighbours={neighbours!r}, which takes {method!r}.")
+    delta = checked_delta(delta, zero_allowed=False)
+    rate, batch = _sample_size(size, method, sampling_rate, batch_size)
+    plan: dict[str, Any] = {"steps": steps, "sampling_rate": rate, "sampling": method}
+    if epsilon is None and noise_multiplier is None:
+        raise ValueError("A plan needs an epsilon, or a noise_multiplier that sets its price.")
+    if noise_multiplier is None:
+        assert epsilon is not None
+        exact, multiplier = exact_positive("epsilon", epsilon), calibrate(epsilon, delta, **plan)
+    else:
+        cost = price(noise_multiplier, delta, **plan)
+        multiplier = float(noise_multiplier)
+        if not 0.0 < cost < math.inf:
+            raise ValueError(f"noise_multiplier={noise_multiplier!r} gives no finite epsilon above 0 for this plan.")
+        exact = exact_positive("epsilon", decimal_above(Fraction(cost)) if epsilon is None else epsilon)
+        if Fraction(cost) > exact:
+            raise ValueError(
+                f"{steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, more "
+                f"than the epsilon={float(exact):g} given: leave one of the two out."
+            )
+    guarantee = Guarantee(
+        decimal_above(exact), delta, None, neighbours, "sampled_gaussian", noise.private, versions=versions
+    )
+    noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing
+    charge = Charge(f"{steps} noisy sums", "sampled_gaussian", epsilon=exact, delta=Fraction(str(delta)))
+    try:
+        budget.charge(charge)
+    except BudgetExceededError as error:
+        raise BudgetExceededError(f"{error} {_advice(budget, plan, float(exact), multiplier)}") from None
+    return NoisySums(
+        rows,
+        groups,
+        noise,
+        guarantee,
+        steps=steps,
+        noise_multiplier=multiplier,
+        sampling_rate=float(rate),
+        batch_size=batch,
+    )
+
+
+def _sample_size(
+    size: int, method: str, sampling_rate: float | None, batch_size: int | None
+) -> tuple[Fraction | float, int | None]:
+    if (sampling_rate is None) == (batch_size is None):
+        raise ValueError("A plan needs a sampling_rate or, where the number of records is public, a batch_size.")
+    if method == "poisson":
+        if sampling_rate is None:
+            raise ValueError(
+                'Under "add_remove" the number of records is private and samples have no fixed size: give a '
+                "sampling_rate instead of batch_size."
+            )
+        exact_positive("sampling_rate", sampling_rate)
+        return sampling_rate, None
+    if batch_size is None:
+        batch_size = int(exact_positive("sampling_rate", sampling_rate) * size)
+    if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or not 1 <= batch_size <= size:
+        raise ValueError(
+            f"A sample must hold at least 1 and at most all {size} records, a public number; asked for {batch_size!r}."
+        )
+    return Fraction(int(batch_size), size), int(batch_size)
+
+
+def _advice(budget: PrivacyBudget, plan: dict[str, Any], cost: float, multiplier: float) -> str:
+    left = budget.remaining
+    text = f"The plan's noise multiplier is {multiplier:.4g}, for epsilon={cost:.6g}."
+    if left.epsilon > 0.0 and left.delta > 0.0:
+        try:
+            enough = calibrate(left.epsilon, left.delta, **plan)
+        except ValueError:
+            return f"{text} No noise makes it fit: plan fewer steps or smaller samples."
+        text += f" A noise multiplier of {enough:.6g} fits, with epsilon={left.epsilon!r} and delta={left.delta!r}."
+    return text
+
+
+def _checked_norm(clip_norm: float) -> float:
+    clip = float(exact_positive("clip_norm", clip_norm))
+    if not 2.0**-20 <= clip <= 2.0**300:
+        raise ValueError(f"clip_norm must be between 2**-20 and 2**300, got {clip_norm!r}: scale the statistic.")
+    return clip
+
+
+def _zero_row(rows: Any) -> Any:
+    shape = (1, *rows.shape[1:])
+    return sparse.csr_array(shape, dtype=rows.dtype) if sparse.issparse(rows) else np.zeros(shape, dtype=rows.dtype)
+
+
+def _checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, int]:
+    """A statistic's result as float64, dense or CSR without duplicates, and its width."""
+    kind = getattr(getattr(vectors, "dtype", None), "kind", None)
+    if kind not in ("f", "i", "u", "b"):
+        raise ValueError(f"The statistic must return an array of numbers, got {type(vectors).__name__}, kind {kind!r}.")
+    shape = vectors.shape
+    if len(shape) != 2 or shape[0] != count or shape[1] < 1 or (width is not None and shape[1] != width):
+        wanted = f"({count}, {'d' if width is None else width})"
+        raise ValueError(f"The statistic must return one vector a record, shape {wanted}, got shape {shape}.")
+    if sparse.issparse(vectors):
+        vectors = sparse.csr_array(vectors, dtype=np.float64, copy=True)
+        vectors.sum_duplicates()
+        return vectors, shape[1]
+    return np.asarray(vectors, dtype=np.float64), shape[1]
+
+
+def _margin(width: int) -> float:
+    # A sum of squares is off by a factor of at most 1 + (terms + 2) 2**-53, in any order; products a little more.
+    return 1.0 - (width + 64) * 2.0**-52
+
+
+def _integer_rows(vectors: Any, clip: float, bound: int) -> Any:
+    """Rows clipped to norm `clip` = `bound` grid steps, and cut off to whole steps towards zero.
+
+    A row with NaN or infinity, or of a norm beyond floating-point numbers, becomes zero.
+    """
+    width = vectors.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = vectors.multiply(vectors).sum(axis=1) if sparse.issparse(vectors) else (vectors**2).sum(axis=1)
+        norms = np.sqrt(np.asarray(squares).ravel())
+        usable = np.isfinite(norms)
+        factors = np.where(usable, bound * _margin(width) / np.maximum(norms, clip), 0.0)
+        if not sparse.issparse(vectors):
+            scaled = vectors * factors[:, None]
+            scaled[~usable] = 0.0
+            return scaled.astype(np.int64)
+        per_entry = np.repeat(factors, np.diff(vectors.indptr))
+        entries = np.where(per_entry > 0.0, vectors.data * per_entry, 0.0)
+    return sparse.csr_array((entries.astype(np.int64), vectors.indices, vectors.indptr), shape=vectors.shape)
