@@ -11,7 +11,7 @@ from .estimators import (
     plan_measurements,
 )
 from .models import PrivateMarkovNetwork
-from .privacy import PrivacyBudget, SimulatedNoise
+from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals
 from .schema import Bins, Schema
 
@@ -37,6 +37,8 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SimulatedNoise",
+    "calibrate",
     "exact_marginals",
     "plan_measurements",
+    "price",
 ]
