@@ -8,6 +8,8 @@ from .estimators import (
     NaiveMLE,
     PrivateBayesianEstimator,
     PrivateMLE,
+    PrivateSGD,
+    PrivateVB,
     plan_measurements,
 )
 from .models import PrivateMarkovNetwork
@@ -33,6 +35,8 @@ __all__ = [
     "PrivateDataset",
     "PrivateMLE",
     "PrivateMarkovNetwork",
+    "PrivateSGD",
+    "PrivateVB",
     "ReleaseFormatError",
     "Schema",
     "SchemaError",

@@ -324,6 +324,7 @@ class PrivateDataset:
         sampling_rate: float | None = None,
         batch_size: int | None = None,
         sampling: str | None = None,
+        accounting: str = "tight",
         variables: Iterable[str] | None = None,
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
@@ -348,6 +349,9 @@ class PrivateDataset:
             Size of a sample, in place of the rate, where the number of records is public.
         sampling : {"poisson", "without_replacement"}, optional
             Follows from the neighbour relation: "poisson" for "add_remove", "without_replacement" for "replace_one".
+        accounting : str
+            How the noise is found where it is not given; see :func:`~pgmpy_dp.privacy.price`. A plan that costs more
+            than epsilon by the tight accounting is refused.
         variables : iterable of str, optional
             Columns of the records that a statistic is handed, in order; all of the schema by default.
 
@@ -391,6 +395,7 @@ class PrivateDataset:
             sampling_rate=sampling_rate,
             batch_size=batch_size,
             sampling=sampling,
+            accounting=accounting,
         )
 
     def noisy_sum(

@@ -44,6 +44,8 @@ class NoisySums:
     sampling : {"poisson", "without_replacement"}
     sampling_rate : float
         Probability of a record to be in a sample.
+    batch_size : int or None
+        Size of a sample where it is fixed.
     guarantee : Guarantee
         Of the whole plan.
 
@@ -72,7 +74,7 @@ class NoisySums:
     ) -> None:
         self._rows, self._groups, self._noise = rows, groups, noise
         self._size = int(rows.shape[0] if groups is None else groups.shape[0])
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._lock = threading.Lock()
         self.guarantee = guarantee
         self.steps = self.steps_left = steps
@@ -220,10 +222,10 @@ class NoisySums:
             if self.steps_left <= 0:
                 raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")
             self.steps_left -= 1
-        if self._batch_size is None:
+        if self.batch_size is None:
             mask = self._noise.coins(Fraction(str(self.sampling_rate)), self._size)
         else:
-            mask = self._noise.choose(self._batch_size, self._size)
+            mask = self._noise.choose(self.batch_size, self._size)
         if self._groups is None:
             rows = np.flatnonzero(mask)
             return rows, np.ones(rows.size, dtype=np.int64)
@@ -253,6 +255,7 @@ def charged_plan(
     sampling_rate: float | None,
     batch_size: int | None,
     sampling: str | None,
+    accounting: str,
 ) -> NoisySums:
     """Price a plan, charge it whole and hand it out; see :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
     size = int(rows.shape[0] if groups is None else groups.shape[0])
@@ -268,18 +271,16 @@ def charged_plan(
         raise ValueError("A plan needs an epsilon, or a noise_multiplier that sets its price.")
     if noise_multiplier is None:
         assert epsilon is not None
-        exact, multiplier = exact_positive("epsilon", epsilon), calibrate(epsilon, delta, **plan)
-    else:
-        cost = price(noise_multiplier, delta, **plan)
-        multiplier = float(noise_multiplier)
-        if not 0.0 < cost < math.inf:
-            raise ValueError(f"noise_multiplier={noise_multiplier!r} gives no finite epsilon above 0 for this plan.")
-        exact = exact_positive("epsilon", decimal_above(Fraction(cost)) if epsilon is None else epsilon)
-        if Fraction(cost) > exact:
-            raise ValueError(
-                f"{steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, more "
-                f"than the epsilon={float(exact):g} given: leave one of the two out."
-            )
+        noise_multiplier = calibrate(epsilon, delta, **plan, accounting=accounting)
+    multiplier, cost = float(noise_multiplier), price(noise_multiplier, delta, **plan)
+    if not 0.0 < cost < math.inf:
+        raise ValueError(f"noise_multiplier={noise_multiplier!r} gives no finite epsilon above 0 for this plan.")
+    exact = exact_positive("epsilon", decimal_above(Fraction(cost)) if epsilon is None else epsilon)
+    if Fraction(cost) > exact:
+        raise ValueError(
+            f"{steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, more "
+            f"than the epsilon={float(exact):g} given: leave one of the two out."
+        )
     guarantee = Guarantee(
         decimal_above(exact), delta, None, neighbours, "sampled_gaussian", noise.private, versions=versions
     )

@@ -6,6 +6,8 @@ from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.estimators.private_mle import PrivateMLE
+from pgmpy_dp.estimators.private_sgd import PrivateSGD
+from pgmpy_dp.estimators.private_vb import PrivateVB
 
 __all__ = [
     "CollectiveEM",
@@ -13,5 +15,7 @@ __all__ = [
     "NaiveMLE",
     "PrivateBayesianEstimator",
     "PrivateMLE",
+    "PrivateSGD",
+    "PrivateVB",
     "plan_measurements",
 ]

@@ -85,18 +85,19 @@ class Measurement:
             _require_variables(data.schema, variables, "release")
             self._require_agreement(data.schema, data.guarantee.neighbours, variables)
             return data
+        return measure(self.dataset(data, variables))
+
+    def dataset(self, data: Any, variables: Sequence[str]) -> PrivateDataset:
+        """The data set that was handed in, or one for this fit alone made of raw records; errors as `take`."""
         if self.epsilon is None:
             raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
-        dataset: PrivateDataset
         if isinstance(data, PrivateDataset):
-            dataset = data
             _require_variables(data.schema, variables, "data set's schema")
             self._require_agreement(data.schema, data.neighbours, variables)
-        else:
-            schema = declared(self.state_names, variables)
-            budget = PrivacyBudget(self.epsilon, self.delta)
-            dataset = PrivateDataset(data, schema, budget, neighbours=self.neighbours or "add_remove")
-        return measure(dataset)
+            return data
+        schema = declared(self.state_names, variables)
+        budget = PrivacyBudget(self.epsilon, self.delta)
+        return PrivateDataset(data, schema, budget, neighbours=self.neighbours or "add_remove")
 
     def _require_agreement(self, schema: Schema, neighbours: str, variables: Sequence[str]) -> None:
         """An option that says otherwise than the data is a mistake, not something to pass over."""

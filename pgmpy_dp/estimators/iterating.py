@@ -1,0 +1,91 @@
+"""What estimators that iterate through the wall share: a plan, charged before the first step, and the loop."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.sums import NoisySums
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What an iterative estimator will spend, and in how many steps.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of all steps together.
+    steps : int
+    sampling_rate : float or None
+    batch_size : int or None
+        In place of the rate, where the number of records is public.
+    accounting : str
+        Rule by which the noise is found; see :func:`~pgmpy_dp.privacy.price`.
+    """
+
+    epsilon: float
+    delta: float
+    steps: int
+    sampling_rate: float | None
+    batch_size: int | None
+    accounting: str
+
+    def dataset(self, data: Any, variables: Sequence[str], state_names: Any, neighbours: str | None) -> PrivateDataset:
+        """The private data set behind what `fit` was handed.
+
+        Raises
+        ------
+        SchemaError, ValueError, TypeError
+        """
+        if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
+            raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
+        if not self.delta:
+            raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
+        return Measurement(self.epsilon, self.delta, "gaussian", neighbours, state_names).dataset(data, variables)
+
+    def open(self, dataset: PrivateDataset, variables: Sequence[str]) -> NoisySums:
+        """Charge the plan; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+        return dataset.plan(
+            self.steps,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sampling_rate=self.sampling_rate if self.batch_size is None else None,
+            batch_size=self.batch_size,
+            accounting=self.accounting,
+            variables=variables,
+        )
+
+
+def run(plan: NoisySums, step: Callable[[int], None], name: str) -> int:
+    """Take all steps of a plan under a progress bar; a user who interrupts keeps what was learned.
+
+    Returns
+    -------
+    int
+        Finished steps.
+    """
+    epsilon = plan.guarantee.epsilon
+    with tqdm(total=plan.steps, desc=f"{name}, epsilon {epsilon:g} charged for all steps", delay=1.0) as bar:
+        done = 0
+        try:
+            for done in range(plan.steps):
+                step(done)
+                bar.update()
+            return plan.steps
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            warnings.warn(
+                f"{name} was stopped after {done} of {plan.steps} steps. It keeps what it has learned; all of "
+                f"epsilon={epsilon:g} is charged.",
+                stacklevel=3,
+            )
+            return done

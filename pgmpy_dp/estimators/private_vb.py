@@ -1,0 +1,236 @@
+"""Variational Bayes for discrete Bayesian networks with latent variables, through noisy sufficient statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from scipy.special import psi
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.completing import Completion
+from pgmpy_dp.estimators.fitting import refuse_weights
+from pgmpy_dp.estimators.iterating import Iteration, run
+from pgmpy_dp.estimators.networks import families, tabular_cpd
+from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.schema import Schema
+
+
+class PrivateVB(DiscreteParameterEstimator):
+    """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
+
+    Learns all CPDs of a discrete Bayesian network, also of latent variables (the model's `latents`), which no record
+    shows. Every row of a CPD has a Dirichlet distribution. A step takes a random sample of the records, infers their
+    latent variables under the current distribution (exactly, by a junction tree), and moves the Dirichlet parameters
+    towards the noisy sum of the records' expected family tables.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What all steps together cost; charged before the first as one block.
+    state_names : mapping of variable to states, or Schema
+        States of the latent variables, and for raw records of all variables.
+    steps : int
+    sampling_rate : float
+        Probability of a record to be in a step's sample.
+    batch_size : int, optional
+        Size of a sample in place of the rate, for neighbours "replace_one".
+    clip_norm : float, optional
+        Bound on the norm of a record's stacked family tables; by default the square root of the number of families,
+        which no record exceeds.
+    prior : float
+        Pseudo-count of every cell.
+    delay, forgetting : float
+        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+    accounting : {"tight", "moments", "strong", "naive", "paper"}
+        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+    random_state : int
+        Of the public start, which sets the latent states apart. No privacy hangs on it.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD
+        Posterior means, in the order of the model's nodes.
+    concentrations_ : dict of family to ndarray
+        Dirichlet parameters, axes in family order.
+    state_names_ : dict
+    guarantee_ : Guarantee
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+
+    Notes
+    -----
+    Foulds, Park, Chaudhuri and Welling (2020). Natural parameters are averaged: with S_t the noisy sum over the
+    sampling rate, an unbiased estimate of the expected statistics of all records, s <- (1 - rho_t) s + rho_t S_t, and
+    the Dirichlet parameters are prior + max(s, 0). Averaging before cutting off negative counts lets noise cancel. The
+    first step's statistics replace the start. Latent variables are inferred anew in each step from released parameters
+    alone: no private state crosses steps.
+
+    Each family's part of a record's statistics is a distribution over the family's cells, of norm at most 1. All
+    entries are non-negative, so replacing a record moves a sum by at most sqrt(2) times the clip norm.
+
+    Latent states are exchangeable: which is called what is for the public start to say.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["x", "y"] * 500, "c": ["x", "y"] * 500})
+    >>> network = DiscreteBayesianNetwork([("z", "a"), ("z", "b"), ("z", "c")], latents={"z"})
+    >>> states = {"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y"], "z": [0, 1]}
+    >>> estimator = dp.PrivateVB(epsilon=2.0, delta=1e-6, state_names=states, steps=20, sampling_rate=1.0)
+    >>> _ = network.fit(records, estimator=estimator)
+    >>> abs(network.get_cpds("a").values[0, 0] - network.get_cpds("a").values[0, 1]) > 0.5
+    np.True_
+    """
+
+    _tags = {"supports_latent_variables": True, "supports_weighted_data": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        state_names: Mapping[str, Any] | Schema | None = None,
+        steps: int = 100,
+        sampling_rate: float | None = 0.2,
+        batch_size: int | None = None,
+        clip_norm: float | None = None,
+        prior: float = 1.0,
+        delay: float = 1.0,
+        forgetting: float = 0.6,
+        accounting: str = "tight",
+        neighbours: str | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.steps = steps
+        self.sampling_rate = sampling_rate
+        self.batch_size = batch_size
+        self.clip_norm = clip_norm
+        self.prior = prior
+        self.delay = delay
+        self.forgetting = forgetting
+        self.accounting = accounting
+        self.neighbours = neighbours
+        self.random_state = random_state
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateVB:
+        """Learn the CPDs of a model.
+
+        Parameters
+        ----------
+        model : pgmpy DAG or DiscreteBayesianNetwork
+            With or without latent variables.
+        data : PrivateDataset or data frame
+            A data set (charged), or records (with declared states of all variables).
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        PrivateVB
+
+        Raises
+        ------
+        SchemaError
+            If a variable, latent ones included, has no declared states.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError
+            If an argument is out of range; nothing is charged.
+        """
+        refuse_weights(type(self).__name__, sample_weight)
+        if not isinstance(model, DAG):
+            raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
+        prior, delay = float(exact_positive("prior", self.prior)), float(exact_positive("delay", self.delay))
+        forgetting = float(exact_positive("forgetting", self.forgetting))
+        if forgetting > 1.0 or delay < 1.0:
+            raise ValueError("The learning rate needs forgetting at most 1 and delay at least 1.")
+        nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
+        observed = [node for node in nodes if node not in latents]
+        if not observed:
+            raise ValueError("The model has no observed variables.")
+        scopes = families(model)
+        hidden = self._latent_states(nodes, latents)
+        clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
+        exact_positive("clip_norm", clip)
+        own = self._observed_states(latents)
+        iteration = Iteration(
+            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
+        )
+        dataset = iteration.dataset(data, observed, own, self.neighbours)
+        states = {**dataset.schema.select(observed).states, **hidden}
+        cards = {node: len(states[node]) for node in nodes}
+        completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
+        plan = iteration.open(dataset, observed)
+        layout = completion.layout
+        rows = _Rows(layout)
+        start = np.random.default_rng(self.random_state).gamma(1.0, size=layout.size)
+        average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
+
+        def step(number: int) -> None:
+            nonlocal average
+            concentrations = prior + np.maximum(average, 0.0) if number else average + 1.0
+            expected_logs = psi(concentrations) - psi(rows.sums(concentrations))
+            noisy = plan.noisy_sum(lambda codes: completion.expected(codes, expected_logs), clip, non_negative=True)
+            rate = (delay + number) ** -forgetting if number else 1.0
+            average = (1.0 - rate) * average + rate * noisy / plan.sampling_rate
+
+        self.n_steps_ = run(plan, step, type(self).__name__)
+        concentrations = prior + np.maximum(average, 0.0)
+        means = layout.split(concentrations / rows.sums(concentrations))
+        self.parameters_ = [tabular_cpd(scope, mean, states) for scope, mean in zip(scopes, means, strict=True)]
+        self.concentrations_ = layout.tables(concentrations)
+        self.state_names_ = {node: list(states[node]) for node in nodes}
+        self.guarantee_ = plan.guarantee
+        self.noise_multiplier_ = plan.noise_multiplier
+        self._is_fitted = True
+        return self
+
+    def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
+        """Declared states of the latent variables."""
+        named = self.state_names.states if isinstance(self.state_names, Schema) else (self.state_names or {})
+        without = [node for node in nodes if node in latents and node not in named]
+        if without:
+            raise SchemaError(
+                f"Latent variable {without[0]!r} has no declared states: add it to state_names, such as "
+                f"state_names={{{without[0]!r}: [0, 1, 2]}}."
+            )
+        hidden = {node: named[node] for node in nodes if node in latents}
+        return dict(Schema(hidden).states) if hidden else {}
+
+    def _observed_states(self, latents: set[str]) -> dict[str, Any] | Schema | None:
+        """The rest of what state_names declares, None if nothing."""
+        if isinstance(self.state_names, Schema):
+            rest = [variable for variable in self.state_names.variables if variable not in latents]
+            return self.state_names.select(rest) if rest else None
+        return {v: states for v, states in (self.state_names or {}).items() if v not in latents} or None
+
+
+class _Rows:
+    """Sums over the child's states in each family of a layout."""
+
+    def __init__(self, layout: Layout) -> None:
+        parts, first = [], 0
+        for shape in layout.shapes:
+            width = math.prod(shape[1:])
+            parts.append(first + np.arange(math.prod(shape)) % width)
+            first += width
+        self.index, self.count = np.concatenate(parts), first
+
+    def sums(self, values: Vector) -> Vector:
+        """Each cell's row sum; shape as `values`."""
+        sums: Vector = np.bincount(self.index, values, self.count).astype(np.float64)[self.index]
+        return sums
