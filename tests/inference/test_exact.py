@@ -207,10 +207,10 @@ def test_triangulation_weighs_states():
 
 
 def test_too_large_a_tree_goes_to_loopy_with_a_warning():
-    """A 30 x 30 grid of 10-state variables has a treewidth of 30."""
-    cards = {(i, j): 10 for i in range(30) for j in range(30)}
-    edges = [((i, j), (i + 1, j)) for i in range(29) for j in range(30)]
-    edges += [((i, j), (i, j + 1)) for i in range(30) for j in range(29)]
+    """A 20 x 20 grid of 10-state variables has a treewidth of 20."""
+    cards = {(i, j): 10 for i in range(20) for j in range(20)}
+    edges = [((i, j), (i + 1, j)) for i in range(19) for j in range(20)]
+    edges += [((i, j), (i, j + 1)) for i in range(20) for j in range(19)]
     with pytest.warns(UserWarning, match="loopy belief propagation"):
         engine = build_engine(cards, edges)
     assert isinstance(engine, FactorGraph)
