@@ -4,17 +4,22 @@ from .data import PrivateDataset, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     CollectiveEM,
+    DataDependentAllocation,
     MaximumLikelihood,
     NaiveMLE,
+    PlannedAllocation,
     PrivateBayesianEstimator,
     PrivateMLE,
     PrivateSGD,
     PrivateVB,
+    SizeAllocation,
+    UniformAllocation,
+    laskey_sensitivities,
     plan_measurements,
 )
 from .models import PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
-from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals
+from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals, mutual_consistency
 from .schema import Bins, Schema
 
 __version__: str
@@ -24,12 +29,14 @@ __all__ = [
     "BudgetExceededError",
     "Coefficients",
     "CollectiveEM",
+    "DataDependentAllocation",
     "Guarantee",
     "LedgerError",
     "MaximumLikelihood",
     "NaiveMLE",
     "NoisyCoefficients",
     "NoisyMarginals",
+    "PlannedAllocation",
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateDataset",
@@ -41,8 +48,12 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SimulatedNoise",
+    "SizeAllocation",
+    "UniformAllocation",
     "calibrate",
     "exact_marginals",
+    "laskey_sensitivities",
+    "mutual_consistency",
     "plan_measurements",
     "price",
 ]

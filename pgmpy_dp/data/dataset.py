@@ -129,7 +129,7 @@ class PrivateDataset:
     def measure(
         self,
         cliques: Iterable[Iterable[str]],
-        epsilon: float,
+        epsilon: float | Fraction,
         *,
         delta: float = 0.0,
         mechanism: str = "laplace",
@@ -272,46 +272,15 @@ class PrivateDataset:
         values = perturb_coefficients(counted, self._schema, scale, self._noise)
         return NoisyCoefficients(self._schema, checked, values, scale, guarantee, self._public_total())
 
-    def set_aside(self, epsilon: float) -> PrivateDataset:
-        """The same records behind a ledger of their own: epsilon is charged here and now, to be spent there.
+    def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
+        """The same records behind a ledger of their own, for a method of several steps.
 
-        For methods of several steps that are either paid for as a whole or do not begin. What is not spent there
-        stays charged.
-
-        Parameters
-        ----------
-        epsilon : float
-            Pure epsilon.
-
-        Returns
-        -------
-        PrivateDataset
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged.
-
-        Notes
-        -----
-        The charges there are pure and sum to at most epsilon, so they cost no more than the one charge here, under
-        Renyi accounting too: the bound for epsilon covers any mechanism of that epsilon, hence all of them together.
-
-        Examples
-        --------
-        >>> import pandas
-        >>> schema = Schema({"smoke": ["yes", "no"]})
-        >>> data = PrivateDataset(pandas.DataFrame({"smoke": ["yes", "no"]}), schema, PrivacyBudget(1.0))
-        >>> part = data.set_aside(0.5)
-        >>> _ = part.measure([("smoke",)], epsilon=0.1)
-        >>> data.budget.remaining.epsilon, part.budget.remaining.epsilon
-        (0.5, 0.4)
+        Epsilon is charged as a whole with the first step, or refused as a whole; see
+        :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
         """
-        exact = exact_positive("epsilon", epsilon)
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._budget = PrivacyBudget(exact)
-        self._budget.charge(Charge("set aside", "several", epsilon=exact))
+        part._budget = self._budget.set_aside(epsilon)
         return part
 
     def plan(

@@ -1,5 +1,11 @@
 """Estimators: one file a method; they take releases, data sets or records and fit pgmpy networks."""
 
+from pgmpy_dp.estimators.allocation import (
+    DataDependentAllocation,
+    PlannedAllocation,
+    SizeAllocation,
+    UniformAllocation,
+)
 from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
@@ -8,14 +14,20 @@ from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 from pgmpy_dp.estimators.private_sgd import PrivateSGD
 from pgmpy_dp.estimators.private_vb import PrivateVB
+from pgmpy_dp.estimators.sensitivity import laskey_sensitivities
 
 __all__ = [
     "CollectiveEM",
+    "DataDependentAllocation",
     "MaximumLikelihood",
     "NaiveMLE",
+    "PlannedAllocation",
     "PrivateBayesianEstimator",
     "PrivateMLE",
     "PrivateSGD",
     "PrivateVB",
+    "SizeAllocation",
+    "UniformAllocation",
+    "laskey_sensitivities",
     "plan_measurements",
 ]

@@ -9,15 +9,15 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.directed import fit_directed
+from pgmpy_dp.estimators.directed import fit_release, require_exact
 from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
 from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.undirected import fit_undirected
-from pgmpy_dp.inference import JunctionTree, TreeTooLargeError, build_engine
-from pgmpy_dp.inference.engine import INFERENCE, MAX_TABLE_CELLS
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -159,11 +159,8 @@ class CollectiveEM(DiscreteParameterEstimator):
         self._check_options()
         nodes = list(network.nodes())
         release = self._measurement().take(data, nodes, lambda schema: _exact_plan(network, schema))
-        schema, seen = observations(release, nodes)
-        cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-        tree = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), "junction_tree")
-        assert isinstance(tree, JunctionTree)
-        fit = fit_directed(tree, scopes, seen, release, self.max_iter)
+        schema = release.schema.select(nodes)
+        fit = fit_release(release, scopes, self.max_iter)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
         finish_bayesian(self, cpds, release, schema)
@@ -187,11 +184,5 @@ class CollectiveEM(DiscreteParameterEstimator):
 def _exact_plan(network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
     """The plan, after a look at whether its junction tree will fit: an error later would come after the charge."""
     cliques, weights = plan_measurements(network, schema)
-    cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-    size = sum(schema.cells(clique) for clique in JunctionTree.cliques_of(cards, [*families(network), *cliques]))
-    if size > MAX_TABLE_CELLS:
-        raise TreeTooLargeError(
-            f"The junction tree of the network has {size:,} table cells, more than "
-            f"{MAX_TABLE_CELLS:,}: use PrivateMLE, which needs none."
-        )
+    require_exact(schema, [*families(network), *cliques])
     return cliques, weights

@@ -10,12 +10,13 @@ import numpy as np
 from pgmpy_dp.estimators.fitting import observation_noise
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import table_places
-from pgmpy_dp.estimators.observing import Observations
-from pgmpy_dp.inference import Calibration, JunctionTree, Layout
+from pgmpy_dp.estimators.observing import Observations, observations
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.release import Release
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
 
@@ -144,6 +145,38 @@ def fit_directed(
         logits, value = found.point, found.value
     tables = layout.tables(np.exp(problem.log_rows(logits)))
     return DirectedFit(tables, -value)
+
+
+def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int) -> DirectedFit:
+    """`fit_directed` on all that a release says of the families' variables.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing of one.
+    TreeTooLargeError
+    """
+    schema, seen = observations(release, [scope[0] for scope in scopes])
+    cards = {variable: schema.cardinality(variable) for variable in schema.variables}
+    tree = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), "junction_tree")
+    assert isinstance(tree, JunctionTree)
+    return fit_directed(tree, scopes, seen, release, max_iter)
+
+
+def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
+    """Refuse, before anything is charged, tables whose junction tree does not fit in memory.
+
+    Raises
+    ------
+    TreeTooLargeError
+    """
+    cards = {variable: schema.cardinality(variable) for scope in scopes for variable in scope}
+    size = sum(schema.cells(clique) for clique in JunctionTree.cliques_of(cards, scopes))
+    if size > MAX_TABLE_CELLS:
+        raise TreeTooLargeError(
+            f"The junction tree of the network has {size:,} table cells, more than "
+            f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
+        )
 
 
 def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
@@ -132,11 +133,8 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     return schema.select(variables)
 
 
-def measured_table(release: Release, clique: Clique) -> tuple[Vector, float]:
-    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
-
-    Measured cliques that contain the clique are summed over the other variables, which adds their noise. Of a release
-    of coefficients it is the one table that they all stand for.
+def holding_clique(release: Release, clique: Clique) -> Clique:
+    """The measured clique from which a clique's table is read: the least noisy of those that contain it.
 
     Raises
     ------
@@ -149,18 +147,43 @@ def measured_table(release: Release, clique: Clique) -> tuple[Vector, float]:
             f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
             "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
         )
+    if isinstance(release, NoisyCoefficients):
+        return holding[0]
+    return min(holding, key=lambda measured: (_summed_variance(release, measured, clique), len(measured)))
 
+
+def measured_table(
+    release: Release, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None
+) -> tuple[Vector, float]:
+    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
+
+    Measured cliques that contain the clique are summed over the other variables, which adds their noise. Of a release
+    of coefficients it is the one table that they all stand for.
+
+    Parameters
+    ----------
+    release : NoisyMarginals or NoisyCoefficients
+    clique : tuple of str
+    tables : mapping of clique to ndarray, optional
+        What to read in place of the tables of a `NoisyMarginals`.
+
+    Raises
+    ------
+    ValueError
+        If no measured clique contains it.
+    """
+    best = holding_clique(release, clique)
     if isinstance(release, NoisyCoefficients):
         return release.table(clique), release.variance(clique)
-
-    def variance(measured: Clique) -> float:
-        return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
-
-    best = min(holding, key=lambda measured: (variance(measured), len(measured)))
     outside = tuple(axis for axis, variable in enumerate(best) if variable not in clique)
     kept = [variable for variable in best if variable in clique]
-    table = release.tables[best].sum(axis=outside).astype(np.float64)
-    return table.transpose([kept.index(variable) for variable in clique]), variance(best)
+    table = (tables or release.tables)[best].sum(axis=outside).astype(np.float64)
+    ordered = table.transpose([kept.index(variable) for variable in clique])
+    return ordered, _summed_variance(release, best, clique)
+
+
+def _summed_variance(release: NoisyMarginals, measured: Clique, clique: Clique) -> float:
+    return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
 
 
 def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:

@@ -23,8 +23,6 @@ from pgmpy_dp.estimators.networks import Network, families, markov_scopes, maxim
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.schema import Clique, Schema
 
-ALLOCATIONS = ("size", "uniform")
-
 
 def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, ...], list[float]]:
     """What to measure for a network, and in which shares of the budget.
@@ -59,19 +57,9 @@ def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, .
     return cliques, shares(schema, cliques)
 
 
-def shares(schema: Schema, cliques: Sequence[Clique], allocation: str = "size") -> list[float]:
-    """Weights of the tables in the budget: the square root of the cells ("size"), or all equal ("uniform").
-
-    Raises
-    ------
-    ValueError
-        For another allocation.
-    """
-    if allocation == "uniform":
-        return [1.0] * len(cliques)
-    if allocation == "size":
-        return [math.sqrt(schema.cells(clique)) for clique in cliques]
-    raise ValueError(f"allocation is {allocation!r}; choose one of {', '.join(map(repr, ALLOCATIONS))}.")
+def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
+    """Weights of the tables in the budget: a power of their cells."""
+    return [float(schema.cells(clique)) ** power for clique in cliques]
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

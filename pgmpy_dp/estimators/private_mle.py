@@ -1,34 +1,46 @@
-"""Conditional probabilities from noisy family tables, each read on its own."""
+"""Conditional probabilities of a Bayesian network from noisy family tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.fitting import finish_bayesian, observation_noise, refuse_weights
-from pgmpy_dp.estimators.measuring import Measurement, measured_table
-from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, maximal, tabular_cpd
-from pgmpy_dp.estimators.planning import ALLOCATIONS, shares
-from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.estimators.allocation import (
+    Allocation,
+    DataDependentAllocation,
+    Plan,
+    TwoStages,
+    allocation_frame,
+    first_plan,
+    measure_in_two_stages,
+    resolve_allocation,
+)
+from pgmpy_dp.estimators.directed import fit_release, require_exact
+from pgmpy_dp.estimators.family_tables import read_joint, read_pairs
+from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import NoisyCoefficients
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.privacy.checks import decimal_above, exact_positive
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
+from pgmpy_dp.release.consistency import WEIGHTS, intersections
+from pgmpy_dp.schema import Clique, Schema
 
-_ROUNDS = 2
-_TOLERANCE = 1e-9
+CONSISTENCY = (None, "mutual", "inference")
+_INFERENCE_ITERATIONS = 60
 
 
 class PrivateMLE(DiscreteParameterEstimator):
     """CPDs of a Bayesian network from noisy tables of its families.
 
-    A drop-in for pgmpy's `DiscreteMLE`: one table of noisy counts for each family (families inside others follow from
-    those), and from each table the counts that explain it best, given how noisy it is. Quick, and without inference
-    over the network; `CollectiveEM` fits one distribution to all tables, which tells where noise is strong.
+    A drop-in for pgmpy's `DiscreteMLE`: tables of noisy counts that hold all families, and of each family the counts
+    that explain its table best, given how noisy it is. Quick, and without inference over the network unless asked for;
+    `CollectiveEM` fits one distribution to all tables, which tells where noise is strong.
 
     Parameters
     ----------
@@ -39,8 +51,19 @@ class PrivateMLE(DiscreteParameterEstimator):
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records. Undeclared states are an error: reading them off the records would
         leak.
-    allocation : {"size", "uniform"}
-        How the tables share the budget: by the square root of their numbers of cells, or equally.
+    allocation : {"planned", "size", "uniform", "data_dependent"} or an allocation object
+        What is measured and how it shares the budget. "planned", the default: families merged into common tables where
+        that lowers the noise. Else each family that lies in no other has its table, with a share by the square root of
+        its cells (`SizeAllocation`), an equal one (`UniformAllocation`), or one decided from a first, noisier release
+        (`DataDependentAllocation`, for Laplace noise).
+    tables : {"joint", "paper"}
+        "joint" measures one table a family. "paper" measures two, the family's and its parents', with half of the
+        share each, and reads them as Chowdhury et al. (2020) do; it is there to compare with.
+    consistency : {None, "mutual", "inference"}
+        None reads each family on its own. "mutual" first makes the tables agree where they overlap
+        (`mutual_consistency`). "inference" finds the one network that explains all tables, as `CollectiveEM`.
+    consistency_weights : {"inverse_variance", "epsilon"}
+        Of "mutual".
     mechanism : {"laplace", "gaussian"}
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
@@ -51,12 +74,21 @@ class PrivateMLE(DiscreteParameterEstimator):
         One a node, in the order of the model's nodes.
     state_names_ : dict
     release_ : NoisyMarginals
-        What was measured, or the release that was handed in.
+        What was measured and fitted, or the release that was handed in.
+    stage1_release_ : NoisyMarginals or None
+        What a data-dependent allocation measured first.
     guarantee_ : Guarantee
+        Of both stages together.
+    allocation_ : pandas.DataFrame
+        One row a node: `table`, the measured clique that its family is read from; `cells` of the family; `height` (the
+        longest path to a leaf) and `out_degree`; of a data-dependent allocation the `sensitivity`, the `weight` W_i and
+        `dbar`, the mean error of its parameters times the epsilon; the `epsilon` that its tables had (not for Gaussian
+        noise), and their `share` of the budget. Families read from one table repeat it.
 
     Notes
     -----
-    Of a table y with noise of scale b, the counts n maximise
+    With ``tables="joint"`` and without inference, the CPD of a family is read off its table as follows. Of a table y
+    with noise of scale b, the counts n maximise
 
         sum_i E[log p(y_i | n_i')] + (1 / r) sum_i log n_i    subject to    sum_i n_i = N,
 
@@ -87,13 +119,19 @@ class PrivateMLE(DiscreteParameterEstimator):
         epsilon: float | None = None,
         delta: float = 0.0,
         state_names: Mapping[str, Any] | Schema | None = None,
-        allocation: str = "size",
+        allocation: str | Allocation = "planned",
+        tables: str = "joint",
+        consistency: str | None = None,
+        consistency_weights: str = "inverse_variance",
         mechanism: str = "laplace",
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.allocation = allocation
+        self.tables = tables
+        self.consistency = consistency
+        self.consistency_weights = consistency_weights
         self.mechanism = mechanism
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
@@ -124,120 +162,69 @@ class PrivateMLE(DiscreteParameterEstimator):
         """
         network = bayesian_network(model, type(self).__name__)
         refuse_weights(type(self).__name__, sample_weight)
-        if self.allocation not in ALLOCATIONS:
-            raise ValueError(f"allocation is {self.allocation!r}; choose one of {', '.join(ALLOCATIONS)}.")
+        allocation = self._checked_options()
+        scopes, nodes = families(network), list(network.nodes())
         if isinstance(data, NoisyCoefficients):
             raise ValueError(
                 "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
                 "is not: fit it with CollectiveEM or PrivateBayesianEstimator."
             )
-        scopes = families(network)
-        tables = maximal(scopes)
+        stages: TwoStages | None = None
+
+        def measure(dataset: PrivateDataset) -> NoisyMarginals:
+            nonlocal stages
+            cliques, weights = self._plan(network, dataset.schema, allocation)
+            assert self.epsilon is not None
+            if not isinstance(allocation, DataDependentAllocation):
+                options: dict[str, Any] = {"delta": self.delta, "mechanism": self.mechanism}
+                return dataset.measure(cliques, self.epsilon, weights=weights, **options)
+            stages = measure_in_two_stages(
+                dataset, self.epsilon, network, allocation, self.tables, lambda first: self._read(first, scopes)
+            )
+            return stages.second
+
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
-        release = measurement.take(
-            data, list(network.nodes()), lambda schema: (tables, shares(schema, tables, self.allocation))
-        )
-        schema = release.schema.select(network.nodes())
-        observed = [measured_table(release, scope) for scope in scopes]
-        mechanism = release.guarantee.mechanism
-        fitted = explain_tables(observed, [1.0 / schema.cardinality(s[0]) for s in scopes], release.total, mechanism)
-        cpds = [
-            tabular_cpd(scope, conditional(table), schema.states) for scope, table in zip(scopes, fitted, strict=True)
-        ]
+        release = measurement.take_by(data, nodes, measure)
+        assert isinstance(release, NoisyMarginals)
+        schema = release.schema.select(nodes)
+        rows = self._read(release, scopes)
+        cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]
         finish_bayesian(self, cpds, release, schema)
+        self.allocation_ = allocation_frame(network, release, self.tables, stages.features if stages else None)
+        self.stage1_release_ = stages.first if stages else None
+        if stages:
+            self.guarantee_ = replace(release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)))
         return self
 
+    def _checked_options(self) -> Allocation:
+        """The allocation, after refusing what would fail only after the budget is charged."""
+        for name, value, choices in (
+            ("consistency", self.consistency, CONSISTENCY),
+            ("consistency_weights", self.consistency_weights, WEIGHTS),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
+        allocation = resolve_allocation(self.allocation, self.tables)
+        if isinstance(allocation, DataDependentAllocation) and (self.mechanism != "laplace" or self.delta != 0):
+            raise ValueError(
+                "The two stages of a DataDependentAllocation share a pure epsilon, by mechanism='laplace' without a "
+                f"delta; got mechanism={self.mechanism!r}, delta={self.delta!r}. Change them, or the allocation."
+            )
+        return allocation
 
-def explain_tables(
-    observed: Sequence[tuple[Vector, float]], pseudo: Sequence[float], total: float, mechanism: str
-) -> list[Vector]:
-    """The counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
+    def _plan(self, network: DAG, schema: Schema, allocation: Allocation) -> Plan:
+        """What to measure first, after a look at whether it can be made consistent."""
+        cliques, weights = first_plan(network, schema, allocation, self.tables, self.mechanism)
+        if self.consistency == "inference":
+            require_exact(schema, [*families(network), *cliques])
+        elif self.consistency == "mutual":
+            intersections(cliques if self.tables == "joint" else families(network))
+        return cliques, weights
 
-    Cells of a table with equal noisy counts have equal solutions: each is solved for once, so that a large table costs
-    little more than its sort.
-
-    Parameters
-    ----------
-    observed : sequence of (ndarray, float)
-        Noisy counts of each table and the variance of their noise.
-    pseudo : sequence of float
-        Pseudo-count of a cell of each table.
-    total : float
-        What every table's counts sum to.
-    mechanism : str
-        "laplace" or "gaussian".
-
-    Returns
-    -------
-    list of ndarray
-        Positive counts, in the shapes of the tables.
-    """
-    distinct = [np.unique(table, return_inverse=True, return_counts=True) for table, _ in observed]
-    sizes = [values.size for values, _, _ in distinct]
-    offsets = np.cumsum([0, *sizes])
-    values, copies = (np.concatenate([part[i] for part in distinct]).astype(np.float64) for i in (0, 2))
-    variance = np.repeat([spread for _, spread in observed], sizes)
-    prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
-    counts = np.maximum(values, prior * np.sqrt(variance))
-    for _ in range(_ROUNDS):
-        noise = observation_noise(mechanism, values, variance, counts, total)
-        counts = _constrained_maximum(offsets, copies, noise, counts, prior, total)
-    parts = np.split(counts, offsets[1:-1])
-    return [
-        part[inverse].reshape(table.shape)
-        for part, (_, inverse, _), (table, _) in zip(parts, distinct, observed, strict=True)
-    ]
-
-
-def _constrained_maximum(
-    offsets: NDArray[np.int64],
-    copies: Vector,
-    noise: SmoothedLaplaceNoise | GaussianNoise,
-    start: Vector,
-    pseudo: Vector,
-    total: float,
-) -> Vector:
-    """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
-
-    For a multiplier l the stationary count solves pseudo / n + gradient(n) = l, of which the left side falls in n; the
-    sum of the counts, each taken `copies` times, falls in l.
-    """
-    tables = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    steep = np.abs(noise.gradient(np.zeros_like(start))) + pseudo / np.maximum(start, 1e-300)
-
-    def sums(values: Vector) -> Vector:
-        return np.add.reduceat(copies * values, offsets[:-1])
-
-    high = np.maximum.reduceat(steep, offsets[:-1]) + sums(pseudo) / total
-    low = -np.maximum.reduceat(np.abs(noise.gradient(np.full_like(start, total))), offsets[:-1])
-    multiplier = np.zeros(offsets.size - 1)
-    logs = np.log(np.maximum(start, 1e-12))
-    for _ in range(100):
-        logs = _stationary(noise, logs, pseudo, multiplier[tables])
-        counts = np.exp(logs)
-        excess = sums(counts) - total
-        if (np.abs(excess) <= _TOLERANCE * total).all():
-            break
-        low, high = np.where(excess > 0, multiplier, low), np.where(excess < 0, multiplier, high)
-        slope = sums(1.0 / (pseudo / counts**2 + noise.curvature(counts)))
-        newton = multiplier + excess / slope
-        multiplier = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-    return counts * (total / sums(counts))[tables]  # a release that contradicts its own total may stop short of it
-
-
-def _stationary(
-    noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector
-) -> Vector:
-    """Roots in log n of pseudo / n + gradient(n) = multiplier, cell by cell, by safeguarded Newton."""
-    low, high = np.full_like(logs, -60.0), np.full_like(logs, 60.0)
-    for _ in range(120):
-        counts = np.exp(logs)
-        value = pseudo / counts + noise.gradient(counts) - multiplier
-        low, high = np.where(value > 0, logs, low), np.where(value > 0, high, logs)
-        slope = pseudo / counts + noise.curvature(counts) * counts
-        newton = logs + value / np.maximum(slope, 1e-300)
-        moved = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        if (np.abs(moved - logs) <= 1e-12).all():
-            return moved
-        logs = moved
-    return logs
+    def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
+        """P(node | parents) of each family."""
+        if self.consistency == "inference":
+            fit = fit_release(release, scopes, _INFERENCE_ITERATIONS)
+            return [fit.tables[scope] for scope in scopes]
+        agreement = self.consistency_weights if self.consistency == "mutual" else None
+        return (read_joint if self.tables == "joint" else read_pairs)(release, scopes, agreement)

@@ -260,6 +260,35 @@ class PrivacyBudget:
             self._account = account
             self._history.append(charge)
 
+    def set_aside(self, epsilon: float | Fraction) -> PrivacyBudget:
+        """A ledger for a method of several steps, of which either all are paid for or none begins.
+
+        Its first charge enters the whole epsilon here, in one entry; what is not spent there stays charged.
+
+        Parameters
+        ----------
+        epsilon : float or Fraction
+            Pure epsilon, the total of the new ledger. Whether it fits is seen at its first charge.
+
+        Returns
+        -------
+        PrivacyBudget
+
+        Notes
+        -----
+        The charges there are pure and sum to at most epsilon. They cost no more than the one entry here, under Renyi
+        accounting too: its bound covers every mechanism of that epsilon, hence all of them together.
+
+        Examples
+        --------
+        >>> budget = PrivacyBudget(1.0)
+        >>> part = budget.set_aside(0.5)
+        >>> part.charge(Charge("first step", "laplace", epsilon=0.1))
+        >>> budget.remaining.epsilon, part.remaining.epsilon
+        (0.5, 0.4)
+        """
+        return _Part(self, exact_positive("epsilon", epsilon))
+
     def _held(self) -> AbstractContextManager[None]:
         """Keeps other processes out, and begins with what they charged: nothing, for a ledger in memory."""
         return nullcontext()
@@ -273,6 +302,18 @@ class PrivacyBudget:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("A PrivacyBudget can be neither copied nor pickled: each copy could be spent again.")
+
+
+class _Part(PrivacyBudget):
+    """See :meth:`PrivacyBudget.set_aside`."""
+
+    def __init__(self, whole: PrivacyBudget, epsilon: Fraction) -> None:
+        super().__init__(epsilon)
+        self._whole = whole
+
+    def _record(self, charge: Charge) -> None:
+        if not self._history:
+            self._whole.charge(Charge("several steps", charge.mechanism, epsilon=self._account.epsilon))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
+from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals
 from pgmpy_dp.release.simplex import project_to_simplex
 
 Release = NoisyMarginals | NoisyCoefficients
 
-__all__ = ["Coefficients", "Guarantee", "NoisyCoefficients", "NoisyMarginals", "Release", "project_to_simplex"]
+__all__ = [
+    "Coefficients",
+    "Guarantee",
+    "NoisyCoefficients",
+    "NoisyMarginals",
+    "Release",
+    "mutual_consistency",
+    "project_to_simplex",
+]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, sampling
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample, poisson_sample, sampling_fraction
 from pgmpy_dp.release import Guarantee, NoisyMarginals
@@ -187,17 +188,24 @@ def test_a_guarantee_on_a_sample_is_checked_against_the_noise():
     assert "sampling_rate" not in Guarantee(0.1, 0.0, None, "add_remove", "laplace", True).to_dict()  # as it was
 
 
-def test_a_part_of_the_budget_is_set_aside_at_once():
+def test_a_part_is_charged_as_a_whole_with_its_first_step_or_refused():
     data = PrivateDataset(pd.DataFrame({"a": ["x"], "b": [0]}), SCHEMA, PrivacyBudget(1.0))
     part = data.set_aside(Fraction(1, 3))
-    assert data.budget.history[0].epsilon == Fraction(1, 3)
+    with pytest.raises(ValueError, match="Unknown variable"):
+        part.measure([("c",)], 0.1)
+    assert data.budget.history == ()
     part.measure([("a",)], Fraction(1, 4))
+    assert [charge.epsilon for charge in data.budget.history] == [Fraction(1, 3)]
     part.measure([("a",)], Fraction(1, 12))
-    with pytest.raises(ValueError, match="does not fit"):
+    assert len(data.budget.history) == 1
+    with pytest.raises(BudgetExceededError):
         part.measure([("a",)], 1e-6)
-    with pytest.raises(ValueError, match="does not fit"):
-        data.set_aside(0.7)
+    large = data.set_aside(0.7)
+    with pytest.raises(BudgetExceededError, match=r"epsilon=0\.7\) does not fit"):
+        large.measure([("a",)], 1e-6)
+    assert large.budget.history == ()
     assert data.budget.spent.epsilon == pytest.approx(1 / 3)
     mixed = PrivateDataset(pd.DataFrame({"a": ["x"], "b": [0]}), SCHEMA, PrivacyBudget(1.0, 1e-6))
     with pytest.raises(ValueError, match="needs a delta"):
         mixed.set_aside(0.5).measure([("a",)], 0.1, delta=1e-6, mechanism="gaussian")
+    assert mixed.budget.history == ()

@@ -1,0 +1,136 @@
+"""How errors of CPDs grow in inference: Theorems 4.1 and 4.2 of Chowdhury, Rekatsinas and Jha, and their mu score."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from pgmpy.base import DAG
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.inference import JunctionTree
+
+
+@dataclass(frozen=True)
+class ErrorBounds:
+    """Bounds on the L1 error of one sum-product step of variable elimination, and what they are made of.
+
+    Attributes
+    ----------
+    lower, upper : float
+    neighbourhood : int
+        eta: the largest number of neighbours of a node, and one.
+    treewidth : int
+        kappa: of the elimination order found, at least that of the moral graph.
+    states : int
+        d: the largest number of states.
+    smallest_error, largest_error : float
+        Of the entries of the CPDs.
+    smallest_entry : float
+        Of the true CPDs.
+    """
+
+    lower: float
+    upper: float
+    neighbourhood: int
+    treewidth: int
+    states: int
+    smallest_error: float
+    largest_error: float
+    smallest_entry: float
+
+
+def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> ErrorBounds:
+    """Bounds on the error of a sum-product step from the errors of the CPDs.
+
+    Parameters
+    ----------
+    true, fitted : DiscreteBayesianNetwork
+        Of one structure, with CPDs. The bounds compare them, so they are for evaluation, not for release.
+    paper : bool
+        The upper bound as printed, 2 eta d^kappa errors. It is proved here for d <= 2 only.
+
+    Returns
+    -------
+    ErrorBounds
+
+    Raises
+    ------
+    SchemaError
+        If nodes, states or parents differ.
+
+    Notes
+    -----
+    A step multiplies factors that hold one variable and sums it out; at most eta factors do, and what is left has at
+    most kappa variables (in an order of that width).
+
+    Upper: entries are in [0, 1], so a product errs by at most the sum of its factors' errors, eta times the largest;
+    summing the variable out (d terms) and over the cells of the result (d^kappa) gives eta d^(kappa + 1) errors.
+
+    Lower: sqrt(eta - 1) smallest error * smallest entry^(eta - 2) is the typical error of one cell where eta - 1
+    factors err independently, by propagation of errors. It does not bound a realised error: errors can cancel.
+
+    Examples
+    --------
+    >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> networks = []
+    >>> for share in (0.5, 0.6):
+    ...     network = DiscreteBayesianNetwork([("a", "b")])
+    ...     network.add_cpds(TabularCPD("a", 2, [[share], [1 - share]]))
+    ...     network.add_cpds(TabularCPD("b", 2, [[share, 0.2], [1 - share, 0.8]], ["a"], [2]))
+    ...     networks.append(network)
+    >>> bounds = inference_error_bounds(*networks)
+    >>> bounds.neighbourhood, bounds.treewidth, round(bounds.upper, 6)
+    (2, 1, 0.8)
+    """
+    layout, logs, names = log_linear(true)
+    other_layout, other_logs, _ = log_linear(fitted, names)
+    others = {scope[0]: (scope, np.exp(table)) for scope, table in other_layout.tables(other_logs).items()}
+    entries, errors = [], []
+    neighbours: Counter[str] = Counter()
+    for (node, *parents), logarithms in layout.tables(logs).items():
+        scope, table = others.get(node, ((), logarithms))
+        if set(scope) != {node, *parents}:
+            raise SchemaError(f"The two networks give {node!r} different parents: the bounds compare CPDs.")
+        entries.append(np.exp(logarithms).ravel())
+        errors.append(np.abs(entries[-1] - table.transpose([scope.index(v) for v in (node, *parents)]).ravel()))
+        neighbours.update([node] * len(parents) + parents)
+    eta = max(neighbours.values(), default=0) + 1
+    kappa = max(map(len, JunctionTree.cliques_of(layout.cardinalities, layout.scopes))) - 1
+    states = max(layout.cardinalities.values())
+    smallest, largest = float(min(map(np.min, errors))), float(max(map(np.max, errors)))
+    least = float(min(map(np.min, entries)))
+    lower = math.sqrt(eta - 1) * smallest * least ** (eta - 2) if eta > 1 else 0.0
+    upper = (2 * eta * states**kappa if paper else eta * states ** (kappa + 1)) * largest
+    return ErrorBounds(lower, upper, eta, kappa, states, smallest, largest, least)
+
+
+def mu_score(error: float, bounds: ErrorBounds) -> float:
+    """Where between the bounds an error lies: 0 at the lower, 1 at the upper.
+
+    Negative where the error is below the lower bound, which is of a typical error only; 0 where the bounds are equal.
+
+    Parameters
+    ----------
+    error : float
+        L1 error of an inference query, at least 0.
+    bounds : ErrorBounds
+
+    Raises
+    ------
+    ValueError
+        If the error is negative or not finite.
+
+    Examples
+    --------
+    >>> mu_score(0.5, ErrorBounds(0.25, 1.25, 2, 1, 2, 0.1, 0.1, 0.2))
+    0.25
+    """
+    if not 0 <= error < math.inf:
+        raise ValueError(f"error must be at least 0 and finite, got {error!r}.")
+    width = bounds.upper - bounds.lower
+    return (error - bounds.lower) / width if width > 0 else 0.0

@@ -1,0 +1,129 @@
+"""Noisy tables made to agree where they overlap: mutual consistency (Chowdhury et al., equations 16 to 18; PriView)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.schema import Clique
+
+WEIGHTS = ("epsilon", "inverse_variance")
+MAX_INTERSECTIONS = 20_000
+
+Tables = Mapping[Clique, NDArray[np.float64]]
+
+
+def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
+    """The tables of a release, changed least so that all agree on the marginals of all variables they share.
+
+    Post-processing: it costs no privacy. Cells may be negative, before and after.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+    weights : {"epsilon", "inverse_variance"}
+        What a common marginal weighs its tables with: their privacy loss, as published, or the inverse variance of
+        that marginal in each, which is the better.
+
+    Returns
+    -------
+    dict of clique to ndarray
+        Counts. Where the number of records is public, the tables sum to it.
+
+    Raises
+    ------
+    ValueError
+        For other weights, or tables that overlap in too many ways.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.release import Guarantee
+    >>> from pgmpy_dp.schema import Schema
+    >>> guarantee = Guarantee(2.0, 0.0, None, "add_remove", "laplace", True)
+    >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})
+    >>> tables = {("a",): np.array([6, 10]), ("a", "b"): np.array([[3, 1], [5, 3]])}
+    >>> noisy = NoisyMarginals(schema, tables, {("a",): 1.0, ("a", "b"): 1.0}, guarantee)
+    >>> agreed = mutual_consistency(noisy, "epsilon")
+    >>> agreed["a",], agreed["a", "b"].sum(axis=1)
+    (array([5., 9.]), array([5., 9.]))
+    """
+    tables = {clique: table.astype(np.float64) for clique, table in release.tables.items()}
+    return make_consistent(tables, consistency_weights(release, weights), release.public_total)
+
+
+def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, float]:
+    """The weight of each measured table in the common marginals; see `mutual_consistency`.
+
+    A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights is {weights!r}; choose one of {', '.join(map(repr, WEIGHTS))}.")
+    if release.guarantee.mechanism == "none":
+        return dict.fromkeys(release.cliques, 1.0)
+    if weights == "epsilon":
+        return {clique: 1.0 / scale for clique, scale in release.scales.items()}
+    return {clique: 1.0 / (release.variances[clique] * table.size) for clique, table in release.tables.items()}
+
+
+def make_consistent(
+    tables: Tables, weights: Mapping[Clique, float], total: float | None = None
+) -> dict[Clique, NDArray[np.float64]]:
+    """As `mutual_consistency`, for any tables of counts.
+
+    For each set A of variables that tables have in common, smallest first, the marginals over A are averaged (17) and
+    each table's deviation from the average is spread evenly over its cells (18). A later, larger A leaves the marginals
+    over smaller ones as they are, since its average agrees with them.
+
+    Parameters
+    ----------
+    tables : mapping of clique to ndarray
+    weights : mapping of clique to float
+        Positive.
+    total : float, optional
+        What all tables should sum to, where that is known.
+    """
+    agreed = {clique: np.array(table, dtype=np.float64) for clique, table in tables.items()}
+    for common in intersections(tables):
+        holding = [clique for clique in agreed if common <= set(clique)]
+        order = [variable for variable in holding[0] if variable in common]
+        marginals = [_marginal(agreed[clique], clique, order) for clique in holding]
+        scale = sum(weights[clique] for clique in holding)
+        if total is None or common:
+            average = sum(weights[clique] / scale * table for clique, table in zip(holding, marginals, strict=True))
+        else:
+            average = np.array(total)
+        for clique, marginal in zip(holding, marginals, strict=True):
+            share = (average - marginal) * (marginal.size / agreed[clique].size)
+            kept = [variable for variable in clique if variable in common]
+            spread = share.transpose([order.index(variable) for variable in kept])
+            agreed[clique] += np.expand_dims(spread, [i for i, variable in enumerate(clique) if variable not in common])
+    return agreed
+
+
+def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
+    """All intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
+
+    Raises
+    ------
+    ValueError
+        If there are more than `MAX_INTERSECTIONS`.
+    """
+    sets = [frozenset(clique) for clique in cliques]
+    common: set[frozenset[str]] = {frozenset()}
+    for number, clique in enumerate(sets):
+        common |= {clique & other for other in sets[:number]} | {clique & other for other in common}
+        if len(common) > MAX_INTERSECTIONS:
+            raise ValueError(
+                f"The tables overlap in more than {MAX_INTERSECTIONS:,} ways, too many for mutual consistency: "
+                "use joint inference instead."
+            )
+    return sorted(common, key=lambda held: (len(held), sorted(held)))
+
+
+def _marginal(table: NDArray[np.float64], clique: Clique, order: Sequence[str]) -> NDArray[np.float64]:
+    summed = table.sum(axis=tuple(i for i, variable in enumerate(clique) if variable not in order))
+    kept = [variable for variable in clique if variable in order]
+    return np.asarray(summed).transpose([kept.index(variable) for variable in order])
