@@ -58,7 +58,8 @@ MEASUREMENTS = "measurements.csv"
 RELEASE_PROPERTY = "pgmpy_dp:release"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
-MAX_DESCRIPTOR_BYTES = 2**24
+MAX_DESCRIPTOR_BYTES = 2**22
+MAX_DESCRIPTOR_PARTS = 2**17  # lists and objects: parsed, an empty one takes thirty times its text
 MAX_MEASUREMENTS_BYTES = 2**31 - 1  # beyond it a zip needs its 64-bit extension
 MAX_COMPRESSION = 100  # a csv of this kind compresses about tenfold
 MAX_DIRECTORY_BYTES = 4096
@@ -101,7 +102,7 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
                 member.write(block)
         descriptor = _descriptor(release, f"sha256:{digest.hexdigest()}", size)
         content = json.dumps(descriptor, indent=1, ensure_ascii=False, allow_nan=False).encode("utf-8")
-        if len(content) > MAX_DESCRIPTOR_BYTES:
+        if len(content) > MAX_DESCRIPTOR_BYTES or _parts(content) > MAX_DESCRIPTOR_PARTS:
             raise ValueError("The release has too many states or cliques for one file: split the cliques.")
         archive.writestr(_member(DESCRIPTOR), content)
 
@@ -301,6 +302,8 @@ def _check_hash(member: IO[bytes], resource: Mapping[str, Any], size: int) -> No
 
 def _checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     with _contents_named():
+        if _parts(content) > MAX_DESCRIPTOR_PARTS:
+            raise ValueError("it has more lists and objects than a release can have.")
         descriptor = parse_json(content)
         contents = _entry(descriptor, RELEASE_PROPERTY, dict)
         version = _entry(contents, "format_version", int)
@@ -325,6 +328,10 @@ def _checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]
         _entry(resource, "hash", str)
         _entry(resource, "bytes", int)
     return resource, contents
+
+
+def _parts(content: bytes) -> int:
+    return content.count(b"[") + content.count(b"{")
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,16 @@ Each distribution test raises a false alarm with probability below 1e-8, the fil
 
 from __future__ import annotations
 
-import itertools
 import sys
 import warnings
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgmpy_dp.data.counting import count, encode
 from pgmpy_dp.privacy import mechanisms
 from pgmpy_dp.privacy.mechanisms import (
     OPENDP_NOISE,
@@ -30,7 +27,6 @@ from pgmpy_dp.privacy.mechanisms import (
     laplace_variance,
     table_sensitivity,
 )
-from pgmpy_dp.schema import Schema
 
 FALSE_ALARM = 1e-8
 DRAWS = 8_000
@@ -122,53 +118,6 @@ def test_scales_cost_at_most_the_share_and_are_the_smallest(share, neighbours):
     sigma = gaussian_scale(share, squared)
     assert Fraction(squared) / (2 * Fraction(sigma) ** 2) <= share
     assert sigma == pytest.approx((squared / 2 / float(share)) ** 0.5, rel=1e-14)
-
-
-@pytest.mark.parametrize(("neighbours", "l1", "squared_l2"), [("add_remove", 1, 1), ("replace_one", 2, 2)])
-def test_sensitivity_by_brute_force(neighbours, l1, squared_l2):
-    schema = Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [True, False]})
-    cliques = [("a",), ("b",), ("a", "b"), ("c", "a"), ("a", "b", "c")]
-    domain = list(itertools.product(*(schema.states[v] for v in schema.variables)))
-
-    def tables(records):
-        frame = pd.DataFrame(
-            {
-                v: pd.Series([r[i] for r in records], dtype=dtype)
-                for i, (v, dtype) in enumerate([("a", "str"), ("b", "int64"), ("c", "bool")])
-            }
-        )
-        codes = encode(frame, schema, schema.variables)
-        return [count(codes, schema, clique) for clique in cliques]
-
-    counted = {
-        records: tables(records) for n in range(3) for records in itertools.combinations_with_replacement(domain, n)
-    }
-    if neighbours == "add_remove":
-        pairs = ((r, tuple(sorted((*r, x), key=domain.index))) for r in counted if len(r) < 2 for x in domain)
-    else:
-        pairs = (
-            (r, tuple(sorted((*r[:i], x, *r[i + 1 :]), key=domain.index)))
-            for r in counted
-            if r
-            for i in range(len(r))
-            for x in domain
-        )
-    worst = np.zeros((len(cliques), 2), dtype=int)
-    worst_l1 = worst_scaled = 0.0
-    sigmas = np.array([1.0, 2.0, 0.5, 3.0, 1.5])
-    for one, other in pairs:
-        changes = [left - right for left, right in zip(counted[one], counted[other], strict=True)]
-        norms = np.array([(np.abs(change).sum(), (change**2).sum()) for change in changes])
-        worst = np.maximum(worst, norms)
-        worst_l1 = max(worst_l1, norms[:, 0].sum())
-        worst_scaled = max(worst_scaled, (norms[:, 1] / sigmas**2).sum())
-    assert (worst[:, 0] == l1).all()
-    assert (worst[:, 1] == squared_l2).all()
-    assert table_sensitivity(neighbours, "l1") == l1
-    assert table_sensitivity(neighbours, "squared_l2") == squared_l2
-    # Jointly: tables add up, and no more.
-    assert worst_l1 == l1 * len(cliques)
-    assert worst_scaled == pytest.approx(squared_l2 * (1 / sigmas**2).sum())
 
 
 def test_extreme_scales_draw_without_warnings():

@@ -1,0 +1,369 @@
+"""Hostile release files: whatever they hold, loading gives a sound release or a ReleaseFormatError, in little memory,
+and writes nothing.
+
+Four kinds of attack are generated: bytes of the zip changed at random, zips with hostile members, descriptors with
+hostile JSON under a correct hash, and measurements of hostile text under a correct hash. The default run takes some
+hundreds of them, `pytest -m slow` fifty thousand.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import io
+import json
+import math
+import os
+import stat
+import tempfile
+import tracemalloc
+import warnings
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pgmpy_dp as dp
+from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
+
+SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"a": "unknown"})
+RELEASES = [
+    dp.NoisyMarginals(
+        SCHEMA,
+        {("b", "a"): np.arange(-4, 5).reshape(3, 3), ("b",): np.array([3, 2**63 - 1, -(2**63)])},
+        {("b", "a"): 20.0, ("b",): 1 / 3},
+        dp.Guarantee(3.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"}),
+    ),
+    dp.NoisyMarginals(
+        SCHEMA,
+        {("b",): np.array([1, 2, 3])},
+        {("b",): 7.1},
+        dp.Guarantee(1.0, 1e-9, 0.02, "replace_one", "gaussian", True, "user"),
+        10,
+    ),
+    dp.NoisyMarginals(
+        SCHEMA,
+        {("b",): np.array([1, 2, 3])},
+        {("b",): 1.0},
+        dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.25),
+    ),
+]
+FOLDER = tempfile.TemporaryDirectory()
+HERE = Path(FOLDER.name)
+
+
+@functools.cache
+def packed(number: int) -> bytes:
+    path = HERE / "genuine.zip"
+    RELEASES[number].save(path)
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+@functools.cache
+def members(number: int) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(packed(number))) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(entries, compression=zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # duplicate names
+        with zipfile.ZipFile(buffer, "w", compression) as archive:
+            for name, content in entries:
+                archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def hashed(number: int, descriptor: bytes | None = None, csv: bytes | None = None, change=None) -> bytes:
+    """A file made by someone who also writes the right hash."""
+    own = members(number)
+    csv = own[MEASUREMENTS] if csv is None else csv
+    parts = json.loads(own[DESCRIPTOR])
+    parts["resources"][0] |= {"hash": f"sha256:{sha256(csv).hexdigest()}", "bytes": len(csv)}
+    if change is not None:
+        change(parts)
+    text = json.dumps(parts).encode() if descriptor is None else descriptor
+    return zipped([(MEASUREMENTS, csv), (DESCRIPTOR, text)])
+
+
+def attack(content: bytes) -> bool:
+    """Load it; whether it was accepted. Anything but a sound release and a ReleaseFormatError is an error here."""
+    path = HERE / "hostile.zip"
+    path.write_bytes(content)
+    try:
+        release = dp.NoisyMarginals.load(path)
+    except dp.ReleaseFormatError:
+        return False
+    finally:
+        assert [entry.name for entry in HERE.iterdir()] == ["hostile.zip"]
+    assert release.guarantee.epsilon > 0
+    assert math.isfinite(release.guarantee.epsilon)
+    assert 0 <= release.guarantee.delta < 1
+    for clique, table in release.tables.items():
+        assert table.dtype == np.int64
+        assert table.shape == release.schema.shape(clique)
+        assert 0 < release.scales[clique] < math.inf
+    assert math.isfinite(release.total)
+    repr(release)
+    return True
+
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=30),
+    st.sampled_from(
+        ["inf", "NaN", "../../etc/passwd", "\ud800", "\x00", "a" * 5000, "b", "none", "laplace", MEASUREMENTS]
+    ),
+    st.sampled_from([10**400, -0.0, 5e-324, 1.7e308, 2**63, 2**31, 0.1, 1]),
+)
+trees = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@st.composite
+def changed_bytes(draw):
+    content = bytearray(packed(draw(st.integers(0, 2))))
+    for _ in range(draw(st.integers(1, 6))):
+        place = draw(st.integers(0, len(content) - 1))
+        match draw(st.integers(0, 4)):
+            case 0:
+                content[place] ^= 1 << draw(st.integers(0, 7))
+            case 1:
+                content[place] = draw(st.sampled_from([0, 1, 80, 127, 255]))
+            case 2:
+                del content[place : place + draw(st.integers(1, 40))]
+            case 3:
+                content[place:place] = draw(st.binary(min_size=1, max_size=20))
+            case 4:
+                content[place : place + 4] = draw(st.sampled_from([0, 1, 2**31 - 1, 2**32 - 1])).to_bytes(4, "little")
+        if not content:
+            return b""
+    return bytes(content)
+
+
+names = st.one_of(
+    st.sampled_from([DESCRIPTOR, MEASUREMENTS]),
+    st.sampled_from(
+        [
+            "../evil",
+            "/tmp/evil",
+            "..\\evil",
+            "C:\\evil",
+            "a/../../evil",
+            "\u202egpj.zip",
+            "con",
+            ".",
+            "./datapackage.json",
+        ]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
+)
+
+
+@st.composite
+def strange_members(draw):
+    own = members(draw(st.integers(0, 2)))
+    entries = []
+    for _ in range(draw(st.integers(0, 4))):
+        info = zipfile.ZipInfo(draw(names).replace("\x00", "0") or "0")
+        info.compress_type = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2]))
+        info.external_attr = draw(
+            st.sampled_from([0, stat.S_IFLNK << 16, (stat.S_IFLNK | 0o777) << 16, stat.S_IFDIR << 16, 0x10])
+        )
+        info.comment = draw(st.binary(max_size=5))
+        content = st.sampled_from([*own.values(), b"/etc/passwd", b"", bytes(100_000)]) | st.binary(max_size=50)
+        entries.append((info, draw(content)))
+    return zipped(entries)
+
+
+def places(node, path=()):
+    yield path
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in items:
+        yield from places(child, (*path, key))
+
+
+@functools.cache
+def spots(number: int):
+    return [path for path in places(json.loads(members(number)[DESCRIPTOR])) if path]
+
+
+@st.composite
+def strange_descriptors(draw):
+    number = draw(st.integers(0, 2))
+    if draw(st.integers(0, 9)) == 0:
+        text = draw(st.one_of(trees.map(lambda tree: json.dumps(tree).encode()), st.binary(max_size=60)))
+        return hashed(number, descriptor=text)
+    paths = draw(st.lists(st.sampled_from(spots(number)), min_size=1, max_size=3))
+    values = [draw(trees) for _ in paths]
+    removed = draw(st.lists(st.booleans(), min_size=len(paths), max_size=len(paths)))
+
+    def change(parts):
+        for (*path, last), value, remove in zip(paths, values, removed, strict=True):
+            node = parts
+            try:
+                for key in path:
+                    node = node[key]
+                if remove:
+                    del node[last]
+                else:
+                    node[last] = copy.deepcopy(value)
+            except (KeyError, IndexError, TypeError):  # an earlier change took it away
+                continue
+
+    return hashed(number, change=change)
+
+
+@st.composite
+def strange_measurements(draw):
+    number = draw(st.integers(0, 2))
+    lines = members(number)[MEASUREMENTS].splitlines(keepends=True)
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(lines) - 1)) if lines else 0
+        match draw(st.integers(0, 4)):
+            case 0:
+                field = draw(
+                    st.sampled_from(
+                        [
+                            b"nan",
+                            b"inf",
+                            b"-inf",
+                            b"1e400",
+                            b"9223372036854775808",
+                            b"1_0",
+                            b"0x1",
+                            b"",
+                            b'"1"',
+                            b"1" * 500,
+                        ]
+                    )
+                )
+                cells = lines[place].split(b",") if lines else [b""]
+                cells[draw(st.integers(0, len(cells) - 1))] = field
+                lines[place : place + 1] = [b",".join(cells)]
+            case 1:
+                lines[place:place] = lines[place : place + 1] * draw(st.integers(1, 3))
+            case 2:
+                del lines[place : place + 1]
+            case 3:
+                lines[place:place] = [draw(st.binary(max_size=20)) + draw(st.sampled_from([b"", b"\n", b"\r\n"]))]
+            case 4:
+                lines.reverse()
+    return hashed(number, csv=b"".join(lines))
+
+
+KINDS = {
+    "bytes": changed_bytes(),
+    "members": strange_members(),
+    "descriptor": strange_descriptors(),
+    "measurements": strange_measurements(),
+}
+
+
+def fuzz(kind: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=5000, database=None, suppress_health_check=list(HealthCheck))
+    @given(KINDS[kind])
+    def attempt(content):
+        attack(content)
+
+    attempt()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hundreds_of_hostile_files(kind):
+    fuzz(kind, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_fifty_thousand_hostile_files(kind):
+    fuzz(kind, 12_500)
+
+
+def test_genuine_files_are_accepted():
+    for number, release in enumerate(RELEASES):
+        assert attack(packed(number))
+        assert attack(hashed(number))
+        assert release.guarantee.private
+
+
+def peak(content: bytes) -> float:
+    """Largest memory that loading takes, in MB, beyond the file itself."""
+    path = HERE / "hostile.zip"
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(dp.ReleaseFormatError):
+            dp.NoisyMarginals.load(path)
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def bomb(descriptor: bytes) -> bytes:
+    """Small on disk, and compressed no further than the loader allows."""
+    content = zipped([(MEASUREMENTS, members(0)[MEASUREMENTS]), (DESCRIPTOR, descriptor)], zipfile.ZIP_DEFLATED)
+    assert len(content) < len(descriptor) / 3
+    return content
+
+
+def varied(piece, size: int) -> bytes:
+    """JSON of about a size whose pieces differ enough to compress less than a hundredfold."""
+    generator = np.random.default_rng(0)
+    pieces, total = [], 0
+    while total < size:
+        block = [piece(int(number)) for number in generator.integers(0, 10**6, 2000)]
+        pieces.append(",".join(block))
+        total += len(pieces[-1])
+    return ("[" + ",".join(pieces) + "]").encode()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        lambda n: "[]" if n % 2 else "{}",
+        lambda n: f"{n % 10}e1",
+        lambda n: f'"{n % 1000}"',
+        lambda n: "[" * 20 + str(n % 10) + "]" * 20,
+    ],
+    ids=["empty lists", "numbers", "texts", "nested lists"],
+)
+@pytest.mark.parametrize("size", [4_000_000, 17_000_000])
+def test_json_bombs_take_little_memory(piece, size):
+    assert peak(bomb(varied(piece, size))) < 120
+
+
+def test_nothing_but_the_file_is_read(tmp_path):
+    """A link inside the zip is its text, and not followed; a pipe or a folder in place of a file is refused."""
+    own = members(0)
+    secret = tmp_path / "secret.csv"
+    secret.write_bytes(own[MEASUREMENTS])
+    link = zipfile.ZipInfo(MEASUREMENTS)
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    assert not attack(zipped([(link, str(secret)), (DESCRIPTOR, own[DESCRIPTOR])]))
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(dp.ReleaseFormatError, match="not a file"):
+            dp.NoisyMarginals.load(tmp_path / "pipe")
+
+
+def test_limits_leave_room_for_large_releases(tmp_path):
+    schema = dp.Schema({"v": [f"state {i}" for i in range(100_000)], **{f"w{i}": [0, 1] for i in range(2000)}})
+    tables = {("v",): np.zeros(100_000, np.int64), **{(f"w{i}",): np.zeros(2, np.int64) for i in range(2000)}}
+    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    release = dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, 3000.0), guarantee)
+    release.save(tmp_path / "large.zip")
+    assert dp.NoisyMarginals.load(tmp_path / "large.zip") == release

@@ -1,0 +1,164 @@
+"""Randomness in the package, found on the syntax tree: private noise comes from OpenDP, nothing else draws it.
+
+Every place that draws with numpy, the standard library or scipy is in ALLOWED, with the reason why no privacy hangs
+on it. Aliases are resolved: `from numpy import random as r`, `import numpy as n`, `getattr(numpy, "random")`.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pgmpy_dp
+
+PACKAGE = Path(pgmpy_dp.__file__).parent
+
+# Where, as "file" or "file:class or function", and why.
+ALLOWED = {
+    "privacy/mechanisms.py:SimulatedNoise": "for simulation studies; says that it is not private",
+    "inference/sampling.py": "synthetic records from a released distribution",
+    "models/markov.py": "the generator of those",
+    "models/sampling.py": "likewise",
+    "estimators/posterior.py": "networks from a posterior that follows from a release",
+    "estimators/private_bayesian.py": "their generator",
+    "evaluation/protocol.py": "made-up networks of the papers' experiments",
+}
+SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
+# Secure coins and file names. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.
+SECURE = {"privacy/sampling.py": {"secrets", "os.urandom"}, "_files.py": {"secrets"}, "privacy/ledger.py": {"secrets"}}
+# Methods of generators, so that a generator handed in as an argument is seen as well.
+# fmt: off
+DRAWS = {
+    "default_rng", "RandomState", "SeedSequence", "PCG64", "rvs", "standard_normal", "normal", "laplace", "gumbel",
+    "geometric", "exponential", "standard_exponential", "gamma", "standard_gamma", "dirichlet", "poisson",
+    "binomial", "multinomial", "multivariate_normal", "shuffle", "permutation", "permuted", "uniform", "integers",
+    "randint", "rand", "randn", "random", "random_sample", "beta", "chisquare", "standard_cauchy", "logistic",
+    "lognormal", "triangular", "gauss", "betavariate", "choices", "getrandbits", "randrange",
+}
+# fmt: on
+DISTRIBUTION_ONLY = {"scipy.stats"}  # its distribution functions are no noise; its `rvs` is
+INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.")  # functions of the same names
+
+
+def draws(source: str) -> list[tuple[str, str]]:
+    """Where a file draws: enclosing class or function, and what it calls."""
+    found: list[tuple[str, str]] = []
+    names: dict[str, str] = {}
+
+    def dotted(node) -> str | None:
+        if isinstance(node, ast.Name):
+            return names.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            base = dotted(node.value)
+            return f"{base}.{node.attr}" if base else f"?.{node.attr}"
+        if isinstance(node, ast.Call) and dotted(node.func) in ("getattr", "__import__", "importlib.import_module"):
+            parts = [a.value if isinstance(a, ast.Constant) else dotted(a) for a in node.args]
+            return ".".join(str(part) for part in parts)
+        return None
+
+    def visit(node, place) -> None:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not place:
+            place = node.name
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                names[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+                report(alias.name, place, imported=True)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                report(f"{node.module}.{alias.name}", place, imported=True)
+        elif isinstance(node, ast.Assign) and (name := dotted(node.value)) and name.startswith(SOURCES):
+            names.update((target.id, name) for target in node.targets if isinstance(target, ast.Name))
+        if isinstance(node, ast.Attribute) and (name := dotted(node)):
+            report(name, place)
+        if isinstance(node, ast.Call) and (name := dotted(node)):  # getattr and the like
+            report(name, place)
+        for child in ast.iter_child_nodes(node):
+            visit(child, place)
+
+    def report(name, place, imported=False) -> None:
+        source = next((s for s in SOURCES if name == s or name.startswith(f"{s}.")), None)
+        if source in DISTRIBUTION_ONLY and not name.endswith(".rvs"):
+            source = None
+        if source and imported and source == name == "secrets":
+            source = None  # its use counts
+        called = not imported and "." in name and name.rpartition(".")[2] in DRAWS and not name.startswith(INNOCENT)
+        if source or called:
+            found.append((place, source if source in ("secrets", "os.urandom") else name))
+
+    visit(ast.parse(source), "")
+    return found
+
+
+def files():
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def allowed(file: str, place: str, name: str) -> str | None:
+    """The entry that allows a draw."""
+    if name in SECURE.get(file, ()):
+        return file
+    return next((key for key in (file, f"{file}:{place}") if key in ALLOWED), None)
+
+
+def test_only_named_places_draw_from_anything_but_opendp():
+    used, wrong = set(), []
+    for file in files():
+        for place, name in draws((PACKAGE / file).read_text(encoding="utf-8")):
+            entry = allowed(file, place, name)
+            used.add(entry)
+            if entry is None:
+                wrong.append(f"{file}, in {place or 'the module'}: {name}")
+    assert not wrong, "not in ALLOWED: " + "; ".join(sorted(set(wrong)))
+    assert used >= set(ALLOWED) | set(SECURE), f"no longer needed: {(set(ALLOWED) | set(SECURE)) - used}"
+
+
+def test_no_file_of_the_wall_is_exempt():
+    for key in ALLOWED:
+        assert not key.startswith(("data/", "privacy/")) or key == "privacy/mechanisms.py:SimulatedNoise"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import numpy as np\nnp.random.laplace(0, 1)",
+        "import numpy as n\ng = n.random.default_rng(3)",
+        "from numpy import random as r\nr.normal()",
+        "from numpy.random import default_rng as make\nmake()",
+        "import numpy.random\nnumpy.random.normal()",
+        "import random\nrandom.gauss(0, 1)",
+        "from random import gauss",
+        "import random as quiet",
+        "from scipy import stats\nstats.laplace.rvs(size=3)",
+        "from scipy.stats import laplace\nlaplace.rvs()",
+        "import numpy as np\ngetattr(np, 'random').normal()",
+        "import importlib\nimportlib.import_module('numpy.random').normal()",
+        "__import__('random').gauss(0, 1)",
+        "def f(generator, counts):\n    return counts + generator.laplace(size=3)",
+        "import numpy as np\nrandom = np.random\ndraw = random.laplace",
+        "import os\nos.urandom(8)",
+        "import secrets\nsecrets.randbelow(3)",
+        "class A:\n    def f(self):\n        return self._rng.standard_normal(3)",
+    ],
+)
+def test_planted_draws_are_found(planted):
+    found = draws(planted)
+    assert found
+    assert all(allowed("data/dataset.py", place, name) is None for place, name in found)
+
+
+@pytest.mark.parametrize(
+    "innocent",
+    [
+        "from scipy import stats\nstats.beta.ppf(0.1, 1, 2)",
+        "import opendp.measurements as m\nm.make_laplace(d, t, scale=1.0)",
+        "noise.discrete_laplace(counts, 1.0)",
+        "import secrets",
+    ],
+)
+def test_innocent_code_passes(innocent):
+    assert draws(innocent) == []

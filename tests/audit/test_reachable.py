@@ -1,0 +1,153 @@
+"""What hangs on a fitted estimator, a fitted network and a release: no record, no seed, no generator, no ledger.
+
+The walk follows every reference that Python's garbage collector knows, the bases of array views, and closures, but
+does not enter modules, classes and the globals of functions. It is repeated on what pickles bring back.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import gc
+import pickle
+import random
+import types
+
+import narwhals
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+
+RECORDS = 4093  # a prime that nothing else has a reason to be
+SEED = 98765432109
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"]})
+EDGES = [("a", "b"), ("b", "c")]
+
+_LEAVES = (types.ModuleType, type, str, bytes, int, float, bool, type(None), np.dtype, np.generic)
+_GENERATORS = (
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.RandomState,
+    np.random.SeedSequence,
+    random.Random,
+)
+
+
+def reachable(root):
+    """Every object that can be reached, with how it was reached."""
+    seen, queue = {}, [(root, "it")]
+    while queue:
+        thing, path = queue.pop()
+        if id(thing) in seen:
+            continue
+        seen[id(thing)] = thing
+        yield thing, path
+        if isinstance(thing, _LEAVES):
+            continue
+        if isinstance(thing, types.FunctionType):
+            held = [thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__]
+        else:
+            held = gc.get_referents(thing)
+            if isinstance(thing, np.ndarray):  # the owner of a view's memory is no referent
+                held = [*held, thing.base]
+            held += [getattr(thing, slot, None) for slot in copyreg._slotnames(type(thing)) or ()]
+        name = type(thing).__name__
+        queue.extend((other, f"{path} > {name}") for other in held if other is not None)
+
+
+def suspicious(thing) -> str | None:
+    if isinstance(thing, (dp.PrivateDataset, dp.PrivacyBudget)):
+        return "the wall or its ledger"
+    if isinstance(thing, (dp.SimulatedNoise, *_GENERATORS)):
+        return "a source of randomness"
+    if isinstance(thing, (pd.DataFrame, pd.Series, pd.Index, narwhals.DataFrame, narwhals.Series)):
+        return "a data frame"
+    if isinstance(thing, np.ndarray) and thing.size >= RECORDS:
+        return "an array as long as the records"
+    if isinstance(thing, (list, tuple, bytes, str)) and len(thing) >= RECORDS and not isinstance(thing, str):
+        return "a sequence as long as the records"
+    if isinstance(thing, (int, float, np.number)) and not isinstance(thing, bool) and thing in (RECORDS, SEED):
+        return f"the number {thing}"
+    return None
+
+
+def findings(root) -> list[str]:
+    return [f"{found}: {path}" for thing, path in reachable(root) if (found := suspicious(thing))]
+
+
+def records():
+    generator = np.random.default_rng(0)
+    return pd.DataFrame({v: generator.choice(list(SCHEMA.states[v]), RECORDS) for v in SCHEMA.variables}).astype("str")
+
+
+def network(kind):
+    if kind is dp.PrivateMarkovNetwork:
+        return dp.PrivateMarkovNetwork(EDGES)
+    return DiscreteBayesianNetwork(EDGES)
+
+
+FITS = [
+    (dp.PrivateMLE, DiscreteBayesianNetwork),
+    (dp.CollectiveEM, DiscreteBayesianNetwork),
+    (dp.CollectiveEM, dp.PrivateMarkovNetwork),
+    (dp.NaiveMLE, dp.PrivateMarkovNetwork),
+]
+
+
+@pytest.mark.parametrize("source", ["records", "data set", "simulated"])
+@pytest.mark.parametrize(("estimator", "kind"), FITS, ids=lambda part: part.__name__)
+def test_nothing_private_hangs_on_a_fit(estimator, kind, source):
+    model, frame = network(kind), records()
+    if source == "records":
+        fitted = estimator(epsilon=1.0, state_names=SCHEMA)
+        model.fit(frame, estimator=fitted)
+    else:
+        noise = {"noise": dp.SimulatedNoise(SEED)} if source == "simulated" else {}
+        fitted = estimator(epsilon=1.0)
+        model.fit(dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), **noise), estimator=fitted)
+    if isinstance(model, dp.PrivateMarkovNetwork):
+        model.query(["a"])
+        model.simulate(10, seed=SEED)
+    for root in (fitted, model, fitted.release_):
+        assert findings(root) == []
+        packed = pickle.dumps(root)
+        for name in (b"PrivateDataset", b"PrivacyBudget", b"Generator", b"SimulatedNoise", str(SEED).encode()):
+            assert name not in packed
+        assert findings(pickle.loads(packed)) == []
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_nothing_private_hangs_on_a_release(neighbours, tmp_path):
+    data = dp.PrivateDataset(records(), SCHEMA, dp.PrivacyBudget(2.0, 1e-6), neighbours=neighbours)
+    public = [f"the number {RECORDS}"] if neighbours == "replace_one" else []  # the number of records is public there
+    for how in ({}, {"mechanism": "gaussian", "delta": 1e-6}):
+        noisy = data.measure([("a", "b"), ("c",)], 0.5, **how)
+        noisy.save(tmp_path / "release.zip")
+        for release in (noisy, pickle.loads(pickle.dumps(noisy)), dp.NoisyMarginals.load(tmp_path / "release.zip")):
+            assert [finding.split(":")[0] for finding in findings(release)] == public
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda data, frame: [frame],
+        lambda data, frame: {"budget": data.budget},
+        lambda data, frame: lambda: data,
+        lambda data, frame: data.measure,
+        lambda data, frame: np.asarray(frame["a"])[:3],
+        lambda data, frame: np.zeros(RECORDS, np.uint8)[:1].reshape(1, 1),
+        lambda data, frame: types.SimpleNamespace(rng=np.random.default_rng(1)),
+        lambda data, frame: types.SimpleNamespace(total=len(frame)),
+        lambda data, frame: random.Random(1).random,
+    ],
+)
+def test_what_is_planted_is_found(hide):
+    frame = records()
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0))
+    estimator = dp.PrivateMLE(epsilon=0.5)
+    network(DiscreteBayesianNetwork).fit(data, estimator=estimator)
+    assert findings(estimator) == []
+    estimator.parameters_[0].extra = hide(data, frame)
+    assert findings(estimator)
