@@ -36,8 +36,12 @@ _GENERATORS = (
 
 
 def reachable(root):
-    """Every object that can be reached, with how it was reached."""
+    """Every object that can be reached, with how it was reached; not what is in the public table `allocation_`."""
     seen, queue = {}, [(root, "it")]
+    public = getattr(root, "allocation_", None)
+    if public is not None:
+        assert len(public) == len(SCHEMA.variables)  # a row a family
+        seen[id(public)] = public
     while queue:
         thing, path = queue.pop()
         if id(thing) in seen:
