@@ -74,8 +74,10 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     return codes
 
 
-def count(codes: Mapping[str, Codes], schema: Schema, clique: Clique) -> NDArray[np.int64]:
-    """Count the records in each cell of a clique.
+def count(
+    codes: Mapping[str, Codes], schema: Schema, clique: Clique, weights: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Count the records in each cell of a clique, or add their weights.
 
     Parameters
     ----------
@@ -83,6 +85,8 @@ def count(codes: Mapping[str, Codes], schema: Schema, clique: Clique) -> NDArray
         From :func:`encode`.
     schema : Schema
     clique : tuple of str
+    weights : ndarray of int64, shape (n_records,), optional
+        At most 2**20 each.
 
     Returns
     -------
@@ -108,7 +112,10 @@ def count(codes: Mapping[str, Codes], schema: Schema, clique: Clique) -> NDArray
         for column, states in zip(columns[1:], shape[1:], strict=True):
             cell *= states
             cell += column[start : start + block]
-        table += np.bincount(cell, minlength=cells)
+        if weights is None:
+            table += np.bincount(cell, minlength=cells)
+        else:  # adds floats, here whole numbers below 2**53
+            table += np.bincount(cell, weights[start : start + block], minlength=cells).astype(np.int64)
     return table.reshape(shape)
 
 
@@ -128,6 +135,16 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
     """
     rows, groups = np.unique(np.stack([codes[variable] for variable in variables], axis=1), axis=0, return_inverse=True)
     return rows, groups.reshape(-1).astype(np.int64)
+
+
+def id_column(frame: Any, name: str) -> Any:
+    """A column of ids, as pandas can tell them apart: missing ones are None or NaN, integers stay integers."""
+    require_columns(_column_names(frame), [name])
+    if _is_pandas(frame):
+        return frame[name]
+    column = _decoded(nw.from_native(frame, eager_only=True)[name])
+    # Integers with missing ones among them would become floats.
+    return np.array(column.to_list(), dtype=object) if column.is_null().any() else column.to_numpy()
 
 
 def require_countable(schema: Schema, clique: Clique) -> None:

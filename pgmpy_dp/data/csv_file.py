@@ -10,15 +10,19 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp.data.counting import Codes, column_codes, require_columns
+from pgmpy_dp.data.units import Unit, labels_of
 from pgmpy_dp.schema import Schema
 
 _BLOCK_ROWS = 2**18
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf(inity)?|nan", re.IGNORECASE)
 
 
-def encode_csv(path: Path, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:
+def encode_csv(
+    path: Path, schema: Schema, variables: Sequence[str], unit: Unit | None = None
+) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
     """Encode a comma-separated file with a header line (UTF-8), block by block.
 
     A file has no types: a text is read as a text, number or boolean if the variable's states are such. An
@@ -30,21 +34,29 @@ def encode_csv(path: Path, schema: Schema, variables: Sequence[str]) -> dict[str
         Compressed files are read by their ending, as pandas does.
     schema : Schema
     variables : sequence of str
+    unit : Unit, optional
 
     Returns
     -------
-    dict of str to ndarray
+    codes : dict of str to ndarray
         As :func:`~pgmpy_dp.data.counting.encode`, and with its errors.
+    labels : ndarray of int64, shape (n_records,), or None
+        The unit of each row; the texts of its column tell units apart.
     """
     read: dict[str, Any] = {"dtype": str, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
     names = pd.read_csv(path, header=None, nrows=1, **read).iloc[0].tolist()
-    require_columns(names, variables)
+    asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
+    require_columns(names, asked)
     parts: dict[str, list[Codes]] = {variable: [] for variable in variables}
-    with pd.read_csv(path, usecols=list(variables), chunksize=_BLOCK_ROWS, **read) as blocks:
+    ids = []
+    with pd.read_csv(path, usecols=asked, chunksize=_BLOCK_ROWS, **read) as blocks:
         for block in blocks:
             for variable in variables:
                 parts[variable].append(_text_codes(block[variable], schema, variable))
-    return {variable: np.concatenate(codes) for variable, codes in parts.items()}
+            if unit is not None:
+                ids.append(block[unit.column].mask(block[unit.column] == ""))
+    codes = {variable: np.concatenate(blocks) for variable, blocks in parts.items()}
+    return codes, None if unit is None else labels_of(pd.concat(ids), unit)
 
 
 def _text_codes(texts: Any, schema: Schema, variable: str) -> Codes:

@@ -17,11 +17,13 @@ from pgmpy_dp.data.coefficients import (
 from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
 from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan
+from pgmpy_dp.data.units import Unit
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.mechanisms import (
     OPENDP_NOISE,
+    UNIT_WEIGHT,
     NoiseSource,
     gaussian_scale,
     laplace_scale,
@@ -64,6 +66,14 @@ class PrivateDataset:
     neighbours : {"add_remove", "replace_one"}
         What differs between neighbouring data sets: one record more or less (the number of records is
         private), or one record changed (the number of records is public).
+    unit : str, optional
+        Column of the records, in the schema or not, that tells whose a row is, such as "person_id". Neighbours then
+        differ in all rows of one such unit, and it is the number of units that is public under "replace_one"; how
+        many rows they have is private. By default each record is a unit of its own.
+    max_rows : int, optional
+        The most rows of a unit that are counted: those of a unit with more are drawn uniformly (once where records
+        are encoded, anew for each measurement where they are lazy), and noise grows with this number. Without it
+        all rows of a unit are counted and share a weight of 1: tables then count units, in fractions.
     noise : NoiseSource
         Leave the default for privacy. A :class:`~pgmpy_dp.privacy.SimulatedNoise` makes releases that say
         that they are not private.
@@ -94,6 +104,9 @@ class PrivateDataset:
         budget: PrivacyBudget,
         neighbours: str = "add_remove",
         noise: NoiseSource = OPENDP_NOISE,
+        *,
+        unit: str | None = None,
+        max_rows: int | None = None,
     ) -> None:
         if not isinstance(schema, Schema):
             raise TypeError(
@@ -109,7 +122,8 @@ class PrivateDataset:
         self._budget = budget
         self._neighbours = neighbours
         self._noise = noise
-        self._records = open_records(records, schema, schema.variables)
+        self._unit = _checked_unit(unit, max_rows, noise)
+        self._records = open_records(records, schema, schema.variables, self._unit)
 
     @property
     def schema(self) -> Schema:
@@ -197,6 +211,7 @@ class PrivateDataset:
             private=self._noise.private,
             versions=_versions(self._noise.private),
             sampling_rate=float(rate),
+            **self._stated_unit(),
         )
         counts = {} if rate < 1 else self._records.counts(checked)
         self._budget.charge(charge)
@@ -204,7 +219,12 @@ class PrivateDataset:
             sample = self._sample(rate)
             counts = {clique: count(sample, self._schema, clique) for clique in checked}
         draw = self._noise.discrete_laplace if mechanism == "laplace" else self._noise.discrete_gaussian
-        tables = {clique: draw(table.ravel(), scales[clique]).reshape(table.shape) for clique, table in counts.items()}
+        tables: dict[Clique, Any] = {
+            clique: draw(table.ravel(), scales[clique]).reshape(table.shape) for clique, table in counts.items()
+        }
+        if guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, UNIT_WEIGHT is a power of 2
+            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
+            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
         return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
 
     def measure_coefficients(
@@ -252,6 +272,7 @@ class PrivateDataset:
         >>> bool(abs(tables["a", "b"].sum(axis=0) - tables["b", "c"].sum(axis=1)).max() < 1e-9)
         True
         """
+        self._require_single_records()
         checked = self._schema.require(cliques)
         closure = downward_closure(self._schema, checked)
         exact = exact_positive("epsilon", epsilon)
@@ -411,7 +432,7 @@ class PrivateDataset:
                     f"The Laplace mechanism has no delta, got delta={delta!r}: "
                     'leave it out, or use mechanism="gaussian".'
                 )
-            one = table_sensitivity(self._neighbours, "l1")
+            one = table_sensitivity(self._neighbours, "l1", self._contribution)
             inside = epsilon_on_sample(epsilon, rate)
             scales = {c: laplace_scale(inside * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, epsilon=epsilon), scales, 0.0
@@ -422,7 +443,7 @@ class PrivateDataset:
                     f"delta={delta!r} is more than the budget's delta={self._budget.delta!r}: ask for at most that."
                 )
             rho = rho_for(epsilon, delta)
-            one = table_sensitivity(self._neighbours, "squared_l2")
+            one = table_sensitivity(self._neighbours, "squared_l2", self._contribution)
             scales = {c: gaussian_scale(Fraction(rho) * share, one) for c, share in zip(cliques, shares, strict=True)}
             return Charge(label, mechanism, rho=rho), scales, delta
         raise ValueError(f'mechanism must be "laplace" or "gaussian", got {mechanism!r}.')
@@ -451,6 +472,7 @@ class PrivateDataset:
     @property
     def _codes(self) -> Mapping[str, Codes]:
         """The codes of records that are in memory, for mechanisms that go through them one by one."""
+        self._require_single_records()
         if not isinstance(self._records, EncodedRecords):
             raise ValueError(
                 "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
@@ -458,14 +480,34 @@ class PrivateDataset:
             )
         return self._records.codes
 
+    def _require_single_records(self) -> None:
+        """Refuse units, for mechanisms whose sensitivity is that of one record."""
+        if self._unit is not None:
+            raise ValueError(
+                f"This mechanism protects single records, not all rows of one {self._unit.column}: measure() does, or "
+                "leave unit out."
+            )
+
+    @property
+    def _contribution(self) -> int:
+        """The most that one unit adds to a table in sum."""
+        return 1 if self._unit is None else self._unit.contribution
+
+    def _stated_unit(self) -> dict[str, Any]:
+        """The unit of privacy and its bound, as a guarantee states them."""
+        return {} if self._unit is None else {"unit": self._unit.column, "max_rows": self._unit.max_rows}
+
     def _public_total(self) -> int | None:
-        return None if self._neighbours == "add_remove" else self._records.size
+        # How many rows the units have is private: only where each counts once is its number the tables' total.
+        private = self._neighbours == "add_remove" or (self._unit is not None and (self._unit.max_rows or 1) > 1)
+        return None if private else self._records.size
 
     def __repr__(self) -> str:
         names = self._schema.variables
+        unit = "" if self._unit is None else f"unit={self._unit.column!r}, max_rows={self._unit.max_rows!r}, "
         return (
             f"PrivateDataset({len(names)} variable{'s' if len(names) > 1 else ''}, "
-            f"neighbours={self._neighbours!r}, budget={self._budget!r})"
+            f"neighbours={self._neighbours!r}, {unit}budget={self._budget!r})"
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -473,6 +515,18 @@ class PrivateDataset:
             "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
             "Save the release that measure returns instead."
         )
+
+
+def _checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
+    if max_rows is not None and (type(max_rows) is not int or not 1 <= max_rows < 2**31):
+        raise ValueError(f"max_rows must be a whole number, at least 1, got {max_rows!r}.")
+    if column is None:
+        if max_rows is not None:
+            raise ValueError("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
+        return None
+    if not isinstance(column, str) or not column or column == "record":
+        raise ValueError(f"unit must name a column of the records, and not 'record', got {column!r}.")
+    return Unit(column, max_rows, noise.keys)
 
 
 def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:

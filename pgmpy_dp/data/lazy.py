@@ -24,6 +24,7 @@ from pgmpy_dp.data.counting import (
     require_no_missing,
     require_no_undeclared,
 )
+from pgmpy_dp.data.units import WEIGHT, Unit, require_ids, sampled_frame, weighted_frame
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Clique, Schema
 
@@ -45,17 +46,22 @@ class LazyRecords:
     schema : Schema
     dtypes : mapping of str to narwhals dtype
     size : int
-        Number of records when they were checked.
+        Number of records, or of units, when they were checked.
+    weighted : bool
+        Whether the frame has a column of weights to add up.
     """
 
     frame: nw.LazyFrame[Any]
     schema: Schema
     dtypes: dict[str, Any]
     size: int
+    weighted: bool = False
 
     @classmethod
-    def open(cls, frame: nw.LazyFrame[Any], schema: Schema, variables: Iterable[str]) -> LazyRecords:
-        """Check all values in one scan, which returns three numbers a variable and nothing else.
+    def open(
+        cls, frame: nw.LazyFrame[Any], schema: Schema, variables: Iterable[str], unit: Unit | None = None
+    ) -> LazyRecords:
+        """Check all values in one scan, which returns two answers a variable and the number of records or units.
 
         Raises
         ------
@@ -64,7 +70,7 @@ class LazyRecords:
         """
         asked = list(variables)
         found = frame.collect_schema()
-        require_columns(found.names(), asked)
+        require_columns(found.names(), [*asked, *([unit.column] if unit else [])])
         dtypes = {variable: found[variable] for variable in asked}
         for variable, dtype in dtypes.items():
             if isinstance(dtype, nw.Object):
@@ -77,13 +83,23 @@ class LazyRecords:
             missing = _is_missing(variable, dtype)
             checks[f"missing{i}"] = missing.any()
             checks[f"outside{i}"] = (~missing & ~_is_held(variable, dtype, schema)).any()
+        if unit is not None:
+            checks["rows"] = nw.col(unit.column).n_unique()
+            checks["nobody"] = _is_missing(unit.column, found[unit.column]).any()
         row = _collected(frame.select(**checks)).rows(named=True)[0]
         for i, variable in enumerate(asked):
             if row[f"missing{i}"]:
                 require_no_missing(schema, variable)
             if row[f"outside{i}"]:
                 require_no_undeclared(variable)
-        return cls(frame, schema, dtypes, int(row["rows"]))
+        size = int(row["rows"])
+        if unit is None:
+            return cls(frame, schema, dtypes, size)
+        require_ids(bool(row["nobody"]), unit)
+        frame = frame.select(list(dict.fromkeys([*asked, unit.column])))
+        if unit.max_rows is None:
+            return cls(weighted_frame(frame, unit), schema, dtypes, size, weighted=True)
+        return cls(sampled_frame(frame, unit), schema, dtypes, size)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of the cliques, in as few scans as their sizes allow."""
@@ -96,7 +112,9 @@ class LazyRecords:
     def _table(self, scope: Clique) -> Counts:
         # Own names for the keys: a column may be called anything.
         keys = {f"key{i}": _key(variable, self.dtypes[variable], self.schema) for i, variable in enumerate(scope)}
-        grouped = _collected(self.frame.select(**keys).group_by(list(keys)).agg(nw.len().alias("rows")))
+        rows = nw.col("weight").sum() if self.weighted else nw.len()
+        weight = {"weight": nw.col(WEIGHT)} if self.weighted else {}
+        grouped = _collected(self.frame.select(**keys, **weight).group_by(list(keys)).agg(rows.alias("rows")))
         shape = self.schema.shape(scope)
         codes = [
             _key_codes(grouped[key], self.schema, variable).astype(np.intp)
@@ -104,7 +122,8 @@ class LazyRecords:
         ]
         table = np.zeros(shape, dtype=np.int64)
         # One cell may have several groups: null and NaN, values in one bin.
-        np.add.at(table, tuple(codes), grouped["rows"].to_numpy().astype(np.int64))
+        # Some engines return sums as decimals.
+        np.add.at(table, tuple(codes), np.array([int(number) for number in grouped["rows"].to_list()], dtype=np.int64))
         return table
 
 

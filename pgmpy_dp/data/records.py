@@ -17,9 +17,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import Codes, Counts, count, encode, margin, require_no_undeclared
+from pgmpy_dp.data.counting import Codes, Counts, count, encode, id_column, margin, require_no_undeclared
 from pgmpy_dp.data.csv_file import encode_csv
 from pgmpy_dp.data.lazy import LazyRecords
+from pgmpy_dp.data.units import Unit, labels_of, row_weights, sampled_rows
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Clique, Schema
 
@@ -29,7 +30,7 @@ class Records(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of records."""
+        """Number of records, or of units."""
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Number of records in each cell of each clique.
@@ -48,19 +49,29 @@ class Records(Protocol):
 
 @dataclass(frozen=True)
 class EncodedRecords:
-    """Records in memory, as positions of their states."""
+    """Records in memory, as positions of their states; with the weights of the rows where units have such."""
 
     codes: Mapping[str, Codes]
     schema: Schema
+    size: int
+    weights: NDArray[np.int64] | None = None
 
-    @property
-    def size(self) -> int:
-        """Number of records."""
-        return int(next(iter(self.codes.values())).shape[0])
+    @classmethod
+    def bounded(
+        cls, codes: Mapping[str, Codes], schema: Schema, labels: NDArray[np.int64] | None, unit: Unit | None
+    ) -> EncodedRecords:
+        """Records of units, sampled here and once, or weighted; without a unit, all of them."""
+        if unit is None or labels is None:
+            return cls(codes, schema, int(next(iter(codes.values())).shape[0]))
+        size = int(labels.max(initial=-1)) + 1
+        if unit.max_rows is None:
+            return cls(codes, schema, size, row_weights(labels))
+        chosen = sampled_rows(labels, unit)
+        return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """See :class:`Records`."""
-        return {clique: count(self.codes, self.schema, clique) for clique in cliques}
+        return {clique: count(self.codes, self.schema, clique, self.weights) for clique in cliques}
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class CountedRecords:
         return margin(self.tables[scope], scope, clique)
 
 
-def open_records(records: Any, schema: Schema, variables: Iterable[str]) -> Records:
+def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None) -> Records:
     """Check records of any form against the schema.
 
     Parameters
@@ -93,6 +104,8 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str]) -> Reco
     schema : Schema
     variables : iterable of str
         Those that will be counted.
+    unit : Unit, optional
+        Whose rows are whose, and what one of them may contribute. Records are units of their own without it.
 
     Raises
     ------
@@ -105,21 +118,33 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str]) -> Reco
     """
     asked = list(variables)
     if isinstance(records, Mapping):
+        if unit is not None:
+            raise ValueError("Ready-made counts do not tell whose rows they count: hand in the records, or no unit.")
         return _counted(records, schema)
+    labels = None
     if isinstance(records, np.ndarray):
-        return EncodedRecords(_array_codes(records, schema, asked), schema)
+        codes = _array_codes(records, schema, asked)
+        if unit is not None:
+            if unit.column not in schema.states:
+                raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is none.")
+            labels = labels_of(records[:, schema.variables.index(unit.column)], unit)
+        return EncodedRecords.bounded(codes, schema, labels, unit)
     if isinstance(records, (str, os.PathLike)):
         path = Path(records)
         name = path.name.lower()
         if name.endswith((".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz")):
-            return EncodedRecords(encode_csv(path, schema, asked), schema)
+            codes, labels = encode_csv(path, schema, asked, unit)
+            return EncodedRecords.bounded(codes, schema, labels, unit)
         if name.endswith((".parquet", ".pq")) or path.is_dir():
-            return LazyRecords.open(_scan_parquet(path), schema, asked)
+            return LazyRecords.open(_scan_parquet(path), schema, asked, unit)
         raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
     frame = nw.from_native(records, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        return LazyRecords.open(frame, schema, asked)
-    return EncodedRecords(encode(records, schema, asked), schema)
+        return LazyRecords.open(frame, schema, asked, unit)
+    codes = encode(records, schema, asked)
+    if unit is not None:
+        labels = labels_of(id_column(records, unit.column), unit)
+    return EncodedRecords.bounded(codes, schema, labels, unit)
 
 
 def _scan_parquet(path: Path) -> nw.LazyFrame[Any]:

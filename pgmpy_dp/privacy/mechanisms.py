@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
-from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample
+from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_keys
 
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
+
+# Parts that the weight of one unit is divided into. A power of two, so that weighted counts are exact as floats.
+UNIT_WEIGHT = 2**20
 
 # Beyond this scale noise could leave the 64-bit integers, where OpenDP saturates and the variance is no
 # longer true.
@@ -31,17 +34,21 @@ MAX_SCALE = 2.0**50
 _PART = 8192
 
 
-def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"]) -> int:
-    """Sensitivity of one counting table, in records.
+def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: int = 1) -> int:
+    """Sensitivity of one counting table, in rows.
 
-    A record adds 1 to exactly one cell of the table. Adding or removing a record changes that cell by 1: the
-    L1 and the squared L2 norm of the change are 1. Replacing a record changes nothing, or one cell by -1 and
-    another by +1: both norms are at most 2, and 2 is reached.
+    A unit (a record, or a person with several) adds non-negative whole numbers to the cells that sum to at most
+    `rows`, and nothing to what other units add. Adding or removing the unit changes the table by that much: the L1
+    norm of the change is at most `rows` and its squared L2 norm at most `rows`**2, reached where all is in one cell.
+    Replacing the unit takes one such vector a away and adds another, b: the L1 norm is at most 2 `rows`, and the
+    squared L2 norm |a|**2 + |b|**2 - 2 a.b at most 2 `rows`**2, since a.b >= 0; both are reached by two cells.
 
     Parameters
     ----------
     neighbours : {"add_remove", "replace_one"}
     norm : {"l1", "squared_l2"}
+    rows : int
+        The most that one unit adds to the table in sum.
 
     Raises
     ------
@@ -52,14 +59,15 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"]) -> int
     --------
     >>> table_sensitivity("replace_one", "l1")
     2
+    >>> table_sensitivity("replace_one", "squared_l2", rows=3)
+    18
     """
     if norm not in ("l1", "squared_l2"):
         raise ValueError(f'norm must be "l1" or "squared_l2", got {norm!r}.')
-    if neighbours == "add_remove":
-        return 1
-    if neighbours == "replace_one":
-        return 2
-    raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
+    if neighbours not in ("add_remove", "replace_one"):
+        raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
+    units = 1 if neighbours == "add_remove" else 2
+    return units * (rows if norm == "l1" else rows**2)
 
 
 def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
@@ -235,6 +243,9 @@ class NoiseSource(Protocol):
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
         """A uniformly random set of `chosen` out of `size`."""
 
+    def keys(self, size: int) -> NDArray[np.uint64]:
+        """Independent uniform 64-bit numbers, to draw rows of a unit by."""
+
 
 class OpenDPNoise:
     """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
@@ -256,6 +267,10 @@ class OpenDPNoise:
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
         """See :func:`~pgmpy_dp.privacy.sampling.fixed_sample`."""
         return fixed_sample(chosen, size)
+
+    def keys(self, size: int) -> NDArray[np.uint64]:
+        """See :func:`~pgmpy_dp.privacy.sampling.random_keys`."""
+        return random_keys(size)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -313,6 +328,10 @@ class SimulatedNoise:
         """The first places of a random permutation."""
         won: NDArray[np.bool_] = self._generator.permutation(size) < chosen
         return won
+
+    def keys(self, size: int) -> NDArray[np.uint64]:
+        """Draw from the generator."""
+        return self._generator.integers(2**64, size=size, dtype=np.uint64)
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

@@ -141,11 +141,22 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
     if chosen == size:
         return np.ones(size, dtype=bool)
     while True:
-        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        words = random_keys(size)
         border = np.partition(words, (chosen - 1, chosen))[chosen - 1 : chosen + 1]
         if border[0] < border[1]:
             won: NDArray[np.bool_] = words <= border[0]
             return won
+
+
+def random_keys(size: int) -> NDArray[np.uint64]:
+    """Independent uniform 64-bit numbers from the operating system's secure generator.
+
+    Examples
+    --------
+    >>> random_keys(3).shape
+    (3,)
+    """
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
 def _scaled(epsilon: Fraction, factor: Fraction) -> Fraction:

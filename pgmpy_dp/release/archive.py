@@ -1,8 +1,9 @@
 """The release file: a zip of two members, readable without this library.
 
 ``measurements.csv`` has one row a table cell: ``clique`` (position in the list of cliques), ``cell``
-(row-major position in the table, last axis fastest), ``value`` (noisy count) and ``variance`` (of the noise
-in it). ``datapackage.json`` is a Frictionless Data Package (version 2) that describes it; its property
+(row-major position in the table, last axis fastest), ``value`` (noisy count; where the guarantee's ``max_rows`` is
+null, in units of 2**-20, which are the parts that the weight of a person is divided into) and ``variance`` (of the
+noise in the count). ``datapackage.json`` is a Frictionless Data Package (version 2) that describes it; its property
 ``pgmpy_dp:release`` holds the format version, the kind of the release, the schema of the records (a Table
 Schema), the guarantee, the public number of records where there is one, and the cliques with their axes, shapes
 and exact noise scales. Numbers are written so that they read back to the same float.
@@ -45,6 +46,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.fourier import contrasts
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.release.coefficients import NoisyCoefficients, downward_closure
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals, _number
 from pgmpy_dp.schema import Clique, Schema, parse_json
@@ -135,8 +137,11 @@ def _measured(release: Release) -> list[tuple[NDArray[np.int64], NDArray[np.floa
     if isinstance(release, NoisyCoefficients):
         arrays, variances = release.values, release.noise_variances
         return [(array.ravel(), variances[subset].ravel()) for subset, array in arrays.items()]
-    each = release.variances
-    return [(table.ravel(), np.broadcast_to(each[clique], table.size)) for clique, table in release.tables.items()]
+    each, parts = release.variances, UNIT_WEIGHT if release.guarantee.max_rows is None else 1
+    return [
+        ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
+        for clique, table in release.tables.items()
+    ]
 
 
 def _measurement_blocks(release: Release) -> Iterator[bytes]:
@@ -347,7 +352,7 @@ def _checked_contents(contents: Mapping[str, Any]) -> _Contents:
     schema = Schema.from_dict(_entry(contents, "schema", dict))
     stated = _entry(contents, "guarantee", dict)
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
-    if set(stated) - {"sampling_rate"} != set(names):
+    if set(stated) - {"sampling_rate", "max_rows"} != set(names):
         raise ValueError(f"guarantee must have the properties {list(names)}.")
     for name in ("neighbours", "mechanism", "unit"):
         _entry(stated, name, str)
@@ -371,7 +376,13 @@ def _checked_contents(contents: Mapping[str, Any]) -> _Contents:
         _check_shape(entry, clique, schema.shape(clique), {"variables", "shape", "scale"})
         scales[clique] = _number(f"scale of {clique}", entry["scale"])
     shapes = {clique: schema.shape(clique) for clique in cliques}
-    return _Contents("tables", shapes, lambda tables: NoisyMarginals(schema, tables, scales, guarantee, total))
+
+    def release(counts: dict[Clique, NDArray[np.int64]]) -> NoisyMarginals:
+        weighted = guarantee.max_rows is None
+        tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
+        return NoisyMarginals(schema, tables, scales, guarantee, total)
+
+    return _Contents("tables", shapes, release)
 
 
 def _subset_shapes(

@@ -81,8 +81,8 @@ def _refuse_size(size: int, what: str) -> None:
     )
 
 
-def transform(table: NDArray[np.int64], cardinalities: Sequence[int]) -> NDArray[np.int64]:
-    """Integer coefficients of a table of counts, same shape; index 0 of an axis is the constant function."""
+def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
+    """Coefficients of a table of counts (integers of integers), same shape; index 0 of an axis is the constant function."""
     for axis, states in enumerate(cardinalities):
         table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
     return table
@@ -210,6 +210,8 @@ class NoisyCoefficients:
             raise ValueError("NoisyCoefficients needs a Schema and a Guarantee.")
         if self.guarantee.mechanism != "laplace":
             raise ValueError(f"NoisyCoefficients have Laplace noise, got mechanism {self.guarantee.mechanism!r}.")
+        if self.guarantee.max_rows != 1:
+            raise ValueError("NoisyCoefficients are priced for single records: max_rows is 1.")
         cliques = self.schema.require(self.cliques)
         closure = downward_closure(self.schema, cliques)
         total = _checked_total(self.public_total, self.guarantee)

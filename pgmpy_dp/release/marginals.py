@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance, table_sensitivity
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.schema import Clique, Schema
 
@@ -52,12 +52,16 @@ class Guarantee:
     private : bool
         False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
     unit : str
-        What one neighbour differs in: a "record", or for instance a "user" with all its records.
+        What one neighbour differs in: a "record", or the column that tells whose it is, such as "person_id": then
+        neighbours differ in all rows of one person.
     versions : mapping of str to str
         Versions of the libraries that made the release.
     sampling_rate : float
         Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
         holds for all records, by amplification: the noise on the sample costs more.
+    max_rows : int or None
+        The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
+        weigh 1 together.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class Guarantee:
     unit: str = "record"
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     sampling_rate: float = 1.0
+    max_rows: int | None = 1
 
     def __post_init__(self) -> None:
         epsilon, delta = _number("epsilon", self.epsilon), _number("delta", self.delta)
@@ -112,6 +117,12 @@ class Guarantee:
                 "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
                 f"got {self.neighbours!r} and {self.mechanism!r}."
             )
+        if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
+            raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
+        if self.max_rows != 1 and (self.unit == "record" or rate < 1):
+            raise ValueError(
+                "Guarantee: a record is one row, and so is what a Poisson sample is taken of: max_rows is 1."
+            )
         versions = dict(self.versions)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
@@ -135,15 +146,22 @@ class Guarantee:
         if not self.private:
             return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
         delta = f" and delta = {self.delta!r}" if self.delta else ""
-        change = f"one {self.unit} {_CHANGE[self.neighbours]}"
+        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
+
+    def _bound(self) -> str:
+        if self.max_rows is None:
+            return " (all rows, of weight 1 together)"
+        return "" if self.unit == "record" else f" (at most {_counted(self.max_rows, 'row')})"
 
     def to_dict(self) -> dict[str, Any]:
         """The parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
         parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
         parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
         parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
-        return parts if self.sampling_rate == 1 else {**parts, "sampling_rate": self.sampling_rate}
+        if self.sampling_rate != 1:
+            parts["sampling_rate"] = self.sampling_rate
+        return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
@@ -156,7 +174,7 @@ class Guarantee:
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
-        return Guarantee, (*parts, dict(self.versions), self.sampling_rate)
+        return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,16 +187,18 @@ class NoisyMarginals:
     ----------
     schema : Schema
         The public schema the tables are counted by.
-    tables : mapping of clique to ndarray of int64
+    tables : mapping of clique to ndarray of int64 or float64
         Noisy counts in numbers of records, axes in clique order, states in schema order. May be negative.
-        Copied, and read-only afterwards.
+        Copied, and read-only afterwards. Where the rows of a unit share a weight of 1 (the guarantee's max_rows is
+        None), floats: whole multiples of 2**-20 units, to which the noise was added as whole numbers.
     scales : mapping of clique to float
-        Noise scale of each table's cells, in numbers of records: b of the discrete Laplace, sigma of the
+        Noise scale of each table's cells, in numbers of records (or units): b of the discrete Laplace, sigma of the
         discrete Gaussian distribution; 0 for exact counts.
     guarantee : Guarantee
         What holds for all tables together.
     public_total : int or None
-        The number of records where it is public (``replace_one``), else None.
+        Where the number of units is public (``replace_one``) and each counts once, their number; else None. Units
+        of several rows have a private number of rows.
 
     Raises
     ------
@@ -198,7 +218,7 @@ class NoisyMarginals:
     """
 
     schema: Schema
-    tables: Mapping[Clique, NDArray[np.int64]]
+    tables: Mapping[Clique, NDArray[np.int64] | NDArray[np.float64]]
     scales: Mapping[Clique, float]
     guarantee: Guarantee
     public_total: int | None = None
@@ -213,7 +233,8 @@ class NoisyMarginals:
         cliques = self.schema.require(list(self.tables))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
-        tables = {clique: _checked_table(self.schema, clique, self.tables[clique]) for clique in cliques}
+        weighted = self.guarantee.max_rows is None
+        tables = {clique: _checked_table(self.schema, clique, self.tables[clique], weighted) for clique in cliques}
         scales = {clique: _number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
         exact = self.guarantee.mechanism == "none"
         for clique, scale in scales.items():
@@ -240,15 +261,16 @@ class NoisyMarginals:
         if self.guarantee.mechanism == "none":
             return MappingProxyType(dict.fromkeys(self.tables, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
-        by_scale = {scale: float(variance(scale)) for scale in set(self.scales.values())}
+        parts = UNIT_WEIGHT if self.guarantee.max_rows is None else 1  # the noise is whole numbers of these
+        by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
     @property
     def total(self) -> float:
-        """Number of records, or its estimate where it is private; at least 1.
+        """Number of records (of units, if weighted), or its estimate where it is private; at least 1.
 
-        Under ``replace_one`` the public number. Under ``add_remove`` it is private and estimated from the
-        tables: each table's sum is the number of records plus noise of variance v_C times its number of
+        Under ``replace_one`` the public number, unless units have several rows. Else it is private and estimated
+        from the tables: each table's sum is the number of records plus noise of variance v_C times its number of
         cells, and the sums are averaged with the inverse of those variances as weights (the best linear
         unbiased estimate; Bernstein et al. 2017 take the number as known).
 
@@ -390,30 +412,39 @@ def _number(name: str, value: Any) -> float:
     return number
 
 
-def _checked_table(schema: Schema, clique: Clique, table: Any) -> NDArray[np.int64]:
+def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -> NDArray[Any]:
     array = np.asarray(table)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"NoisyMarginals: the table of {clique} must hold integers, got dtype {array.dtype}.")
+    if array.dtype.kind not in ("f" if weighted else "iu"):
+        wanted = "floats" if weighted else "integers"
+        raise ValueError(f"NoisyMarginals: the table of {clique} must hold {wanted}, got dtype {array.dtype}.")
     if array.shape != schema.shape(clique):
         raise ValueError(
             f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
         )
     if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
         raise ValueError(f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers.")
-    copy = np.array(array, dtype=np.int64, order="C")
+    if weighted:
+        with np.errstate(invalid="ignore", over="ignore"):
+            fits = (np.abs(array) < 2.0**43) & (array * UNIT_WEIGHT == np.rint(array * UNIT_WEIGHT))
+        if not fits.all():
+            raise ValueError(
+                f"NoisyMarginals: the table of {clique} must hold whole multiples of 2**-20, less than 2**43 in size."
+            )
+    copy = np.array(array, dtype=np.float64 if weighted else np.int64, order="C")
     copy.setflags(write=False)
     return copy
 
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
-    """Refuse a guarantee that promises more than the noise gives one record."""
+    """Refuse a guarantee that promises more than the noise gives one unit."""
+    rows = guarantee.max_rows or 1  # or the weight of 1
     if guarantee.mechanism == "laplace":
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1"), guarantee.epsilon
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), guarantee.epsilon
         loss = sum(sensitivity / scale for scale in scales)
         if guarantee.sampling_rate < 1 and math.isfinite(loss):
             loss = amplified_epsilon(loss, guarantee.sampling_rate)
     elif guarantee.rho is not None:
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2"), guarantee.rho
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2", rows), guarantee.rho
         loss = sum(sensitivity / scale / scale / 2.0 for scale in scales)
     else:
         return
@@ -425,12 +456,15 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
 
 
 def _checked_total(total: Any, guarantee: Guarantee) -> int | None:
+    several = guarantee.max_rows is not None and guarantee.max_rows > 1
     if total is None:
-        if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none":
+        if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none" and not several:
             raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
         return None
     if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
         raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
+    if several:
+        raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
     if isinstance(total, (bool, np.bool_)) or not isinstance(total, (int, np.integer)) or not 0 <= total < 2**63:
         raise ValueError(f"NoisyMarginals: public_total must be a whole number, at least 0, got {total!r}.")
     return int(total)

@@ -10,11 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data import PrivateDataset, exact_marginals
+from pgmpy_dp.data import PrivateDataset, csv_file, exact_marginals
+from pgmpy_dp.data.counting import count
 from pgmpy_dp.data.lazy import shared_scans
 from pgmpy_dp.data.records import CountedRecords, LazyRecords, open_records
+from pgmpy_dp.data.units import Unit
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.schema import Bins, Schema
 
 SCHEMA = Schema(
@@ -49,6 +53,7 @@ def records(count=500):
             "age": column([0.0, 17.5, 18.0, 40.25, 65.0, 120.0], "float64", True),
             "rows": column(["a", "b"], "string", False),
             "elsewhere": column(["not", "in", "the", "schema"], "string", True),
+            "person": column([f"p{k}" for k in range(150)], "string", False),
         }
     )
 
@@ -128,6 +133,32 @@ LAZY = [polars_lazy, parquet, parquet_folder, duckdb, dask, spark]
 EAGER = [polars_eager, arrow, csv, array, ready_made]
 
 
+def check_units(form, frame, folder):
+    """Both bounds on what a person contributes. The sample is random, but its size is not."""
+
+    def opened(max_rows, frame=frame):
+        return open_records(form(frame, folder), SCHEMA, SCHEMA.variables, Unit("person", max_rows, random_keys))
+
+    sizes = frame.groupby("person").size()
+    everything = exact_marginals(frame, SCHEMA, CLIQUES).tables
+    for max_rows in (2, 100):
+        records = opened(max_rows)
+        assert records.size == len(sizes)
+        table = records.counts([("text", "age")])["text", "age"]
+        assert table.sum() == sizes.clip(upper=max_rows).sum()
+        assert (table <= everything["text", "age"]).all()
+        assert max_rows < 100 or (table == everything["text", "age"]).all()
+    whole = open_records(frame, SCHEMA, SCHEMA.variables)
+    weights = (UNIT_WEIGHT // frame["person"].map(sizes)).to_numpy()
+    records = opened(None)
+    assert records.size == len(sizes)
+    for clique, table in records.counts(CLIQUES[:3]).items():
+        assert (table == count(whole.codes, SCHEMA, clique, weights)).all()
+        assert len(sizes) * (1 - 1e-3) < table.sum() / UNIT_WEIGHT <= len(sizes)
+    with pytest.raises(SchemaError, match="'person' of units has missing values"):
+        opened(2, frame.assign(person=frame["person"].where(frame.index != 3)))
+
+
 @pytest.mark.parametrize("form", [*EAGER, *LAZY])
 def test_all_sources_give_identical_counts(form, tmp_path):
     frame = records()
@@ -142,7 +173,9 @@ def test_all_sources_give_identical_counts(form, tmp_path):
     assert isinstance(opened, LazyRecords) == (form in LAZY)
     if form is array or form is ready_made:
         return
-    for variable, value, message in [("digits", "3", "not among"), ("age", 121.0, "not among"), ("rows", None, "miss")]:
+    check_units(form, frame, tmp_path)
+    refused = [("age", 121.0, "not among"), ("digits", "3", "not among"), ("rows", None, "miss")]
+    for variable, value, message in refused[: 1 if form is spark else 3]:  # Spark is slow
         folder = tmp_path / variable
         folder.mkdir()
         with pytest.raises(SchemaError, match=f"'{variable}' has .*{message}") as caught:
@@ -265,10 +298,12 @@ def test_csv_texts_of_no_state_are_refused(text, states, tmp_path):
         open_records(path, Schema({"v": states}), ["v"])
 
 
-def test_csv_files(tmp_path):
+def test_csv_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", 70)
     path = tmp_path / "records.csv.gz"
-    records(300_000).to_csv(path, index=False)
-    assert open_records(path, SCHEMA, ["whole"]).counts([("whole",)])["whole",].sum() == 300_000
+    records().to_csv(path, index=False)
+    tables = open_records(path, SCHEMA, SCHEMA.variables).counts(CLIQUES)
+    assert all((tables[c] == table).all() for c, table in exact_marginals(records(), SCHEMA, CLIQUES).tables.items())
     twice = tmp_path / "twice.csv"
     twice.write_text("v,v\n1,2\n")
     with pytest.raises(SchemaError, match="more than one"):

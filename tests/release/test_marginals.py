@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ LAPLACE = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True)
 REPLACE = Guarantee(1.5, 0.0, None, "replace_one", "laplace", True)
 GAUSSIAN = Guarantee(0.5, 1e-6, 0.2, "add_remove", "gaussian", True)
 EXACT = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+PERSONS = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=3)
+WEIGHED = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=None)
 TABLES = {("b", "a"): np.array([[5, 6, -7], [8, 9, 10]]), ("b",): np.array([20, 13])}
 SCALES = {("b", "a"): 4.0, ("b",): 2.0}
 
@@ -71,6 +74,12 @@ def test_tables_are_copied_and_read_only():
             {"guarantee": REPLACE, "public_total": 33, "scales": SCALES | {("b",): 1.9}},
             r"costs epsilon=1\.55",
         ),
+        ({"guarantee": PERSONS}, r"costs epsilon=2\.25"),
+        ({"guarantee": replace(PERSONS, neighbours="replace_one"), "public_total": 33}, "how many rows .* private"),
+        ({"guarantee": WEIGHED}, "must hold floats"),
+        ({"guarantee": WEIGHED, "tables": {c: t + 0.1 for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
+        ({"guarantee": WEIGHED, "tables": {c: t * math.nan for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
+        ({"guarantee": WEIGHED, "tables": {c: t * 2.0**43 for c, t in TABLES.items()}}, r"less than 2\*\*43"),
         ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1.5}}, r"costs rho=0\.253"),
         ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1e-300}}, "costs rho=inf"),
     ],
@@ -109,6 +118,12 @@ def test_unknown_variables_are_schema_errors():
         {"private": 1},
         {"unit": ""},
         {"versions": {"opendp": 1}},
+        {"max_rows": 2},
+        {"max_rows": None},
+        {"unit": "person", "max_rows": 0},
+        {"unit": "person", "max_rows": True},
+        {"unit": "person", "max_rows": 2.0},
+        {"unit": "person", "max_rows": None, "sampling_rate": 0.5},
     ],
 )
 def test_contradictory_guarantees_are_refused(changes):
@@ -177,6 +192,8 @@ def test_equality_hash_pickle_and_copy():
     assert noisy != release(scales=SCALES | {("b",): 3.0})
     assert noisy != release(guarantee=Guarantee(0.8, 0.0, None, "add_remove", "laplace", True))
     assert noisy != 3
+    for guarantee in (PERSONS, WEIGHED):
+        assert pickle.loads(pickle.dumps(guarantee)) == Guarantee.from_dict(guarantee.to_dict()) == guarantee
 
 
 def test_repr_states_the_guarantee_in_words():
@@ -187,4 +204,6 @@ def test_repr_states_the_guarantee_in_words():
     assert "public number of records: 7" in repr(release(guarantee=REPLACE, public_total=7))
     wide = Schema({f"v{i}": [0, 1] for i in range(500)})
     tables = {(v,): np.zeros(2, int) for v in wide.variables}
+    assert "one person (at most 3 rows) added or removed" in str(PERSONS)
+    assert "one person (all rows, of weight 1 together) added" in str(WEIGHED)
     assert len(repr(NoisyMarginals(wide, tables, dict.fromkeys(tables, 1000.0), LAPLACE))) < 600

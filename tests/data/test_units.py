@@ -1,0 +1,196 @@
+"""Units of privacy with several rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.records import open_records
+from pgmpy_dp.data.units import Unit, labels_of, sampled_rows
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, table_sensitivity
+from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Schema
+
+SCHEMA = Schema({"a": ["x", "y"], "b": [0, 1, 2]})
+CLIQUES = [("a", "b"), ("b",)]
+
+
+def visits(persons=60):
+    """Person k has 1 + k % 5 rows."""
+    rows = [(f"p{k}", "xy"[(k + j) % 2], (k * j) % 3) for k in range(persons) for j in range(1 + k % 5)]
+    return pd.DataFrame(rows, columns=["person", "a", "b"]).sample(frac=1, random_state=0, ignore_index=True)
+
+
+def polars_lazy(frame, folder):
+    return pytest.importorskip("polars").from_pandas(frame).lazy()
+
+
+def parquet(frame, folder):
+    pytest.importorskip("duckdb")
+    frame.to_parquet(folder / "visits.parquet", index=False)
+    return folder / "visits.parquet"
+
+
+def dask(frame, folder):
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+
+
+def pandas(frame, folder):
+    return frame
+
+
+@pytest.mark.parametrize("form", [pandas, polars_lazy, parquet, dask])
+def test_rows_of_a_unit_are_drawn_uniformly_without_replacement(form, tmp_path):
+    # 300 units of rows 0, 1, 2 and 3, of which 2 are drawn: each row of a unit with probability 1/2, whatever its
+    # place. Each count is binomial (300, 1/2): six standard deviations are 52. Never a row twice.
+    schema = Schema({"row": [0, 1, 2, 3], "whose": list(range(300))})
+    frame = pd.DataFrame(list(product(range(300), range(4))), columns=["whose", "row"])
+    unit = Unit("whose", 2, random_keys)
+    table = open_records(form(frame, tmp_path), schema, schema.variables, unit).counts([("whose", "row")])
+    drawn = table["whose", "row"]
+    assert set(np.unique(drawn)) == {0, 1}
+    assert (drawn.sum(axis=1) == 2).all()
+    assert (abs(drawn.sum(axis=0) - 150) < 52).all()
+
+
+def test_an_array_tells_units_by_a_variable_and_counts_cannot():
+    schema = Schema({"a": ["x", "y"], "who": ["p", "q"]})
+    codes = np.array([[0, 0], [1, 0], [1, 0], [1, 1]])
+    unit = Unit("who", 1, random_keys)
+    assert open_records(codes, schema, ["a", "who"], unit).counts([("who",)])["who",].tolist() == [1, 1]
+    with pytest.raises(SchemaError, match="'person' is none"):
+        open_records(codes, schema, ["a"], Unit("person", 1, random_keys))
+    with pytest.raises(ValueError, match="do not tell whose"):
+        open_records({("a",): [1, 2]}, schema, ["a"], unit)
+
+
+def test_units_are_told_apart_exactly():
+    ids = pd.Series([2**53, 2**53 + 1, 2**53], dtype="int64")
+    assert labels_of(ids, Unit("person", 1, random_keys)).tolist() == [0, 1, 0]
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": ["x", "y"], "b": [0, 0], "person": [2**53, 2**53 + 1]})
+    assert open_records(frame, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
+
+
+class Chosen:
+    """Keys that draw the rows with the given ranks first."""
+
+    def __init__(self, keys):
+        self.drawn = keys
+
+    def __call__(self, size):
+        return np.array(self.drawn[:size], dtype=np.uint64)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, None])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_sensitivity_by_brute_force(neighbours, max_rows):
+    # Unit 0 has rows 0 and 1 in cells of three; unit 1 has up to three rows, among them none. All data sets that differ
+    # in unit 1 alone, and all orders in which its rows may be drawn.
+    schema = Schema({"v": [0, 1, 2]})
+
+    def tables(rows):
+        frame = pd.DataFrame({"v": [0, 1, *rows], "u": [0, 0, *[1] * len(rows)]})
+        orders = [(1, 2, 3), (2, 3, 1), (3, 1, 2)] if max_rows else [(1, 2, 3)]
+        for order in orders:
+            unit = Unit("u", max_rows, Chosen([1, 2, *order]))
+            yield open_records(frame, schema, ["v"], unit).counts([("v",)])["v",]
+
+    units = [rows for length in (1, 2, 3) for rows in product(range(3), repeat=length)]
+    others = [()] if neighbours == "add_remove" else units
+    reached = {tuple(table) for rows in units for table in tables(rows)}
+    before = {tuple(table) for rows in others for table in tables(rows)}
+    changes = np.array([np.subtract(one, other) for one, other in product(reached, before)])
+    rows = max_rows or UNIT_WEIGHT
+    assert abs(changes).sum(axis=1).max() == table_sensitivity(neighbours, "l1", rows)
+    assert (changes**2).sum(axis=1).max() == table_sensitivity(neighbours, "squared_l2", rows)
+
+
+def dataset(neighbours, max_rows, noise=OPENDP_NOISE):
+    return PrivateDataset(
+        visits(), SCHEMA, PrivacyBudget(1e7, 1e-6), neighbours, noise, unit="person", max_rows=max_rows
+    )
+
+
+@pytest.mark.parametrize(("neighbours", "times"), [("add_remove", 1), ("replace_one", 2)])
+@pytest.mark.parametrize(("max_rows", "rows"), [(1, 1), (3, 3), (None, 1)])
+def test_releases_name_the_unit_and_pay_for_its_rows(neighbours, times, max_rows, rows, tmp_path):
+    data = dataset(neighbours, max_rows)
+    laplace = data.measure(CLIQUES, 1.0)
+    gaussian = data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian")
+    assert laplace.scales["b",] == pytest.approx(2 * times * rows)
+    assert gaussian.scales["b",] == pytest.approx(rows * (times / rho_for(1.0, 1e-6)) ** 0.5)
+    for noisy in (laplace, gaussian):
+        assert (noisy.guarantee.unit, noisy.guarantee.max_rows) == ("person", max_rows)
+        # The number of rows never shows; the number of persons only where it is public and each counts once.
+        assert noisy.public_total == (60 if neighbours == "replace_one" and rows == 1 else None)
+        assert noisy.tables["b",].dtype == (np.float64 if max_rows is None else np.int64)
+        noisy.save(tmp_path / "release.zip")
+        assert NoisyMarginals.load(tmp_path / "release.zip") == noisy
+    bound = {1: "(at most 1 row)", 3: "(at most 3 rows)", None: "(all rows, of weight 1 together)"}[max_rows]
+    assert f"for one person {bound}" in str(laplace.guarantee)
+
+
+def test_weighted_noise_is_of_whole_parts_and_has_the_stated_variance():
+    data = dataset("add_remove", None, SimulatedNoise(0))
+    exact = dataset("add_remove", None).measure([("b",)], 1e7).tables["b",]
+    assert exact.sum() == pytest.approx(60, abs=1e-3)
+    drawn = np.array([data.measure([("b",)], 8.0).tables["b",] for _ in range(1000)])
+    assert (drawn * UNIT_WEIGHT == np.rint(drawn * UNIT_WEIGHT)).all()
+    noisy = data.measure([("b",)], 8.0)
+    assert noisy.variances["b",] == pytest.approx(2 * 0.125**2, rel=1e-6)  # as of continuous noise
+    # The relative deviation of a sample variance of Laplace noise is sqrt(5 / 3000) = 0.04: five of them.
+    assert (drawn - exact).var() == pytest.approx(noisy.variances["b",], rel=0.2)
+
+
+def test_simulated_samples_are_repeatable():
+    def once():
+        return dataset("add_remove", 1, SimulatedNoise(3)).measure([("a", "b")], 1.0)
+
+    assert once() == once()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_rows": 2}, "name the column"),
+        ({"unit": "person", "max_rows": 0}, "whole number"),
+        ({"unit": "person", "max_rows": True}, "whole number"),
+        ({"unit": "person", "max_rows": 1.5}, "whole number"),
+        ({"unit": ""}, "unit must name"),
+        ({"unit": "record"}, "unit must name"),
+        ({"unit": 3}, "unit must name"),
+        ({"unit": "who"}, "'who' has no column"),
+    ],
+)
+def test_bad_units_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0), **arguments)
+
+
+def test_mechanisms_for_single_records_are_refused_for_units():
+    data = PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0), unit="person", max_rows=1)
+    with pytest.raises(ValueError, match="single records"):
+        data.measure([("a",)], 0.5, sampling_rate=0.5)
+    with pytest.raises(ValueError, match="single records"):
+        data.measure_coefficients([("a", "b")], 0.5)
+    assert data.budget.history == ()
+
+
+def test_charges_do_not_depend_on_the_bound():
+    data = dataset("add_remove", 3)
+    data.measure(CLIQUES, 0.5)
+    assert data.budget.history[0].epsilon == Fraction(1, 2)
+
+
+def test_sampled_rows_of_no_rows():
+    assert sampled_rows(np.zeros(0, dtype=np.int64), Unit("u", 1, random_keys)).tolist() == []
