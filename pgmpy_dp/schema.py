@@ -1,4 +1,4 @@
-"""The public description of the records: variables, states, bins, and what stands for a missing value.
+"""The public description of the records: variables, states, bins, and what stands for missing and other values.
 
 A schema is declared, never read off the records. Everything in it is public.
 """
@@ -36,6 +36,8 @@ Clique = tuple[str, ...]
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
 MISSING_PROPERTY = "pgmpy_dp:missing"
+OTHER_PROPERTY = "pgmpy_dp:other"
+STATES_PROPERTY = "pgmpy_dp:states"
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -51,14 +53,19 @@ class Schema:
     missing : mapping of str to state, optional
         For each variable whose records may lack a value, the state that stands for it. It is appended to the
         variable's states if it is not among them.
+    other : mapping of str to state, optional
+        For each variable whose records may hold values that are not declared (or outside the bins), the state that
+        stands for all of them, silently; appended in the same way, after that for missing values. Without it such
+        records are refused.
 
     Attributes
     ----------
     states : mapping of str to tuple
-        All states of each variable, those for missing values included; for binned variables, the bin labels.
+        All states of each variable, those for missing and other values included; for binned variables, the bin
+        labels.
     bins : mapping of str to Bins
         The binned variables.
-    missing : mapping of str to state
+    missing, other : mapping of str to state
         As given.
 
     Raises
@@ -82,9 +89,13 @@ class Schema:
     states: Mapping[str, tuple[State, ...]]
     bins: Mapping[str, Bins]
     missing: Mapping[str, State]
+    other: Mapping[str, State]
 
     def __init__(
-        self, variables: Mapping[str, Iterable[State] | Bins], missing: Mapping[str, State] | None = None
+        self,
+        variables: Mapping[str, Iterable[State] | Bins],
+        missing: Mapping[str, State] | None = None,
+        other: Mapping[str, State] | None = None,
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -93,8 +104,6 @@ class Schema:
             )
         if not variables:
             raise SchemaError("Schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
-        if missing is not None and not isinstance(missing, Mapping):
-            raise SchemaError(f"missing needs a dict of variable -> state, got {type(missing).__name__}.")
         names = {name: checked_name(name) for name in variables}
         states: dict[str, tuple[State, ...]] = {}
         bins: dict[str, Bins] = {}
@@ -105,16 +114,22 @@ class Schema:
                 states[variable] = declared.labels
             else:
                 states[variable] = checked_states(f"Variable {variable!r}", declared, "states")
-        stand_ins: dict[str, State] = {}
-        for name, state in (missing or {}).items():
-            _known(name, states, "missing")
-            stand_in = checked_state(f"Variable {name!r}", state)
-            if typed(stand_in) not in map(typed, states[name]):
-                states[name] = distinct(f"Variable {name!r}", (*states[name], stand_in))
-            stand_ins[str(name)] = stand_in
+        stand_ins: dict[str, Mapping[str, State]] = {}
+        for role, given in (("missing", missing), ("other", other)):
+            if given is not None and not isinstance(given, Mapping):
+                raise SchemaError(f"{role} needs a dict of variable -> state, got {type(given).__name__}.")
+            found: dict[str, State] = {}
+            for name, state in (given or {}).items():
+                _known(name, states, role)
+                stand_in = checked_state(f"Variable {name!r}", state)
+                if typed(stand_in) not in map(typed, states[name]):
+                    states[name] = distinct(f"Variable {name!r}", (*states[name], stand_in))
+                found[str(name)] = stand_in
+            stand_ins[role] = MappingProxyType({v: found[v] for v in states if v in found})
         object.__setattr__(self, "states", MappingProxyType(states))
         object.__setattr__(self, "bins", MappingProxyType(bins))
-        object.__setattr__(self, "missing", MappingProxyType({v: stand_ins[v] for v in states if v in stand_ins}))
+        object.__setattr__(self, "missing", stand_ins["missing"])
+        object.__setattr__(self, "other", stand_ins["other"])
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -217,7 +232,8 @@ class Schema:
         """
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
-        return Schema(declared, {variable: self.missing[variable] for variable in chosen if variable in self.missing})
+        missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
+        return Schema(declared, missing, other)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -268,9 +284,10 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """The schema as a Frictionless Table Schema (version 2) that describes the table of records.
 
-        States are ``constraints.enum``. Two custom properties of a field are ours: ``pgmpy_dp:bins`` holds
-        ``edges`` (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` is the
-        state that stands for a missing value.
+        States are ``constraints.enum``. Custom properties of a field are ours: ``pgmpy_dp:bins`` holds ``edges``
+        (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
+        the states that stand for missing and for undeclared values. Where there may be the latter, the states are
+        in ``pgmpy_dp:states``, and nothing constrains the values.
 
         Examples
         --------
@@ -286,30 +303,33 @@ class Schema:
         if variable in self.bins:
             bins = self.bins[variable]
             low, high = bins.edges[0], bins.edges[-1]
-            constraints |= {"minimum": low} if math.isfinite(low) else {}
-            constraints |= {"maximum": high} if math.isfinite(high) else {}
+            if variable not in self.other:
+                constraints |= {"minimum": low} if math.isfinite(low) else {}
+                constraints |= {"maximum": high} if math.isfinite(high) else {}
             field |= {"type": "number", "constraints": constraints}
             edges = [edge if math.isfinite(edge) else str(edge) for edge in bins.edges]
             field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels)}
         else:
-            # A stand-in of another type than the states ("unknown" among integers) is no value of the column.
-            if variable in self.missing and len(states) > 1 and typed(states[-1]) == typed(self.missing[variable]):
-                states = states if len(set(map(type, states))) == 1 else states[:-1]
+            states = _own_states(states, [role[variable] for role in (self.missing, self.other) if variable in role])
             types = set(map(type, states))
             kind = FIELD_TYPES[types.pop()] if len(types) == 1 else "any"
-            field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
+            if variable in self.other:
+                field |= {"type": kind, "constraints": constraints, STATES_PROPERTY: list(states)}
+            else:
+                field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
             if "" in states:  # by default Table Schema reads the empty text as missing
                 field["missingValues"] = []
-        if variable in self.missing:
-            field[MISSING_PROPERTY] = self.missing[variable]
+        for name, role in ((MISSING_PROPERTY, self.missing), (OTHER_PROPERTY, self.other)):
+            if variable in role:
+                field[name] = role[variable]
         return field
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
         """Read a Frictionless Table Schema.
 
-        States come from ``pgmpy_dp:bins``, else ``constraints.enum``, else ``categories``; a boolean field
-        without any of them has the states False and True.
+        States come from ``pgmpy_dp:bins`` or ``pgmpy_dp:states``, else ``constraints.enum``, else
+        ``categories``; a boolean field without any of them has the states False and True.
 
         Raises
         ------
@@ -320,15 +340,16 @@ class Schema:
         if not isinstance(fields, list) or not all(isinstance(field, Mapping) for field in fields):
             raise SchemaError("Not a Table Schema: it needs a list of 'fields'.")
         variables: dict[str, Iterable[State] | Bins] = {}
-        missing: dict[str, State] = {}
+        stand_ins: dict[str, dict[str, State]] = {MISSING_PROPERTY: {}, OTHER_PROPERTY: {}}
         for field in fields:
             name = checked_name(field.get("name"))
             if name in variables:
                 raise SchemaError(f"Table Schema: field {name!r} appears twice.")
             variables[name] = _field_states(name, field, descriptor.get("missingValues", [""]))
-            if field.get(MISSING_PROPERTY) is not None:
-                missing[name] = field[MISSING_PROPERTY]
-        return cls(variables, missing=missing)
+            for role, states in stand_ins.items():
+                if field.get(role) is not None:
+                    states[name] = field[role]
+        return cls(variables, stand_ins[MISSING_PROPERTY], stand_ins[OTHER_PROPERTY])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
@@ -353,7 +374,8 @@ class Schema:
 
     def _content(self) -> tuple[Any, ...]:
         states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
-        return states, tuple(self.bins.items()), tuple((v, typed(state)) for v, state in self.missing.items())
+        roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
+        return states, tuple(self.bins.items()), *roles
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -372,7 +394,21 @@ class Schema:
         return Schema, (
             {v: self.bins.get(v, states) for v, states in self.states.items()},
             dict(self.missing),
+            dict(self.other),
         )
+
+
+def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
+    """The states without appended stand-ins of another type ("unknown" among integers): no values of the column."""
+    if len(set(map(type, states))) == 1:
+        return states
+    for end in range(len(states) - 1, max(len(states) - len(stand_ins), 1) - 1, -1):
+        own = read = states[:end]
+        for stand_in in stand_ins:
+            read = read if typed(stand_in) in map(typed, read) else (*read, stand_in)
+        if len(set(map(type, own))) == 1 and list(map(typed, read)) == list(map(typed, states)):
+            return own
+    return states
 
 
 def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> Iterable[State] | Bins:
@@ -383,7 +419,9 @@ def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> I
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         return Bins(edges, bins.get("labels"))
     constraints = field.get("constraints", {})
-    values = constraints.get("enum") if isinstance(constraints, Mapping) else None
+    values = field.get(STATES_PROPERTY)
+    if values is None and isinstance(constraints, Mapping):
+        values = constraints.get("enum")
     if values is None:
         values = field.get("categories")
         if isinstance(values, list):

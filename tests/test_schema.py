@@ -250,13 +250,15 @@ BINS = st.lists(st.floats(allow_nan=False), min_size=2, max_size=5, unique=True)
 def schemas(draw) -> Schema:
     lists = st.lists(STATES, min_size=1, max_size=5, unique=True)
     variables = draw(st.dictionaries(NAMES, lists | BINS, min_size=1, max_size=4))
-    missing = {}
+    missing, other = {}, {}
     for name, declared in variables.items():
-        states = declared.labels if isinstance(declared, Bins) else declared
-        choice = draw(st.none() | st.sampled_from(states) | STATES)
-        if choice is not None and (choice not in states or type(choice) is type(states[states.index(choice)])):
-            missing[name] = choice
-    return Schema(variables, missing=missing)
+        states = list(declared.labels if isinstance(declared, Bins) else declared)
+        for role in (missing, other):
+            choice = draw(st.none() | st.sampled_from(states) | STATES)
+            if choice is not None and (choice not in states or type(choice) is type(states[states.index(choice)])):
+                role[name] = choice
+                states.append(choice)
+    return Schema(variables, missing=missing, other=other)
 
 
 @settings(max_examples=100, deadline=None)
@@ -275,6 +277,7 @@ def test_file_round_trip(tmp_path):
             "d": [0.5, 1.0],
         },
         missing={"c": ""},
+        other={"größe, cm": 'außerhalb, "x"', "d": "sonst"},
     )
     schema.save(tmp_path / "schema.json")
     assert Schema.load(tmp_path / "schema.json") == schema
@@ -290,6 +293,31 @@ def test_a_stand_in_of_another_type_stays_out_of_the_column():
         "constraints": {"enum": [0, 1]},
         "pgmpy_dp:missing": "unknown",
     }
+
+
+def test_where_other_values_are_mapped_nothing_constrains_the_column():
+    schema = Schema({"n": [0, 1], "x": Bins([0, 9])}, missing={"n": -1}, other={"n": "other", "x": "other"})
+    assert schema.states == {"n": (0, 1, -1, "other"), "x": ("0_to_9", "other")}
+    assert schema.select(["x"]) == Schema({"x": Bins([0, 9])}, other={"x": "other"})
+    n, x = schema.to_dict()["fields"]
+    assert n == {
+        "name": "n",
+        "type": "integer",
+        "constraints": {},
+        "pgmpy_dp:states": [0, 1, -1],
+        "pgmpy_dp:missing": -1,
+        "pgmpy_dp:other": "other",
+    }
+    assert x["constraints"] == {"required": True}
+    both = Schema({"n": [0, 1]}, missing={"n": "unclear"}, other={"n": "unclear"})
+    assert both.states["n"] == (0, 1, "unclear")
+    swapped = Schema({"n": [1, "x"]}, missing={"n": 2}, other={"n": "x"})
+    assert Schema.from_dict(swapped.to_dict()) == swapped
+    assert Schema({"n": [0, 1]}, other={"n": 1}) != Schema({"n": [0, 1]})
+    with pytest.raises(SchemaError, match="other: Unknown variable 'm'"):
+        Schema({"n": [0, 1]}, other={"m": 1})
+    with pytest.raises(SchemaError, match="other needs a dict"):
+        Schema({"n": [0, 1]}, other="rest")
 
 
 def test_foreign_table_schema():

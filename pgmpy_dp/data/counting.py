@@ -9,7 +9,7 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from itertools import repeat
-from typing import Any, NoReturn
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -175,13 +175,16 @@ def require_no_missing(schema: Schema, variable: str) -> int:
     return _state_lookup(schema.states[variable])[_key(schema.missing[variable])]
 
 
-def require_no_undeclared(variable: str) -> NoReturn:
-    """Refuse values that are not among the declared states."""
-    raise SchemaError(
-        f"Variable {variable!r} has values in the records that are not among its declared states. Values "
-        "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
-        "correct the records or the declaration."
-    )
+def require_no_undeclared(schema: Schema, variable: str) -> int:
+    """Position of the state that stands for undeclared values; without one, refuse them."""
+    if variable not in schema.other:
+        raise SchemaError(
+            f"Variable {variable!r} has values in the records that are not among its declared states. Values "
+            "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
+            "correct the records or the declaration, or declare a state that stands for them, "
+            f"Schema(..., other={{{variable!r}: 'other'}})."
+        )
+    return _state_lookup(schema.states[variable])[_key(schema.other[variable])]
 
 
 def margin(table: Counts, scope: Clique, clique: Clique) -> Counts:
@@ -232,8 +235,9 @@ def column_codes(column: nw.Series[Any], schema: Schema, variable: str) -> Codes
     bins = schema.bins.get(variable)
     codes = _state_codes(column, missing, states) if bins is None else _bin_codes(column, missing, bins)
     codes[missing] = stand_in
-    if (codes == _OUTSIDE).any():
-        require_no_undeclared(variable)
+    outside = codes == _OUTSIDE
+    if outside.any():
+        codes[outside] = require_no_undeclared(schema, variable)
     return codes.astype(np.min_scalar_type(len(states) - 1))
 
 

@@ -15,9 +15,11 @@ from pgmpy_dp.data.coefficients import (
     smallest_holders,
 )
 from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
+from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan
 from pgmpy_dp.data.units import Unit
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -30,9 +32,10 @@ from pgmpy_dp.privacy.mechanisms import (
     table_sensitivity,
 )
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
+from pgmpy_dp.privacy.selection import selection_scale
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals
 from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Bins, Clique, Schema
 
 
 class PrivateDataset:
@@ -292,6 +295,70 @@ class PrivateDataset:
         self._budget.charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
         values = perturb_coefficients(counted, self._schema, scale, self._noise)
         return NoisyCoefficients(self._schema, checked, values, scale, guarantee, self._public_total())
+
+    def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
+        """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.
+
+        Declare the variable with fine public bins, choose coarser ones here, and declare the variable with those in
+        the schema of another data set on the same budget.
+
+        Parameters
+        ----------
+        variable : str
+            Binned in the schema; missing and other values are left out.
+        parts : int
+            Number of bins wanted, from 2 to the number of fine ones. Where quantiles meet there are fewer.
+        epsilon : float
+            Pure privacy loss of all edges together.
+
+        Returns
+        -------
+        Bins
+            With some of the fine edges, among them the first and the last.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        SchemaError
+            If the variable is not declared with bins.
+        ValueError
+            If another argument is out of range; nothing is charged or drawn.
+        ImportError
+            If OpenDP is not installed; nothing is charged or drawn.
+
+        Notes
+        -----
+        Each inner edge is drawn by OpenDP's permute-and-flip, an improved exponential mechanism, with the scores and
+        sensitivities of :mod:`pgmpy_dp.data.quantiles`; the edges share epsilon equally, and their losses add.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> people = pandas.DataFrame({"age": [20, 30, 40, 50, 60, 70, 80, 90] * 100})
+        >>> budget = PrivacyBudget(100.0)
+        >>> data = PrivateDataset(people, Schema({"age": Bins(range(0, 121, 10))}), budget)
+        >>> data.quantile_bins("age", 2, epsilon=99.0).labels
+        ('0_to_60', '60_to_120')
+        """
+        self._schema.require([(variable,)])
+        if variable not in self._schema.bins:
+            raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
+        edges = self._schema.bins[variable].edges
+        if type(parts) is not int or not 2 <= parts < len(edges):
+            raise ValueError(f"parts must be a whole number from 2 to the {len(edges) - 1} fine bins, got {parts!r}.")
+        exact = exact_positive("epsilon", epsilon)
+        scales = [
+            selection_scale(
+                exact / (parts - 1), score_sensitivity(quantile, parts, self._neighbours, self._contribution)
+            )
+            for quantile in range(1, parts)
+        ]
+        counts = self._records.counts([(variable,)])[variable,][: len(edges) - 1]
+        self._budget.charge(Charge(f"{parts} bins of {variable}", "permute-and-flip", epsilon=exact))
+        scores = edge_scores(counts, parts)
+        chosen = {edges[1 + self._noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
+        return Bins([edges[0], *sorted(chosen), edges[-1]])
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
         """The same records behind a ledger of their own, for a method of several steps.

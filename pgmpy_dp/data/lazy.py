@@ -32,8 +32,8 @@ from pgmpy_dp.schema import Clique, Schema
 # groups leave the cache and cost engines more than another scan (tests/benchmarks/sources.py).
 _SHARED_CELLS = 2**14
 
-# Keys of a binned variable's groups that are no bins.
-_MISSING_KEY, _OUTSIDE_KEY = -2, -1
+# Kinds of values.
+_DECLARED, _MISSING, _OUTSIDE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LazyRecords:
             if row[f"missing{i}"]:
                 require_no_missing(schema, variable)
             if row[f"outside{i}"]:
-                require_no_undeclared(variable)
+                require_no_undeclared(schema, variable)
         size = int(row["rows"])
         if unit is None:
             return cls(frame, schema, dtypes, size)
@@ -111,16 +111,16 @@ class LazyRecords:
 
     def _table(self, scope: Clique) -> Counts:
         # Own names for the keys: a column may be called anything.
-        keys = {f"key{i}": _key(variable, self.dtypes[variable], self.schema) for i, variable in enumerate(scope)}
+        keys: dict[str, nw.Expr] = {}
+        for i, variable in enumerate(scope):
+            keys[f"key{i}"] = _key(variable, self.dtypes[variable], self.schema)
+            if _has_kinds(variable, self.schema):
+                keys[f"kind{i}"] = _kind(variable, self.dtypes[variable], self.schema)
         rows = nw.col("weight").sum() if self.weighted else nw.len()
         weight = {"weight": nw.col(WEIGHT)} if self.weighted else {}
         grouped = _collected(self.frame.select(**keys, **weight).group_by(list(keys)).agg(rows.alias("rows")))
-        shape = self.schema.shape(scope)
-        codes = [
-            _key_codes(grouped[key], self.schema, variable).astype(np.intp)
-            for key, variable in zip(keys, scope, strict=True)
-        ]
-        table = np.zeros(shape, dtype=np.int64)
+        codes = [_key_codes(grouped, i, self.schema, variable) for i, variable in enumerate(scope)]
+        table = np.zeros(self.schema.shape(scope), dtype=np.int64)
         # One cell may have several groups: null and NaN, values in one bin.
         # Some engines return sums as decimals.
         np.add.at(table, tuple(codes), np.array([int(number) for number in grouped["rows"].to_list()], dtype=np.int64))
@@ -201,25 +201,41 @@ def _comparable(variable: str, dtype: Any) -> nw.Expr:
     return column.cast(nw.String) if isinstance(dtype, (nw.Categorical, nw.Enum)) else column
 
 
+def _has_kinds(variable: str, schema: Schema) -> bool:
+    """Whether values are grouped by their kind first: those in bins, and those that need not be declared."""
+    return variable in schema.bins or variable in schema.other
+
+
+def _kind(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
+    held = nw.when(_is_held(variable, dtype, schema)).then(nw.lit(_DECLARED)).otherwise(nw.lit(_OUTSIDE))
+    return nw.when(_is_missing(variable, dtype)).then(nw.lit(_MISSING)).otherwise(held)
+
+
 def _key(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
-    """What a variable is grouped by: its values, or its bins' positions, of which there are few."""
-    if variable not in schema.bins:
-        return _comparable(variable, dtype)
-    value, missing = nw.col(variable).cast(nw.Float64), _is_missing(variable, dtype)
-    position = nw.lit(0)
-    for edge in schema.bins[variable].edges[1:-1]:
-        position = position + (value >= edge).cast(nw.Int64)
-    position = nw.when(_is_held(variable, dtype, schema)).then(position).otherwise(nw.lit(_OUTSIDE_KEY))
-    return nw.when(missing).then(nw.lit(_MISSING_KEY)).otherwise(position)
+    """What a variable is grouped by: its declared values, or the positions of its bins. There are few of either."""
+    if variable in schema.bins:
+        position = nw.lit(0)
+        if is_number(dtype):
+            for edge in schema.bins[variable].edges[1:-1]:
+                position = position + (nw.col(variable).cast(nw.Float64) >= edge).cast(nw.Int64)
+        return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(position).otherwise(nw.lit(0))
+    value = _comparable(variable, dtype)
+    return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(value) if variable in schema.other else value
 
 
-def _key_codes(keys: nw.Series[Any], schema: Schema, variable: str) -> NDArray[np.integer[Any]]:
-    if variable not in schema.bins:
-        return column_codes(keys, schema, variable)
-    positions = keys.to_numpy().astype(np.int64)
-    missing = positions == _MISSING_KEY
-    if missing.any():
-        positions[missing] = require_no_missing(schema, variable)
-    if (positions == _OUTSIDE_KEY).any():
-        require_no_undeclared(variable)
-    return positions
+def _key_codes(grouped: nw.DataFrame[Any], place: int, schema: Schema, variable: str) -> NDArray[np.intp]:
+    keys = grouped[f"key{place}"]
+    if not _has_kinds(variable, schema):
+        return column_codes(keys, schema, variable).astype(np.intp)
+    kinds = grouped[f"kind{place}"].to_numpy()
+    codes = np.zeros(kinds.shape, dtype=np.intp)
+    declared = kinds == _DECLARED
+    if variable in schema.bins:
+        codes[declared] = keys.to_numpy()[declared]
+    else:
+        codes[declared] = column_codes(keys.filter(declared.tolist()), schema, variable)
+    if (kinds == _MISSING).any():
+        codes[kinds == _MISSING] = require_no_missing(schema, variable)
+    if (kinds == _OUTSIDE).any():
+        codes[kinds == _OUTSIDE] = require_no_undeclared(schema, variable)
+    return codes

@@ -169,8 +169,9 @@ def _array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> d
     codes = {}
     for variable in variables:
         column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
-        if column.size and not (column.min() >= 0 and column.max() < states):
-            require_no_undeclared(variable)
+        outside = (column < 0) | (column >= states)
+        if outside.any():
+            column = np.where(outside, require_no_undeclared(schema, variable), column)
         codes[variable] = column.astype(np.min_scalar_type(states - 1))  # a copy
     return codes
 

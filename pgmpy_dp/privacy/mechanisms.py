@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_keys
+from pgmpy_dp.privacy.selection import noisy_least
 
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
@@ -246,6 +247,9 @@ class NoiseSource(Protocol):
     def keys(self, size: int) -> NDArray[np.uint64]:
         """Independent uniform 64-bit numbers, to draw rows of a unit by."""
 
+    def least(self, scores: Counts, scale: float) -> int:
+        """Position of a low score, by permute-and-flip."""
+
 
 class OpenDPNoise:
     """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
@@ -271,6 +275,10 @@ class OpenDPNoise:
     def keys(self, size: int) -> NDArray[np.uint64]:
         """See :func:`~pgmpy_dp.privacy.sampling.random_keys`."""
         return random_keys(size)
+
+    def least(self, scores: Counts, scale: float) -> int:
+        """See :func:`~pgmpy_dp.privacy.selection.noisy_least`."""
+        return noisy_least(scores, scale)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -332,6 +340,10 @@ class SimulatedNoise:
     def keys(self, size: int) -> NDArray[np.uint64]:
         """Draw from the generator."""
         return self._generator.integers(2**64, size=size, dtype=np.uint64)
+
+    def least(self, scores: Counts, scale: float) -> int:
+        """Add exponential noise, which is permute-and-flip (Ding et al. 2021)."""
+        return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

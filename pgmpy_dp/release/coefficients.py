@@ -82,7 +82,7 @@ def _refuse_size(size: int, what: str) -> None:
 
 
 def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
-    """Coefficients of a table of counts (integers of integers), same shape; index 0 of an axis is the constant function."""
+    """Coefficients of a table (integers of counts), same shape; index 0 of an axis is the constant function."""
     for axis, states in enumerate(cardinalities):
         table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
     return table

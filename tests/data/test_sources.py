@@ -19,6 +19,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Bins, Schema
 
 SCHEMA = Schema(
@@ -159,6 +160,33 @@ def check_units(form, frame, folder):
         opened(2, frame.assign(person=frame["person"].where(frame.index != 3)))
 
 
+def check_other_values(form, frame, folder):
+    """Undeclared values become a declared state silently, whatever their kind, and missing ones theirs."""
+    narrow = Schema(
+        {
+            "text": ["x"],
+            "digits": [1, 2],  # not what the column holds
+            "whole": [2],
+            "flag": [True],
+            "share": [0.5],
+            "age": Bins([18, 65]),
+            "rows": ["b"],
+        },
+        missing={"text": "none", "whole": -1, "flag": "unknown", "share": "other", "age": "none"},
+        other=dict.fromkeys(["text", "digits", "whole", "flag", "share", "age", "rows"], "other"),
+    )
+    opened = open_records(form(frame, folder), narrow, narrow.variables)
+    if form is csv:  # where texts are read as the states are
+        narrow = Schema(
+            {**narrow.states, "age": Bins([18, 65]), "digits": ["1", "2", "other"]}, narrow.missing, narrow.other
+        )
+    expected = exact_marginals(frame, narrow, [("text", "whole"), ("age", "digits", "rows"), ("flag", "share")]).tables
+    for clique, table in opened.counts(list(expected)).items():
+        np.testing.assert_array_equal(table, expected[clique], err_msg=str(clique))
+    held = frame["text"].map({"x": 0}).where(frame["text"].isna() | (frame["text"] == "x"), 2).fillna(1).astype(int)
+    assert expected["text", "whole"].sum(axis=1).tolist() == np.bincount(held, minlength=3).tolist()
+
+
 @pytest.mark.parametrize("form", [*EAGER, *LAZY])
 def test_all_sources_give_identical_counts(form, tmp_path):
     frame = records()
@@ -174,6 +202,7 @@ def test_all_sources_give_identical_counts(form, tmp_path):
     if form is array or form is ready_made:
         return
     check_units(form, frame, tmp_path)
+    check_other_values(form, frame, tmp_path)
     refused = [("age", 121.0, "not among"), ("digits", "3", "not among"), ("rows", None, "miss")]
     for variable, value, message in refused[: 1 if form is spark else 3]:  # Spark is slow
         folder = tmp_path / variable
@@ -320,12 +349,40 @@ def test_arrays_of_codes():
     opened = open_records(codes, schema, ["b", "a"])
     codes[:] = 0
     assert opened.counts([("b", "a")])["b", "a"].tolist() == [[0, 1], [0, 0], [1, 0]]
+    other = Schema({"a": ["x", "y"], "b": [10, 20]}, other={"b": "other"})
+    assert open_records(np.array([[0, 7], [0, -1]]), other, ["b"]).counts([("b",)])["b",].tolist() == [0, 0, 2]
     for wrong in ([[0, 3]], [[-1, 0]], [[2, 0]]):
         with pytest.raises(SchemaError, match="not among"):
             open_records(np.array(wrong), schema, ["a", "b"])
     for wrong in (np.zeros((2, 2)), np.zeros((2, 3), int), np.zeros(2, int), np.zeros((2, 2), bool)):
         with pytest.raises(TypeError, match="positions of states"):
             open_records(wrong, schema, ["a", "b"])
+
+
+def test_names_of_all_kinds_survive_counting_and_release(tmp_path):
+    states = {"größe, cm": ["a,b", 'sa"y', " ", "ж\n", "1"], "1": [1, 2.5, "yes"]}
+    schema = Schema(states, missing={"1": "∅"}, other={"größe, cm": "übrige, alle"})
+    frame = pd.DataFrame(
+        {"größe, cm": ["a,b", 'sa"y', " ", "ж\n", "1", "?"], "1": pd.Series([1, 2.5, "yes", None, 1, 1])}
+    )
+    clique = ("größe, cm", "1")
+    expected = np.zeros((6, 4), dtype=int)
+    expected[[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 0, 0]] = 1
+    assert (exact_marginals(frame, schema, [clique]).tables[clique] == expected).all()
+    frame.to_csv(tmp_path / "records.csv", index=False)
+    noisy = PrivateDataset(tmp_path / "records.csv", schema, PrivacyBudget(1e6)).measure([clique], 1e6)
+    noisy.save(tmp_path / "release.zip")
+    loaded = NoisyMarginals.load(tmp_path / "release.zip")
+    assert loaded == noisy
+    assert loaded.schema == schema
+    assert (loaded.tables[clique] == expected).all()
+
+
+def test_ordered_and_boolean_columns():
+    schema = Schema({"size": ["s", "m", "l"], "flag": [False, True]})
+    ordered = pd.Categorical(["l", "s", "s"], categories=["s", "m", "l"], ordered=True)
+    table = exact_marginals(pd.DataFrame({"size": ordered, "flag": [True, False, True]}), schema, [("size", "flag")])
+    assert table.tables["size", "flag"].tolist() == [[1, 1], [0, 0], [0, 1]]
 
 
 def test_ready_made_counts():

@@ -1,0 +1,51 @@
+"""Bins at private quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.data.counting import Counts
+
+
+def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
+    """How far each inner edge is from each quantile, in ranks times `parts`: the lower, the better.
+
+    Of n values B lie below an edge; the edge's score for quantile j of k is |k B - j n|.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_bins,)
+        Number of values in each fine bin.
+    parts : int
+        k; there is one array for each j = 1 .. k - 1.
+
+    Yields
+    ------
+    ndarray of int64, shape (n_bins - 1,)
+
+    Examples
+    --------
+    >>> [scores.tolist() for scores in edge_scores(np.array([1, 2, 1]), 2)]
+    [[2, 2]]
+    """
+    below = counts.cumsum()
+    for quantile in range(1, parts):
+        yield np.abs(parts * below[:-1] - quantile * below[-1])
+
+
+def score_sensitivity(quantile: int, parts: int, neighbours: str, rows: int) -> int:
+    """Most that one unit of at most `rows` rows changes a score of :func:`edge_scores`.
+
+    A row adds k - j to k B - j n if its value is below the edge, -j if it is above, and 0 if it is in no bin. Adding
+    or removing a unit changes it by at most max(j, k - j) `rows`. Replacing one moves each of at most `rows` rows from
+    one of these to another, by at most k; so by at most k `rows`. The absolute value changes no more.
+
+    Examples
+    --------
+    >>> score_sensitivity(1, 4, "add_remove", 1), score_sensitivity(1, 4, "replace_one", 2)
+    (3, 8)
+    """
+    return rows * (max(quantile, parts - quantile) if neighbours == "add_remove" else parts)
