@@ -5,9 +5,11 @@ from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, Schema
 from .estimators import (
     CollectiveEM,
     DataDependentAllocation,
+    ExponentialMAP,
     MaximumLikelihood,
     NaiveMLE,
     PlannedAllocation,
+    PosteriorSampler,
     PrivateBayesianEstimator,
     PrivateMLE,
     PrivateSGD,
@@ -19,7 +21,7 @@ from .estimators import (
 )
 from .models import PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
-from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals, mutual_consistency
+from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws, mutual_consistency
 from .schema import Bins, Schema
 
 __version__: str
@@ -30,6 +32,7 @@ __all__ = [
     "Coefficients",
     "CollectiveEM",
     "DataDependentAllocation",
+    "ExponentialMAP",
     "Guarantee",
     "LedgerError",
     "MaximumLikelihood",
@@ -37,6 +40,8 @@ __all__ = [
     "NoisyCoefficients",
     "NoisyMarginals",
     "PlannedAllocation",
+    "PosteriorDraws",
+    "PosteriorSampler",
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateDataset",

@@ -8,6 +8,8 @@ from functools import cache
 from importlib import metadata
 from typing import Any, NoReturn
 
+import numpy as np
+
 from pgmpy_dp.data.coefficients import (
     integer_coefficients,
     perturb_coefficients,
@@ -15,6 +17,7 @@ from pgmpy_dp.data.coefficients import (
     smallest_holders,
 )
 from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
+from pgmpy_dp.data.posterior import draw_rows
 from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan
@@ -31,9 +34,10 @@ from pgmpy_dp.privacy.mechanisms import (
     laplace_scale,
     table_sensitivity,
 )
+from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.privacy.selection import selection_scale
-from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals
+from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Bins, Clique, Schema
 
@@ -295,6 +299,107 @@ class PrivateDataset:
         self._budget.charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
         values = perturb_coefficients(counted, self._schema, scale, self._noise)
         return NoisyCoefficients(self._schema, checked, values, scale, guarantee, self._public_total())
+
+    def sample_posterior(
+        self,
+        families: Iterable[Iterable[str]],
+        prior: Mapping[Clique, Any],
+        epsilon: float | Fraction,
+        *,
+        draws: int = 1,
+        paper: bool = False,
+    ) -> PosteriorDraws:
+        """CPDs drawn from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
+
+        See :class:`~pgmpy_dp.PosteriorSampler`, which calls it.
+
+        Parameters
+        ----------
+        families : iterable of iterables of str
+            A node, then its parents, once for every node.
+        prior : mapping of family to ndarray
+            Positive Dirichlet parameters, axes in family order.
+        epsilon : float or Fraction
+            Cost of one draw.
+        draws : int
+        paper : bool
+            The printed truncation.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        SchemaError, ValueError
+            If an argument does not fit the schema or is out of range; nothing is charged or drawn.
+        """
+        each, _ = total_epsilon(epsilon, draws, split=False)
+        checked, states = self._families(families, prior)
+        ranges = truncation(states, each, self._neighbours, paper)
+        return self._sample_rows("posterior_sampling", checked, prior, ranges, 1.0, each if not paper else None, draws)
+
+    def sample_map(
+        self,
+        families: Iterable[Iterable[str]],
+        prior: Mapping[Clique, Any],
+        epsilon: float,
+        *,
+        floor: float = 0.01,
+        paper: bool = False,
+    ) -> PosteriorDraws:
+        """CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
+
+        See :class:`~pgmpy_dp.ExponentialMAP`, which calls it. Arguments and errors as `sample_posterior`.
+        """
+        exact, least = exact_positive("epsilon", epsilon), float(exact_positive("floor", floor))
+        checked, states = self._families(families, prior)
+        ranges, power = tempering(states, least, exact, self._neighbours, paper)
+        return self._sample_rows("exponential", checked, prior, ranges, power, exact if not paper else None, 1)
+
+    def _families(
+        self, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
+    ) -> tuple[tuple[Clique, ...], list[int]]:
+        self._require_single_records()
+        checked = self._schema.require(families)
+        if len({family[0] for family in checked}) < len(checked):
+            raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+        for family in checked:
+            require_countable(self._schema, family)
+            table = np.asarray(prior.get(family))
+            if table.dtype.kind not in "fiu" or table.shape != self._schema.shape(family):
+                raise ValueError(f"The prior of {family} must be numbers of shape {self._schema.shape(family)}.")
+            if not (np.isfinite(table).all() and (table > 0).all()):
+                raise ValueError(f"The prior of {family} must be positive and finite.")
+        return checked, [self._schema.cardinality(family[0]) for family in checked]
+
+    def _sample_rows(
+        self,
+        mechanism: str,
+        families: tuple[Clique, ...],
+        prior: Mapping[Clique, Any],
+        ranges: list[float],
+        power: float,
+        each: Fraction | None,
+        draws: int,
+    ) -> PosteriorDraws:
+        """Charge and draw; without a stated cost, what one draw costs by its ranges and power."""
+        if each is None:
+            each = Fraction(str(draw_cost(ranges, power, self._neighbours)))
+        cost = each * draws
+        guarantee = Guarantee(
+            epsilon=decimal_above(cost),
+            delta=0.0,
+            rho=None,
+            neighbours=self._neighbours,
+            mechanism=mechanism,
+            private=self._noise.private,
+            versions=_versions(self._noise.private),
+        )
+        spans = dict(zip(families, ranges, strict=True))
+        counts = self._records.counts(families)
+        self._budget.charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
+        found = draw_rows(counts, prior, spans, power, draws, self._noise.below)
+        floors = {family: floor_of(spans[family], self._schema.cardinality(family[0])) for family in families}
+        return PosteriorDraws(self._schema, tuple(found), floors, power, guarantee)
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
         """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.

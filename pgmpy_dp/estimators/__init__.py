@@ -10,6 +10,7 @@ from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
+from pgmpy_dp.estimators.posterior_sampling import ExponentialMAP, PosteriorSampler
 from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 from pgmpy_dp.estimators.private_sgd import PrivateSGD
@@ -19,9 +20,11 @@ from pgmpy_dp.estimators.sensitivity import laskey_sensitivities
 __all__ = [
     "CollectiveEM",
     "DataDependentAllocation",
+    "ExponentialMAP",
     "MaximumLikelihood",
     "NaiveMLE",
     "PlannedAllocation",
+    "PosteriorSampler",
     "PrivateBayesianEstimator",
     "PrivateMLE",
     "PrivateSGD",

@@ -3,6 +3,15 @@
 from pgmpy_dp.evaluation.audit import AuditResult, audit
 from pgmpy_dp.evaluation.bounds import ErrorBounds, inference_error_bounds, mu_score
 from pgmpy_dp.evaluation.divergence import kl_divergence
+from pgmpy_dp.evaluation.posterior_bounds import (
+    DivergenceBound,
+    count_error_bound,
+    divergence_bound,
+    exponential_map_failure,
+    fourier_marginal_bound,
+    posterior_divergence,
+)
+from pgmpy_dp.evaluation.prediction import prediction_accuracy
 from pgmpy_dp.evaluation.protocol import (
     erdos_renyi,
     random_marginals_fit,
@@ -12,12 +21,19 @@ from pgmpy_dp.evaluation.protocol import (
 
 __all__ = [
     "AuditResult",
+    "DivergenceBound",
     "ErrorBounds",
     "audit",
+    "count_error_bound",
+    "divergence_bound",
     "erdos_renyi",
+    "exponential_map_failure",
+    "fourier_marginal_bound",
     "inference_error_bounds",
     "kl_divergence",
     "mu_score",
+    "posterior_divergence",
+    "prediction_accuracy",
     "random_marginals_fit",
     "random_markov_network",
     "third_order_chain",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+import random
+import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -250,6 +252,9 @@ class NoiseSource(Protocol):
     def least(self, scores: Counts, scale: float) -> int:
         """Position of a low score, by permute-and-flip."""
 
+    def below(self, bound: int) -> int:
+        """A uniform integer from 0 up to but without a positive bound."""
+
 
 class OpenDPNoise:
     """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
@@ -279,6 +284,10 @@ class OpenDPNoise:
     def least(self, scores: Counts, scale: float) -> int:
         """See :func:`~pgmpy_dp.privacy.selection.noisy_least`."""
         return noisy_least(scores, scale)
+
+    def below(self, bound: int) -> int:
+        """From the operating system's secure generator."""
+        return secrets.randbelow(bound)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -344,6 +353,12 @@ class SimulatedNoise:
     def least(self, scores: Counts, scale: float) -> int:
         """Add exponential noise, which is permute-and-flip (Ding et al. 2021)."""
         return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
+
+    def below(self, bound: int) -> int:
+        """From a generator of its own, seeded at the first call."""
+        if not hasattr(self, "_integers"):
+            self._integers = random.Random(int(self._generator.integers(2**63)))
+        return self._integers.randrange(bound)
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

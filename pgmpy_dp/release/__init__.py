@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
 from pgmpy_dp.release.consistency import mutual_consistency
+from pgmpy_dp.release.draws import PosteriorDraws
 from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals
 from pgmpy_dp.release.simplex import project_to_simplex
 
@@ -14,6 +15,7 @@ __all__ = [
     "Guarantee",
     "NoisyCoefficients",
     "NoisyMarginals",
+    "PosteriorDraws",
     "Release",
     "mutual_consistency",
     "project_to_simplex",

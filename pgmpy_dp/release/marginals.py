@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.release.coefficients import Coefficients
 
 NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "none")
+MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none")
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 _CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
@@ -29,6 +29,8 @@ _NOISE = {
     "laplace": "discrete Laplace noise",
     "gaussian": "discrete Gaussian noise",
     "sampled_gaussian": "Gaussian noise on sums over random samples",
+    "posterior_sampling": "draws from a truncated posterior",
+    "exponential": "exponential mechanism",
 }
 
 
@@ -46,9 +48,9 @@ class Guarantee:
         Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
     neighbours : {"add_remove", "replace_one"}
         What may differ between two data sets that the release cannot tell apart.
-    mechanism : {"laplace", "gaussian", "sampled_gaussian", "none"}
+    mechanism : {"laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none"}
         Discrete noise added to every cell of tables; Gaussian noise added to sums over random samples, in the steps
-        of an iterative fit; "none" for exact counts.
+        of an iterative fit; draws from a truncated or tempered posterior; "none" for exact counts.
     private : bool
         False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
     unit : str

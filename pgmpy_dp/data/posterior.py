@@ -1,0 +1,100 @@
+"""Draws from truncated Dirichlet posteriors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.log_convolution import log_convolution
+from pgmpy_dp.privacy.posterior import floor_of
+from pgmpy_dp.privacy.random_bits import Below, Categorical
+from pgmpy_dp.schema import Clique
+
+Floats = NDArray[np.float64]
+
+# Steps of the public grid on which probabilities are drawn, between the smallest and the largest that is allowed.
+STEPS_OF_TWO_STATES = 4095
+STEPS = 1023
+
+
+def draw_rows(
+    counts: Mapping[Clique, NDArray[np.int64]],
+    prior: Mapping[Clique, Floats],
+    ranges: Mapping[Clique, float],
+    power: float,
+    draws: int,
+    below: Below,
+) -> list[dict[Clique, Floats]]:
+    """Networks of rows from their truncated, tempered posterior, exactly.
+
+    Every row theta of every family is drawn, independently, from the probabilities proportional to
+
+        prod_k theta_k ** (power * n_k + alpha_k - 1)
+
+    over the points of a public grid, theta_k = w + (1 - r w) t_k / T with whole numbers t_k >= 0 that sum to T: the
+    Dirichlet posterior, the likelihood raised to a power, truncated to theta_k >= w. It is truncated, not clipped: no
+    draw is moved. It is a grid because which floating-point numbers a draw from a continuum can give depends on the
+    records; on a public grid the argument of `pgmpy_dp.privacy.posterior` holds to the letter, the prior being its
+    restriction to the grid.
+
+    The states are drawn one after the other given those before, from log-weights of all that is left for the others,
+    which are convolutions over the grid.
+
+    Parameters
+    ----------
+    counts, prior : mappings of family to ndarray
+        Axes in family order: the node's states first.
+    ranges : mapping of family to float
+        R = log((1 - (r - 1) w) / w) of each family, see `pgmpy_dp.privacy.posterior`.
+    power : float
+    draws : int
+    below : callable
+        Uniform integers.
+
+    Returns
+    -------
+    list of dict of family to ndarray
+    """
+    networks: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
+    for family, table in counts.items():
+        states = table.shape[0]
+        flat = power * table.reshape(states, -1) + (prior[family].reshape(states, -1) - 1.0)
+        drawn = _draw_family(flat, ranges[family], draws, below)
+        for network, rows in zip(networks, drawn, strict=True):
+            network[family] = rows.reshape(table.shape)
+    return networks
+
+
+def _draw_family(exponents: Floats, span: float, draws: int, below: Below) -> list[Floats]:
+    states, rows = exponents.shape
+    if states == 1:
+        return [np.ones((1, rows)) for _ in range(draws)]
+    steps = STEPS_OF_TWO_STATES if states == 2 else STEPS
+    floor = floor_of(span, states)
+    width = math.expm1(span) * floor  # 1 - r w, and below log(theta / w), without loss of digits where w is near 1 / r
+    logs = np.log1p(math.expm1(span) * (np.arange(steps + 1) / steps))
+    weights = exponents[:, :, None] * logs
+    after = [weights[-1]]  # log-weights of all ways to share out what is left among the states after the k-th
+    for k in range(states - 2, 0, -1):
+        after.insert(0, log_convolution(weights[k], after[0]))
+    first = Categorical(weights[0] + after[0][:, ::-1])
+    found = []
+    for _ in range(draws):
+        shares = np.zeros((states, rows), dtype=np.int64)
+        for row in range(rows):
+            left = steps
+            for k in range(states - 1):
+                if k == 0:
+                    taken = first.draw(row, below)
+                else:
+                    own = weights[k, row, : left + 1] + after[k][row, left::-1]
+                    taken = Categorical(own[None]).draw(0, below)
+                shares[k, row] = taken
+                left -= taken
+            shares[-1, row] = left
+        theta = floor + width * shares / steps
+        found.append(theta / theta.sum(axis=0, keepdims=True))  # the sum is 1 up to rounding
+    return found

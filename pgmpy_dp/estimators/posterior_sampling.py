@@ -1,0 +1,240 @@
+"""CPDs drawn from a truncated posterior, and the exponential mechanism for the most likely ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.estimators.fitting import refuse_weights
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
+from pgmpy_dp.estimators.posterior import check_prior, network_of, prior_counts
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.posterior import total_epsilon
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws
+from pgmpy_dp.schema import Clique, Schema
+
+
+class PosteriorSampler(DiscreteParameterEstimator):
+    """Networks drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
+
+    The Dirichlet posterior of every row is truncated to probabilities of at least w, found from epsilon, and sampled
+    (Zhang, Rubinstein and Dimitrakakis 2016, section 4, for variables of any number of states). For small epsilon w is
+    close to one over the number of states and a draw says little; where epsilon is large beside the number of nodes it
+    is close to the exact posterior.
+
+    Parameters
+    ----------
+    epsilon : float
+        What one draw costs; with `split`, what all draws cost together.
+    draws : int
+        Every draw is a release of its own: k of them cost k epsilon.
+    split : bool
+        Share epsilon among the draws, each of which is truncated accordingly.
+    prior_type, equivalent_sample_size, pseudo_counts
+        As `PrivateBayesianEstimator`.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    paper : bool
+        The printed truncation, w = exp(-epsilon / (2 |I|)) for |I| nodes: coarser, and impossible for small epsilon.
+        What it really costs, which is less than epsilon, is charged and stated.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD
+        The draw, or the mean of the draws.
+    release_ : PosteriorDraws
+    state_names_, guarantee_
+
+    Notes
+    -----
+    The sensitivity argument is in `pgmpy_dp.privacy.posterior`, that of the exact sampling, on a public grid of 4096
+    values (1024 steps for more than two states), in `pgmpy_dp.data.posterior`.
+
+    Averaging many draws of one fit, as experiments with posterior sampling do, averages many releases; the paper counts
+    one.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> _ = network.fit(records, estimator=dp.PosteriorSampler(epsilon=10.0, state_names=schema))
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    """
+
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        epsilon: float,
+        draws: int = 1,
+        split: bool = False,
+        prior_type: str = "BDeu",
+        equivalent_sample_size: float | Mapping[Any, float] = 5,
+        pseudo_counts: Any = None,
+        state_names: Mapping[str, Any] | Schema | None = None,
+        paper: bool = False,
+        neighbours: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.draws = draws
+        self.split = split
+        self.prior_type = prior_type
+        self.equivalent_sample_size = equivalent_sample_size
+        self.pseudo_counts = pseudo_counts
+        self.paper = paper
+        self.neighbours = neighbours
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PosteriorSampler:
+        """Draw CPDs for a model.
+
+        Parameters
+        ----------
+        model : pgmpy DAG, DiscreteBayesianNetwork or NaiveBayes
+        data : PrivateDataset or data frame
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        PosteriorSampler
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not agree with them.
+        BudgetExceededError
+            If the data set's ledger has less left than the draws cost; nothing is charged.
+        ValueError
+            If an argument is out of range, or epsilon too small for the paper's truncation.
+        """
+        each, all_of_them = total_epsilon(self.epsilon, self.draws, self.split)
+
+        def sample(dataset: PrivateDataset, scopes: Sequence[Clique], prior: Mapping[Clique, Vector]) -> PosteriorDraws:
+            return dataset.sample_posterior(scopes, prior, each, draws=self.draws, paper=self.paper)
+
+        _fit(self, model, data, sample_weight, all_of_them, sample)
+        return self
+
+    def networks(self) -> list[DiscreteBayesianNetwork]:
+        """The draws, each as a network."""
+        return _networks(self)
+
+
+class ExponentialMAP(DiscreteParameterEstimator):
+    """CPDs close to the most likely ones, by the exponential mechanism.
+
+    Rows are drawn with density proportional to prior(theta) exp(lam log p(records | theta)) over rows whose
+    probabilities are at least `floor`: the mechanism's score is the log-likelihood, its base measure the prior (Zhang,
+    Rubinstein and Dimitrakakis 2016, Algorithm 3). For Dirichlet priors that is a tempered, truncated posterior, drawn
+    exactly. With lam above 1 it concentrates about the maximum.
+
+    Parameters
+    ----------
+    epsilon : float
+    floor : float
+        Smallest probability of a row, less than one over the number of states of any node. Public: choose it before
+        looking at the records. The smaller it is, the more one record may matter, and the smaller lam.
+    prior_type, equivalent_sample_size, pseudo_counts, state_names, neighbours
+        As `PosteriorSampler`.
+    paper : bool
+        The cruder bound |I| log(1 / floor) on a record's log-likelihood, with lam = epsilon / (2 bound) for both
+        neighbour relations. What it really costs, which is less than epsilon, is charged and stated.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD
+    release_ : PosteriorDraws
+        Its `power` is lam.
+    state_names_, guarantee_
+
+    Notes
+    -----
+    Its likelihood is within 2 t of the best but with probability exp(-lam t) / prior(likelihood within t): see
+    `pgmpy_dp.evaluation.exponential_map_failure`.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> _ = network.fit(records, estimator=dp.ExponentialMAP(epsilon=10.0, state_names=schema))
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    """
+
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        epsilon: float,
+        floor: float = 0.01,
+        prior_type: str = "BDeu",
+        equivalent_sample_size: float | Mapping[Any, float] = 5,
+        pseudo_counts: Any = None,
+        state_names: Mapping[str, Any] | Schema | None = None,
+        paper: bool = False,
+        neighbours: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.floor = floor
+        self.prior_type = prior_type
+        self.equivalent_sample_size = equivalent_sample_size
+        self.pseudo_counts = pseudo_counts
+        self.paper = paper
+        self.neighbours = neighbours
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
+        """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""
+
+        def sample(dataset: PrivateDataset, scopes: Sequence[Clique], prior: Mapping[Clique, Vector]) -> PosteriorDraws:
+            return dataset.sample_map(scopes, prior, self.epsilon, floor=self.floor, paper=self.paper)
+
+        _fit(self, model, data, sample_weight, exact_positive("epsilon", self.epsilon), sample)
+        return self
+
+
+def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, epsilon: Any, sample: Any) -> None:
+    """What both do: the prior, the draw, the CPDs."""
+    name = type(estimator).__name__
+    network = bayesian_network(model, name)
+    refuse_weights(name, sample_weight)
+    prior = (estimator.prior_type, estimator.equivalent_sample_size, estimator.pseudo_counts)
+    check_prior(*prior)
+    nodes, scopes = list(network.nodes()), families(network)
+    if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
+        raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
+    measurement = Measurement(epsilon, 0.0, "laplace", estimator.neighbours, estimator.state_names)
+    dataset = measurement.dataset(data, nodes)
+    release = sample(dataset, scopes, prior_counts(scopes, dataset.schema, *prior))
+    means = release.mean()
+    estimator.parameters_ = [tabular_cpd(scope, means[scope], dataset.schema.states) for scope in scopes]
+    estimator.state_names_ = dataset.schema.select(nodes).state_names
+    estimator.release_, estimator.guarantee_ = release, release.guarantee
+    estimator._is_fitted = True
+
+
+def _networks(estimator: Any) -> list[DiscreteBayesianNetwork]:
+    if not hasattr(estimator, "release_"):
+        raise ValueError("The estimator is not fitted yet: call fit first.")
+    states = estimator.release_.schema.states
+    return [
+        network_of([tabular_cpd(scope, rows, states) for scope, rows in draw.items()])
+        for draw in estimator.release_.draws
+    ]

@@ -1,0 +1,134 @@
+"""What a draw from a truncated posterior costs, and the truncation or tempering that keeps it within an epsilon.
+
+Rows theta of the CPDs of |I| nodes with prior xi are drawn with density proportional to xi(theta) p(records | theta)
+raised to a power lam, over rows whose probabilities are all at least w. There one record's log-likelihood varies, in
+theta or between records, by at most
+
+    R = sum over nodes i of R_i,    R_i = log((1 - (r_i - 1) w_i) / w_i),
+
+since it takes part in one row of each node, and of r probabilities of at least w the largest is at most 1 - (r - 1) w.
+Replacing a record changes lam log p by at most lam R at every theta, and the normalising constant by as much: one draw
+costs 2 lam R. Adding one multiplies the density by p(x | theta)**lam over its posterior mean, whose logarithms lie
+within lam R of each other: one draw costs lam R. (Zhang, Rubinstein and Dimitrakakis 2016, Theorem 4(1) and Algorithm
+3; Dimitrakakis et al. 2014.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmpy_dp.privacy.checks import exact_positive
+
+# Set aside for floating point: the log-probability of an outcome is off by some units in the last place of the range of
+# its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
+RESERVE = 1e-6
+
+# Beyond this range the smallest probability, 1e-13, truncates nothing that matters.
+_WIDEST = 30.0
+
+
+def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
+    """Epsilon of one draw, rounded up: 2 lam sum R_i, or lam sum R_i under "add_remove"."""
+    sides = 1 if neighbours == "add_remove" else 2
+    return sides * power * math.fsum(ranges) * (1 + RESERVE)
+
+
+def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Fraction]:
+    """Epsilon of one draw and of all draws together.
+
+    Raises
+    ------
+    ValueError
+        If epsilon or the number of draws is out of range.
+
+    Examples
+    --------
+    >>> total_epsilon(0.5, 3, split=False)
+    (Fraction(1, 2), Fraction(3, 2))
+    """
+    exact = exact_positive("epsilon", epsilon)
+    if isinstance(draws, (bool, np.bool_)) or not isinstance(draws, (int, np.integer)) or draws < 1:
+        raise ValueError(f"draws must be a whole number, at least 1, got {draws!r}.")
+    return (exact / int(draws), exact) if split else (exact, exact * int(draws))
+
+
+def floor_of(span: float, states: int) -> float:
+    """The smallest probability w of a row whose log-probabilities span a range: 1 / (exp(R) + r - 1)."""
+    return 1.0 / (math.exp(span) + states - 1)
+
+
+def range_of(floor: float, states: int) -> float:
+    """The range R of the log-probabilities of a row that are all at least w.
+
+    Examples
+    --------
+    >>> round(range_of(0.25, 2), 6) == round(math.log(3), 6)
+    True
+    """
+    return math.log1p((1.0 - states * floor) / floor) if states > 1 else 0.0
+
+
+def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str, paper: bool) -> list[float]:
+    """Ranges R_i of the nodes' rows for which one posterior draw costs at most epsilon.
+
+    By default epsilon is shared equally among the nodes with more than one state. With `paper` the smallest probability
+    is exp(-epsilon / (2 |I|)) for every node, from the bound w**|I| on a record's probability: valid, but coarser, and
+    for nodes of r states impossible below epsilon = 2 |I| log r.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small for the paper's form; the message says the smallest.
+
+    Examples
+    --------
+    >>> (span,) = truncation([2], Fraction(2), "replace_one", False)
+    >>> round(floor_of(span, 2), 4), round(1 / (1 + math.exp(1)), 4)
+    (0.2689, 0.2689)
+    """
+    target = float(epsilon)
+    if paper:
+        floor, most = math.exp(-target / (2 * len(states))), max(states)
+        if floor * most >= 1:
+            least = math.nextafter(2 * len(states) * math.log(most), math.inf)
+            raise ValueError(
+                f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {most} states leave at most "
+                f"1 / {most}: the paper's form needs more than epsilon={least!r} here. Leave paper=False, which has no "
+                "such limit."
+            )
+        return [min(range_of(floor, r), _WIDEST) for r in states]
+    varied = sum(r > 1 for r in states)
+    sides = 1 if neighbours == "add_remove" else 2
+    share = target / (sides * max(varied, 1)) * (1 - 2 * RESERVE)
+    return [min(share, _WIDEST) if r > 1 else 0.0 for r in states]
+
+
+def tempering(
+    states: Sequence[int], floor: float, epsilon: Fraction, neighbours: str, paper: bool
+) -> tuple[list[float], float]:
+    """Ranges R_i and the power of the likelihood for which one draw of the exponential mechanism costs epsilon.
+
+    The score is the log-likelihood, the base measure the truncated prior. By default the power is epsilon / (2 R), and
+    epsilon / R under "add_remove". With `paper` it is epsilon / (2 |I| log(1 / w)) for both relations, from the bound
+    w**|I| on a record's probability.
+
+    Raises
+    ------
+    ValueError
+        If the floor leaves no probabilities for a node; the message says the largest.
+    """
+    most = max(states)
+    if not floor * most < 1:
+        raise ValueError(
+            f"floor={floor!r} leaves no room for {most} states: it must be less than 1 / {most} = {1 / most:.6g}."
+        )
+    ranges = [range_of(floor, r) for r in states]
+    sides = 1 if neighbours == "add_remove" and not paper else 2
+    bound = -len(states) * math.log(floor) if paper else math.fsum(ranges)
+    power = float(epsilon) / (sides * bound) * (1 - 2 * RESERVE) if bound else 1.0
+    return ranges, power

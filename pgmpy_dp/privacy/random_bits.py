@@ -1,0 +1,84 @@
+"""Exact draws from discrete distributions, from uniform integers alone.
+
+No floating-point number is drawn. A coin of probability exp(-x) for a rational x, and any float is one, is thrown by
+comparing uniform integers (Canonne, Kamath and Steinke 2020, Algorithm 1); everything here is made of such coins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Below = Callable[[int], int]
+"""Uniform integer from 0 up to but without a positive bound."""
+
+
+def exponential_coin(exponent: float, below: Below) -> bool:
+    """True with probability exp(-exponent), exactly, for a float of at least 0."""
+    while exponent > 1.0:
+        if not _small_exponential_coin(1, 1, below):
+            return False
+        exponent -= 1.0  # exact below 2**53; above it the coin has come down long before
+    return _small_exponential_coin(*exponent.as_integer_ratio(), below)
+
+
+def _small_exponential_coin(numerator: int, denominator: int, below: Below) -> bool:
+    """Von Neumann's alternating series for exp(-x), 0 <= x <= 1."""
+    k = 1
+    while below(denominator * k) < numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def logistic_coin(gap: float, below: Below) -> bool:
+    """True with probability 1 / (1 + exp(-gap)), exactly, for a float of at least 0.
+
+    A fair coin proposes; against the odds it needs an exponential coin: P = (1/2) / (1/2 + exp(-gap) / 2).
+    """
+    while True:
+        if below(2):
+            return True
+        if exponential_coin(gap, below):
+            return False
+
+
+class Categorical:
+    """Distributions over the same number of outcomes, one a row, given by log-weights.
+
+    An outcome is found by descending a binary tree whose nodes hold the log of the sum of the weights below them. Each
+    branch is a logistic coin of the difference of two logs. The coins are exact; the logs are floats, each off by at
+    most some units in its last place, so that the log-probability of every outcome, however unlikely, is off by at most
+    about 2**-50 times the number of levels times the range of the log-weights, and no probability is cut to zero.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (rows, outcomes)
+        Finite, or minus infinity for what cannot occur.
+    """
+
+    def __init__(self, log_weights: Floats) -> None:
+        rows, outcomes = log_weights.shape
+        levels = max(outcomes - 1, 0).bit_length()
+        padded = np.full((rows, 2**levels), -np.inf)
+        padded[:, :outcomes] = log_weights
+        self._tree = [padded]
+        for _ in range(levels):
+            last = self._tree[-1]
+            self._tree.append(np.logaddexp(last[:, 0::2], last[:, 1::2]))
+
+    def draw(self, row: int, below: Below) -> int:
+        """One outcome of a row's distribution."""
+        place = 0
+        for level in reversed(self._tree[:-1]):
+            place *= 2
+            left, right = float(level[row, place]), float(level[row, place + 1])
+            heavier = left >= right
+            gap = abs(left - right) if min(left, right) > -np.inf else np.inf
+            if gap == np.inf or logistic_coin(gap, below):
+                place += 0 if heavier else 1
+            else:
+                place += 1 if heavier else 0
+        return place

@@ -1,0 +1,93 @@
+"""Utility bounds against what they bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta
+
+import pgmpy_dp as dp
+from pgmpy_dp.evaluation import (
+    count_error_bound,
+    divergence_bound,
+    exponential_map_failure,
+    fourier_marginal_bound,
+    posterior_divergence,
+)
+
+
+def test_divergence_is_the_integral():
+    one, other = beta(3.5, 2.0), beta(1.5, 4.0)
+    value, _ = quad(lambda x: one.pdf(x) * (one.logpdf(x) - other.logpdf(x)), 0, 1)
+    assert posterior_divergence([[[3.5], [2.0]]], [[[1.5], [4.0]]]) == pytest.approx(value, abs=1e-7)
+    frames = {"a": pd.DataFrame([[3.5, 1.0], [2.0, 1.0]])}, {"a": pd.DataFrame([[1.5, 1.0], [4.0, 1.0]])}
+    assert posterior_divergence(*frames) == pytest.approx(value, abs=1e-7)
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_theorem_1_holds_over_the_box_and_in_expectation(states):
+    generator = np.random.default_rng(0)
+    for n in (5, 50):
+        prior = np.ones((states, 1))
+        found = divergence_bound([prior], n, 3.0, math.exp(-2))  # then the deviation is the row's range
+        corners = np.array(np.meshgrid(*[[0, n]] * states)).reshape(states, -1).T
+        inside = np.concatenate([corners, generator.uniform(0, n, size=(300, states))])
+        worst = max(
+            posterior_divergence([prior + one[:, None]], [prior + other[:, None]])
+            for one in inside
+            for other in corners
+        )
+        assert worst <= found.deviation <= found.paper_deviation
+        noisy = [np.clip(n / 2 + generator.laplace(scale=3.0, size=(states, 1)), 0, n) for _ in range(500)]
+        exact = [prior + n / 2]
+        assert np.mean([posterior_divergence(exact, [prior + z]) for z in noisy]) <= found.expectation
+    with pytest.raises(ValueError, match="at least 1"):
+        divergence_bound([np.full((2, 1), 0.5)], 5, 1.0, 0.1)
+
+
+def test_below_one_the_range_fails_as_published():
+    """D.3: 17.87 > 17.05 at alpha = beta = 0.5, n = 5."""
+    worst = posterior_divergence([[[0.5], [5.5]]], [[[5.5], [0.5]]])
+    assert worst == pytest.approx(17.87, abs=0.01)
+    assert 5 * math.log(5.5**2) == pytest.approx(17.05, abs=0.01)
+
+
+def test_proposition_1_and_theorem_3_hold():
+    """500 releases each; a bound for probability 0.1 fails more than 100 times with probability below 1e-10."""
+    schema = dp.Schema({v: [0, 1] for v in "abc"})
+    frame = pd.DataFrame({v: np.random.default_rng(i).integers(0, 2, 40) for i, v in enumerate("abc")})
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e6), "replace_one", dp.SimulatedNoise(0))
+    cliques = [("a",), ("b", "a"), ("c", "a")]
+    exact = dp.exact_marginals(frame, schema, cliques)
+    fails = [0, 0]
+    for _ in range(500):
+        tables = data.measure(cliques, 1.0)
+        worst = max(np.abs(tables.tables[c] - exact.tables[c]).max() for c in cliques)
+        fails[0] += worst > count_error_bound(10, tables.scales["a",], 0.1)
+        noisy = data.measure_coefficients(cliques, 1.0, sensitivity="paper")
+        distances = [np.abs(noisy.tables[c] - exact.tables[c]).sum() for c in cliques]
+        bounds = [fourier_marginal_bound(noisy, c, 0.1) for c in cliques]
+        fails[1] += any(d > b for d, b in zip(distances, bounds, strict=True))
+    assert max(fails) < 100
+    size, t = 6, math.log(6 / 0.1) / 2
+    printed = (4 * size / 1.0) * (2 * math.log(size / 0.1) + t * size)
+    found = fourier_marginal_bound(noisy, ("b", "a"), 0.1, noisy.paper_increment(0.1))
+    assert found == pytest.approx(printed)
+
+
+def test_lemma_4_holds():
+    """Exactly, on a grid: the mechanism's distribution is known."""
+    theta, counts, power = np.linspace(0.05, 0.95, 500), (30, 10), 0.4
+    score = counts[0] * np.log(theta) + counts[1] * np.log(1 - theta)
+    chance = np.exp(power * (score - score.max()))
+    chance /= chance.sum()
+    for slack in (0.5, 2.0, 5.0):
+        mass = float((score > score.max() - slack).mean())
+        failed = float(chance[score <= score.max() - 2 * slack].sum())
+        assert failed <= exponential_map_failure(power, slack, mass)
+    with pytest.raises(ValueError, match="mass"):
+        exponential_map_failure(power, 1.0, 0.0)
