@@ -20,7 +20,7 @@ from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
 from pgmpy_dp.data.posterior import draw_rows
 from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.data.records import EncodedRecords, open_records
-from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan
+from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.units import Unit
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.accounting import rho_for
@@ -576,7 +576,7 @@ class PrivateDataset:
 
         See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
         """
-        exact_positive("clip_norm", clip_norm)
+        checked_sum(statistic, np.zeros((1, len(self._schema.variables)), dtype=np.uint8), clip_norm)
         sums = self.plan(
             1,
             delta=delta,

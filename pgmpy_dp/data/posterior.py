@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.log_convolution import log_convolution
 from pgmpy_dp.privacy.posterior import floor_of
 from pgmpy_dp.privacy.random_bits import Below, Categorical
 from pgmpy_dp.schema import Clique
@@ -69,6 +68,8 @@ def draw_rows(
 
 
 def _draw_family(exponents: Floats, span: float, draws: int, below: Below) -> list[Floats]:
+    from pgmpy_dp.inference.log_convolution import log_convolution  # brings numba, which is slow to import
+
     states, rows = exponents.shape
     if states == 1:
         return [np.ones((1, rows)) for _ in range(draws)]

@@ -110,8 +110,7 @@ class NoisySums:
         -----
         A vector that holds NaN or infinity counts as zero. An error would tell that there is such a record.
         """
-        clip = _checked_norm(clip_norm)
-        width = _checked_vectors(statistic(_zero_row(self._rows)), 1, None)[1]
+        width, clip = checked_sum(statistic, self._rows, clip_norm)
         bound, scale = self._grid(width, 1.0 if self.sampling == "poisson" else math.sqrt(2.0) if non_negative else 2.0)
         rows, weights = self._step()
         total = np.zeros(width, dtype=np.int64)
@@ -334,6 +333,18 @@ def _advice(budget: PrivacyBudget, plan: dict[str, Any], cost: float, multiplier
             return f"{text} No noise makes it fit: plan fewer steps or smaller samples."
         text += f" A noise multiplier of {enough:.6g} fits, with epsilon={left.epsilon!r} and delta={left.delta!r}."
     return text
+
+
+def checked_sum(statistic: Statistic, rows: Any, clip_norm: float) -> tuple[int, float]:
+    """Try a statistic on a row of zeros, which is public; the width of its vectors, and the clip norm.
+
+    Raises
+    ------
+    ValueError
+        If the result or the norm is of the wrong kind.
+    """
+    clip = _checked_norm(clip_norm)
+    return _checked_vectors(statistic(_zero_row(rows)), 1, None)[1], clip
 
 
 def _checked_norm(clip_norm: float) -> float:

@@ -51,17 +51,18 @@ class PrivateMLE(DiscreteParameterEstimator):
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records. Undeclared states are an error: reading them off the records would
         leak.
-    allocation : {"planned", "size", "uniform", "data_dependent"} or an allocation object
-        What is measured and how it shares the budget. "planned", the default: families merged into common tables where
-        that lowers the noise. Else each family that lies in no other has its table, with a share by the square root of
-        its cells (`SizeAllocation`), an equal one (`UniformAllocation`), or one decided from a first, noisier release
-        (`DataDependentAllocation`, for Laplace noise).
+    allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
+        What is measured and how it shares the budget. Each family that lies in no other has its table, with a share by
+        the square root of its cells (`SizeAllocation`, the default), an equal one (`UniformAllocation`), or one decided
+        from a first, noisier release (`DataDependentAllocation`, for Laplace noise). "planned" merges families into
+        common tables where that lowers the noise (`PlannedAllocation`).
     tables : {"joint", "paper"}
         "joint" measures one table a family. "paper" measures two, the family's and its parents', with half of the
         share each, and reads them as Chowdhury et al. (2020) do; it is there to compare with.
-    consistency : {None, "mutual", "inference"}
-        None reads each family on its own. "mutual" first makes the tables agree where they overlap
-        (`mutual_consistency`). "inference" finds the one network that explains all tables, as `CollectiveEM`.
+    consistency : {"mutual", "inference", None}
+        "mutual" first makes the tables agree where they overlap (`mutual_consistency`), then reads each family on its
+        own. "inference" finds the one network that explains all tables, as `CollectiveEM`: better where noise is strong
+        or the network is right. None reads the tables as they are.
     consistency_weights : {"inverse_variance", "epsilon"}
         Of "mutual".
     mechanism : {"laplace", "gaussian"}
@@ -119,9 +120,9 @@ class PrivateMLE(DiscreteParameterEstimator):
         epsilon: float | None = None,
         delta: float = 0.0,
         state_names: Mapping[str, Any] | Schema | None = None,
-        allocation: str | Allocation = "planned",
+        allocation: str | Allocation = "size",
         tables: str = "joint",
-        consistency: str | None = None,
+        consistency: str | None = "mutual",
         consistency_weights: str = "inverse_variance",
         mechanism: str = "laplace",
         neighbours: str | None = None,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import random
-import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -20,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
-from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_keys
+from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_integer, random_keys
 from pgmpy_dp.privacy.selection import noisy_least
 
 Counts = NDArray[np.int64]
@@ -286,8 +284,8 @@ class OpenDPNoise:
         return noisy_least(scores, scale)
 
     def below(self, bound: int) -> int:
-        """From the operating system's secure generator."""
-        return secrets.randbelow(bound)
+        """See :func:`~pgmpy_dp.privacy.sampling.random_integer`."""
+        return random_integer(bound)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
@@ -355,10 +353,12 @@ class SimulatedNoise:
         return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
 
     def below(self, bound: int) -> int:
-        """From a generator of its own, seeded at the first call."""
-        if not hasattr(self, "_integers"):
-            self._integers = random.Random(int(self._generator.integers(2**63)))
-        return self._integers.randrange(bound)
+        """As many bits as the bound has, drawn again until they are below it."""
+        bits = bound.bit_length()
+        while True:
+            drawn = int.from_bytes(self._generator.bytes((bits + 7) // 8)) >> (-bits % 8)
+            if drawn < bound:
+                return drawn
 
     def _laplace_noise(self, size: int, scale: float) -> Counts:
         stop = -math.expm1(-1.0 / scale)

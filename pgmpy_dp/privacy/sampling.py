@@ -148,6 +148,11 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
             return won
 
 
+def random_integer(bound: int) -> int:
+    """A uniform integer from 0 up to but without a positive bound, from the system's secure generator."""
+    return secrets.randbelow(bound)
+
+
 def random_keys(size: int) -> NDArray[np.uint64]:
     """Independent uniform 64-bit numbers from the operating system's secure generator.
 

@@ -118,7 +118,7 @@ def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
         if len(common) > MAX_INTERSECTIONS:
             raise ValueError(
                 f"The tables overlap in more than {MAX_INTERSECTIONS:,} ways, too many for mutual consistency: "
-                "use joint inference instead."
+                "use PrivateMLE with consistency=None or 'inference', or CollectiveEM."
             )
     return sorted(common, key=lambda held: (len(held), sorted(held)))
 

@@ -41,7 +41,8 @@ DRAWS = {
 }
 # fmt: on
 DISTRIBUTION_ONLY = {"scipy.stats"}  # its distribution functions are no noise; its `rvs` is
-INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.")  # functions of the same names
+# Functions of the same names; that of Dask brings all rows of a unit together.
+INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.", "native.shuffle")
 
 
 def draws(source: str) -> list[tuple[str, str]]:

@@ -262,7 +262,12 @@ def test_a_batch_must_fit_the_public_number_of_records(size):
     ],
 )
 def test_a_bad_statistic_takes_no_step(statistic, match):
-    plan = dataset(RECORDS).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5)
+    data = dataset(RECORDS)
+    for clip in (1.0, math.nan):
+        with pytest.raises(ValueError, match="clip_norm" if math.isnan(clip) else match):
+            data.noisy_sum(statistic, clip, 2.0, delta=1e-5, sampling_rate=0.5)
+    assert data.budget.history == ()
+    plan = data.plan(1, noise_multiplier=2.0, delta=1e-5, sampling_rate=0.5)
     with pytest.raises(ValueError, match=match):
         plan.noisy_sum(statistic, 1.0)
     for clip in (0.0, math.nan, -1.0, math.inf, 1e-9):

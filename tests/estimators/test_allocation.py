@@ -200,7 +200,7 @@ def test_stage_one_decides_the_shares(network, records):
 
 @pytest.mark.parametrize("name", ["asia", "sachs", "child", "alarm", "insurance"])
 def test_the_planned_tables_are_less_noisy_in_every_family(name, bnlearn):
-    """Of the same budget as by size, and never more; the reason for the default."""
+    """Of the same budget as by size, and never more."""
     network = bnlearn(name)
     schema = dp.Schema.from_model(network)
 
@@ -276,7 +276,7 @@ def test_weights_of_mutual_consistency(network, records):
         ({"allocation": dp.SizeAllocation}, "allocation is <class"),
         ({"allocation": None}, "allocation is None"),
         ({"tables": "both"}, "tables is 'both'"),
-        ({"tables": "paper"}, "allocation='planned' merges"),
+        ({"allocation": "planned", "tables": "paper"}, "allocation='planned' merges"),
         ({"consistency": "joint"}, "consistency is 'joint'"),
         ({"consistency_weights": "size"}, "consistency_weights is 'size'"),
     ],
