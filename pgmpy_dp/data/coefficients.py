@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
-from pgmpy_dp.privacy.mechanisms import MAX_SCALE, NoiseSource
+from pgmpy_dp.privacy.mechanisms import MAX_SCALE
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.release.coefficients import noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
 

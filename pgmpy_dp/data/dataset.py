@@ -26,14 +26,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
-from pgmpy_dp.privacy.mechanisms import (
-    OPENDP_NOISE,
-    UNIT_WEIGHT,
-    NoiseSource,
-    gaussian_scale,
-    laplace_scale,
-    table_sensitivity,
-)
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.privacy.selection import selection_scale

@@ -15,9 +15,9 @@ from scipy import sparse
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
-from pgmpy_dp.privacy.mechanisms import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
-from pgmpy_dp.release.marginals import Guarantee
+from pgmpy_dp.release.guarantee import Guarantee
 
 Vector = NDArray[np.float64]
 Statistic = Callable[[Any], Any]

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
-from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_integer, random_keys
-from pgmpy_dp.privacy.selection import noisy_least
 
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
@@ -201,7 +199,7 @@ def laplace_variance(scale: float) -> float:
     >>> round(laplace_variance(2.0), 4)
     7.8354
     """
-    half = 0.5 / _checked_scale(scale)
+    half = 0.5 / checked_scale(scale)
     return max(0.5 / math.sinh(half) ** 2, 1e-100) if half < 200.0 else 1e-100
 
 
@@ -216,158 +214,13 @@ def gaussian_variance(scale: float) -> float:
     >>> round(gaussian_variance(0.5), 4), gaussian_variance(10.0)
     (0.215, 100.0)
     """
-    sigma = _checked_scale(scale)
+    sigma = checked_scale(scale)
     if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a small power of sigma
         return sigma**2
     k = np.arange(1.0, 41.0)
     with np.errstate(over="ignore"):
         weights = np.exp(-0.5 * (k / sigma) ** 2)
     return max(float((k**2 * weights).sum() / (0.5 + weights.sum())), 1e-100)
-
-
-class NoiseSource(Protocol):
-    """A source of noise for counting tables, and of coins for sampling records."""
-
-    @property
-    def private(self) -> bool:
-        """Whether what the noise protects is private in fact."""
-
-    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        """Add discrete Laplace noise to one-dimensional int64 counts."""
-
-    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        """Add discrete Gaussian noise to one-dimensional int64 counts."""
-
-    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """Independent coins that are true with probability `rate`."""
-
-    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """A uniformly random set of `chosen` out of `size`."""
-
-    def keys(self, size: int) -> NDArray[np.uint64]:
-        """Independent uniform 64-bit numbers, to draw rows of a unit by."""
-
-    def least(self, scores: Counts, scale: float) -> int:
-        """Position of a low score, by permute-and-flip."""
-
-    def below(self, bound: int) -> int:
-        """A uniform integer from 0 up to but without a positive bound."""
-
-
-class OpenDPNoise:
-    """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
-
-    private = True
-
-    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        """See :func:`add_discrete_laplace`."""
-        return add_discrete_laplace(counts, scale)
-
-    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        """See :func:`add_discrete_gaussian`."""
-        return add_discrete_gaussian(counts, scale)
-
-    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """See :func:`~pgmpy_dp.privacy.sampling.poisson_sample`."""
-        return poisson_sample(rate, size)
-
-    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """See :func:`~pgmpy_dp.privacy.sampling.fixed_sample`."""
-        return fixed_sample(chosen, size)
-
-    def keys(self, size: int) -> NDArray[np.uint64]:
-        """See :func:`~pgmpy_dp.privacy.sampling.random_keys`."""
-        return random_keys(size)
-
-    def least(self, scores: Counts, scale: float) -> int:
-        """See :func:`~pgmpy_dp.privacy.selection.noisy_least`."""
-        return noisy_least(scores, scale)
-
-    def below(self, bound: int) -> int:
-        """See :func:`~pgmpy_dp.privacy.sampling.random_integer`."""
-        return random_integer(bound)
-
-    def __repr__(self) -> str:
-        return "OPENDP_NOISE"
-
-
-OPENDP_NOISE = OpenDPNoise()
-
-
-class SimulatedNoise:
-    """Noise of the same distributions from numpy, repeatable and NOT private: for simulation studies.
-
-    Parameters
-    ----------
-    seed : int, sequence of int, numpy.random.SeedSequence or numpy.random.Generator
-        As numpy.random.default_rng takes it.
-
-    Examples
-    --------
-    >>> counts = np.array([10, 20])
-    >>> first = SimulatedNoise(1).discrete_laplace(counts, 3.0)
-    >>> bool((first == SimulatedNoise(1).discrete_laplace(counts, 3.0)).all())
-    True
-    """
-
-    private = False
-
-    def __init__(self, seed: Any) -> None:
-        self._generator = np.random.default_rng(seed)
-
-    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        """Add the difference of two geometric variables to every count."""
-        return _checked_counts(counts) + self._laplace_noise(counts.size, _checked_scale(scale))
-
-    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        """Add noise by rejection from the discrete Laplace (Canonne, Kamath and Steinke 2020)."""
-        counts, sigma = _checked_counts(counts), _checked_scale(scale)
-        envelope = math.floor(sigma) + 1.0
-        noise = np.empty(counts.size, dtype=np.int64)
-        open_cells = np.arange(counts.size)
-        while open_cells.size:
-            drawn = self._laplace_noise(open_cells.size, envelope)
-            with np.errstate(over="ignore"):
-                log_odds = -0.5 * ((np.abs(drawn) - sigma**2 / envelope) / sigma) ** 2
-            accepted = self._generator.exponential(size=drawn.size) > -log_odds
-            noise[open_cells[accepted]] = drawn[accepted]
-            open_cells = open_cells[~accepted]
-        return counts + noise
-
-    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """Compare uniform numbers with the rate."""
-        coins: NDArray[np.bool_] = self._generator.random(size) < float(rate)
-        return coins
-
-    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """The first places of a random permutation."""
-        won: NDArray[np.bool_] = self._generator.permutation(size) < chosen
-        return won
-
-    def keys(self, size: int) -> NDArray[np.uint64]:
-        """Draw from the generator."""
-        return self._generator.integers(2**64, size=size, dtype=np.uint64)
-
-    def least(self, scores: Counts, scale: float) -> int:
-        """Add exponential noise, which is permute-and-flip (Ding et al. 2021)."""
-        return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
-
-    def below(self, bound: int) -> int:
-        """As many bits as the bound has, drawn again until they are below it."""
-        bits = bound.bit_length()
-        while True:
-            drawn = int.from_bytes(self._generator.bytes((bits + 7) // 8)) >> (-bits % 8)
-            if drawn < bound:
-                return drawn
-
-    def _laplace_noise(self, size: int, scale: float) -> Counts:
-        stop = -math.expm1(-1.0 / scale)
-        first, second = self._generator.geometric(stop, size=(2, size))
-        noise: Counts = first - second
-        return noise
-
-    def __repr__(self) -> str:
-        return "SimulatedNoise(not private)"
 
 
 def _opendp() -> Any:
@@ -415,7 +268,7 @@ def _smallest_scale(start: float, target: float, cost: Callable[[float], float],
 
 def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Counts:
     # OpenDP returns raw data at scale 0: check before calling it. It wants a writable, contiguous array.
-    counts, scale = _checked_counts(counts), _checked_scale(scale)
+    counts, scale = checked_counts(counts), checked_scale(scale)
     if counts.size == 0:
         return counts.copy()
     # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
@@ -430,14 +283,14 @@ def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Count
         return np.concatenate(list(pool.map(draw, parts)))
 
 
-def _checked_scale(scale: float) -> float:
+def checked_scale(scale: float) -> float:
     value = float(exact_positive("scale", scale))
     if value > MAX_SCALE:
         raise ValueError(f"scale must be at most 2**50 records, got {scale!r}.")
     return value
 
 
-def _checked_counts(counts: Any) -> Counts:
+def checked_counts(counts: Any) -> Counts:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 1:
         raise ValueError("counts must be a one-dimensional array of int64.")
     return counts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.draws import PosteriorDraws
-from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals
+from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.simplex import project_to_simplex
 
 Release = NoisyMarginals | NoisyCoefficients

@@ -23,7 +23,8 @@ from pgmpy_dp.privacy.fourier import (
     fourier_sensitivity,
 )
 from pgmpy_dp.privacy.mechanisms import laplace_variance
-from pgmpy_dp.release.marginals import Guarantee, NoisyMarginals, _checked_total, _counted, _number
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.marginals import NoisyMarginals, checked_total
 from pgmpy_dp.schema import Clique, Schema
 
 MAX_COEFFICIENTS = 2**22
@@ -214,12 +215,12 @@ class NoisyCoefficients:
             raise ValueError("NoisyCoefficients are priced for single records: max_rows is 1.")
         cliques = self.schema.require(self.cliques)
         closure = downward_closure(self.schema, cliques)
-        total = _checked_total(self.public_total, self.guarantee)
+        total = checked_total(self.public_total, self.guarantee)
         noisy = closure if total is None else closure[1:]
         if not isinstance(self.values, Mapping) or set(self.values) != set(noisy):
             raise ValueError("NoisyCoefficients: values must have every subset of the cliques, and no other.")
         values = {subset: self._checked(subset) for subset in noisy}
-        scale = _number("scale", self.scale)
+        scale = checked_number("scale", self.scale)
         if not 0 < scale <= 2.0**50:
             raise ValueError(f"NoisyCoefficients: the noise scale must be positive, at most 2**50, got {scale!r}.")
         cards = {v: self.schema.cardinality(v) for clique in cliques for v in clique}
@@ -345,7 +346,7 @@ class NoisyCoefficients:
     def __repr__(self) -> str:
         size = sum(array.size for array in self.values.values())
         lines = [
-            f"NoisyCoefficients: {_counted(size, 'coefficient')} of {_counted(len(self.cliques), 'clique')}, "
+            f"NoisyCoefficients: {counted(size, 'coefficient')} of {counted(len(self.cliques), 'clique')}, "
             f"noise scale {self.scale:.6g}",
             str(self.guarantee),
         ]

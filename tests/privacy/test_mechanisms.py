@@ -15,10 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgmpy_dp.privacy import mechanisms
+from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, mechanisms
 from pgmpy_dp.privacy.mechanisms import (
-    OPENDP_NOISE,
-    SimulatedNoise,
     add_discrete_gaussian,
     add_discrete_laplace,
     gaussian_scale,

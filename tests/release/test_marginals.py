@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.mechanisms import SimulatedNoise, gaussian_variance, laplace_variance
+from pgmpy_dp.privacy import SimulatedNoise
+from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 

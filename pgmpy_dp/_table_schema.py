@@ -1,0 +1,128 @@
+"""Frictionless Table Schema (version 2): the form in which a schema is written and read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pgmpy_dp._states import FIELD_TYPES, Bins, State, checked_name, typed
+from pgmpy_dp.errors import SchemaError
+
+PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
+BINS_PROPERTY = "pgmpy_dp:bins"
+STATES_PROPERTY = "pgmpy_dp:states"
+ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
+
+
+def table_field(
+    name: str, states: tuple[State, ...], bins: Bins | None, stand_ins: Mapping[str, State]
+) -> dict[str, Any]:
+    """Descriptor of a variable; see :meth:`Schema.to_dict`. `stand_ins` has a state for "missing", "other" or both."""
+    field: dict[str, Any] = {"name": name}
+    constraints: dict[str, Any] = {} if "missing" in stand_ins else {"required": True}
+    if bins is not None:
+        low, high = bins.edges[0], bins.edges[-1]
+        if "other" not in stand_ins:
+            constraints |= {"minimum": low} if math.isfinite(low) else {}
+            constraints |= {"maximum": high} if math.isfinite(high) else {}
+        field |= {"type": "number", "constraints": constraints}
+        edges = [edge if math.isfinite(edge) else str(edge) for edge in bins.edges]
+        field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels)}
+    else:
+        states = _own_states(states, list(stand_ins.values()))
+        types = set(map(type, states))
+        kind = FIELD_TYPES[types.pop()] if len(types) == 1 else "any"
+        if "other" in stand_ins:
+            field |= {"type": kind, "constraints": constraints, STATES_PROPERTY: list(states)}
+        else:
+            field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
+        if "" in states:  # by default Table Schema reads the empty text as missing
+            field["missingValues"] = []
+    return field | {ROLE_PROPERTIES[role]: state for role, state in stand_ins.items()}
+
+
+def declarations(
+    descriptor: Any,
+) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State]]:
+    """What a Table Schema declares: states or bins, and what stands for missing and for other values.
+
+    Raises
+    ------
+    SchemaError
+        If the descriptor is no Table Schema, or a field declares no states.
+    """
+    fields = descriptor.get("fields") if isinstance(descriptor, Mapping) else None
+    if not isinstance(fields, list) or not all(isinstance(field, Mapping) for field in fields):
+        raise SchemaError("Not a Table Schema: it needs a list of 'fields'.")
+    variables: dict[str, Iterable[State] | Bins] = {}
+    stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
+    for field in fields:
+        name = checked_name(field.get("name"))
+        if name in variables:
+            raise SchemaError(f"Table Schema: field {name!r} appears twice.")
+        variables[name] = _field_states(name, field, descriptor.get("missingValues", [""]))
+        for role, states in stand_ins.items():
+            if field.get(ROLE_PROPERTIES[role]) is not None:
+                states[name] = field[ROLE_PROPERTIES[role]]
+    return variables, stand_ins["missing"], stand_ins["other"]
+
+
+def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
+    """The states without appended stand-ins of another type ("unknown" among integers): no values of the column."""
+    if len(set(map(type, states))) == 1:
+        return states
+    for end in range(len(states) - 1, max(len(states) - len(stand_ins), 1) - 1, -1):
+        own = read = states[:end]
+        for stand_in in stand_ins:
+            read = read if typed(stand_in) in map(typed, read) else (*read, stand_in)
+        if len(set(map(type, own))) == 1 and list(map(typed, read)) == list(map(typed, states)):
+            return own
+    return states
+
+
+def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> Iterable[State] | Bins:
+    if BINS_PROPERTY in field:
+        bins = field[BINS_PROPERTY]
+        if not isinstance(bins, Mapping) or not isinstance(bins.get("edges"), list):
+            raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
+        edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
+        return Bins(edges, bins.get("labels"))
+    constraints = field.get("constraints", {})
+    values = field.get(STATES_PROPERTY)
+    if values is None and isinstance(constraints, Mapping):
+        values = constraints.get("enum")
+    if values is None:
+        values = field.get("categories")
+        if isinstance(values, list):
+            values = [value.get("value") if isinstance(value, Mapping) else value for value in values]
+    if values is None and field.get("type") == "boolean":
+        values = [False, True]
+    if not isinstance(values, list):
+        raise SchemaError(
+            f"Field {name!r} declares no states: list them in 'constraints': {{'enum': [...]}}, "
+            f"in 'categories', or give {BINS_PROPERTY!r} for a numeric field."
+        )
+    states = [_field_value(name, value, field.get("type", "any")) for value in values]
+    blanks = field.get("missingValues", missing_values)
+    if not isinstance(blanks, list):
+        raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
+    texts = {str(blank.get("value") if isinstance(blank, Mapping) else blank) for blank in blanks}
+    for state in states:
+        if str(state) in texts:
+            raise SchemaError(
+                f"Field {name!r}: {state!r} is a state and among missingValues; a value cannot be both. "
+                f"Remove it from one of them, and name a stand-in for missing values in {ROLE_PROPERTIES['missing']!r}."
+            )
+    return states
+
+
+def _field_value(name: str, value: Any, kind: Any) -> Any:
+    if kind == "number" and type(value) is int and abs(value) < 2**63:
+        return float(value)
+    if kind == "integer" and type(value) is float and value.is_integer():
+        return int(value)
+    expected = next((python for python, known in FIELD_TYPES.items() if known == kind), None)
+    if expected is not None and type(value) is not expected:
+        raise SchemaError(f"Field {name!r} has type {kind!r} but lists the value {value!r}.")
+    return value

@@ -1,0 +1,184 @@
+"""What a release promises about the records behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+NEIGHBOURS = ("add_remove", "replace_one")
+MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none")
+
+_CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
+_NOISE = {
+    "laplace": "discrete Laplace noise",
+    "gaussian": "discrete Gaussian noise",
+    "sampled_gaussian": "Gaussian noise on sums over random samples",
+    "posterior_sampling": "draws from a truncated posterior",
+    "exponential": "exponential mechanism",
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises about the records behind it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon of the (epsilon, delta) guarantee; ``inf`` for exact counts.
+    delta : float
+        Delta, 0 <= delta < 1.
+    rho : float or None
+        Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
+    neighbours : {"add_remove", "replace_one"}
+        What may differ between two data sets that the release cannot tell apart.
+    mechanism : {"laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none"}
+        Discrete noise added to every cell of tables; Gaussian noise added to sums over random samples, in the steps
+        of an iterative fit; draws from a truncated or tempered posterior; "none" for exact counts.
+    private : bool
+        False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
+    unit : str
+        What one neighbour differs in: a "record", or the column that tells whose it is, such as "person_id": then
+        neighbours differ in all rows of one person.
+    versions : mapping of str to str
+        Versions of the libraries that made the release.
+    sampling_rate : float
+        Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
+        holds for all records, by amplification: the noise on the sample costs more.
+    max_rows : int or None
+        The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
+        weigh 1 together.
+
+    Raises
+    ------
+    ValueError
+        If the parts contradict each other or are out of range.
+
+    Examples
+    --------
+    >>> print(Guarantee(0.5, 0.0, None, "add_remove", "laplace", True))
+    differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
+    >>> print(Guarantee(float("inf"), 0.0, None, "add_remove", "none", False))
+    NOT PRIVATE: exact counts
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: str
+    mechanism: str
+    private: bool
+    unit: str = "record"
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    sampling_rate: float = 1.0
+    max_rows: int | None = 1
+
+    def __post_init__(self) -> None:
+        epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
+        rho = None if self.rho is None else checked_number("rho", self.rho)
+        if not isinstance(self.private, (bool, np.bool_)):
+            raise ValueError(f"Guarantee: private must be True or False, got {self.private!r}.")
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
+        if not epsilon > 0 or not 0 <= delta < 1:
+            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
+        if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
+            raise ValueError(
+                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
+                "noisy ones a finite epsilon."
+            )
+        if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
+            raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
+        if self.mechanism in ("gaussian", "sampled_gaussian") and not delta:
+            raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
+        if not isinstance(self.unit, str) or not self.unit:
+            raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
+        rate = checked_number("sampling_rate", self.sampling_rate)
+        if not 0 < rate <= 1:
+            raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
+        if rate < 1 and (self.neighbours, self.mechanism) != ("add_remove", "laplace"):
+            raise ValueError(
+                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
+                f"got {self.neighbours!r} and {self.mechanism!r}."
+            )
+        if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
+            raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
+        if self.max_rows != 1 and (self.unit == "record" or rate < 1):
+            raise ValueError(
+                "Guarantee: a record is one row, and so is what a Poisson sample is taken of: max_rows is 1."
+            )
+        versions = dict(self.versions)
+        if not all(isinstance(text, str) for pair in versions.items() for text in pair):
+            raise ValueError("Guarantee: versions must map names of libraries to version strings.")
+        values: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
+            "private": bool(self.private),
+            "sampling_rate": rate,
+        }
+        values["versions"] = MappingProxyType(dict(sorted(versions.items())))
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        if self.mechanism == "none":
+            return "NOT PRIVATE: exact counts"
+        noise = _NOISE[self.mechanism]
+        if self.sampling_rate < 1:
+            noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
+        if not self.private:
+            return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
+        delta = f" and delta = {self.delta!r}" if self.delta else ""
+        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
+        return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
+
+    def _bound(self) -> str:
+        if self.max_rows is None:
+            return " (all rows, of weight 1 together)"
+        return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
+        parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
+        parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
+        parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
+        if self.sampling_rate != 1:
+            parts["sampling_rate"] = self.sampling_rate
+        return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
+        """Inverse of `to_dict`.
+
+        Errors as the constructor, and KeyError or TypeError for missing or unknown parts.
+        """
+        epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
+        return cls(**{**parts, "epsilon": epsilon})
+
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+        parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
+        return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows)
+
+
+def checked_number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got NaN or one too large.")
+    return number
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
