@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cache
-from importlib import metadata
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,21 +14,19 @@ from pgmpy_dp.data.coefficients import (
     price_coefficients,
     smallest_holders,
 )
-from pgmpy_dp.data.counting import Codes, count, distinct, require_countable
-from pgmpy_dp.data.posterior import draw_rows
-from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
+from pgmpy_dp.data.counting import Codes, distinct, require_countable
+from pgmpy_dp.data.posterior import checked_families, draw_networks
+from pgmpy_dp.data.quantiles import choose_edges, edge_scales, fine_edges
 from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
-from pgmpy_dp.data.units import Unit
-from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
+from pgmpy_dp.data.units import checked_unit, require_single_records
+from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
-from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
+from pgmpy_dp.privacy.checks import decimal_above, exact_positive
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
-from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
-from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
-from pgmpy_dp.privacy.selection import selection_scale
+from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Bins, Clique, Schema
@@ -39,8 +35,10 @@ from pgmpy_dp.schema import Bins, Clique, Schema
 class PrivateDataset:
     """Private records, their public schema and their privacy budget.
 
-    All that leaves goes through a method that charges the budget before it draws. Objects can be neither copied
-    nor pickled.
+    All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
+    refused, with the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
+    the charge, such as a lack of memory, leaves it in place: noise that was drawn cannot be known to be unseen. Objects
+    can be neither copied nor pickled.
 
     Parameters
     ----------
@@ -50,9 +48,8 @@ class PrivateDataset:
         - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
           codes are kept, one or two bytes a value.
         - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
-          folder of them: checked here in one scan, and read again by its engine for each measurement. It never
-          comes into memory, and must not change meanwhile: values that are then outside the schema are refused
-          before the charge, but the number of records is the one found here.
+          folder of them: checked here in one scan, and read again by its engine for each measurement, never into
+          memory. It must not change meanwhile: the number of records is the one found here.
         - A two-dimensional array of integers: positions of states, one column for each variable of the schema, in
           its order.
         - A mapping of cliques to arrays of whole numbers: ready-made counts, axes in clique order, states in
@@ -123,7 +120,7 @@ class PrivateDataset:
         self._budget = budget
         self._neighbours = neighbours
         self._noise = noise
-        self._unit = _checked_unit(unit, max_rows, noise)
+        self._unit = checked_unit(unit, max_rows, noise)
         self._records = open_records(records, schema, schema.variables, self._unit)
 
     @property
@@ -167,10 +164,10 @@ class PrivateDataset:
         weights : iterable of float, optional
             One positive number for each clique, in proportion to which the tables share; equal by default.
         sampling_rate : float
-            Count a Poisson sample: each record with this probability, all tables of the call on the same sample.
-            Epsilon is still what the answer costs the records. Since it hides who was sampled, noise on the sample
-            is drawn at the larger log(1 + (exp(epsilon) - 1) / rate). The tables then count the sample, whose size is
-            not released. For the Laplace mechanism under "add_remove" only.
+            Count a Poisson sample: each record with this probability, all tables of the call on the same sample, whose
+            size is not released. Epsilon is still what the answer costs the records; since it hides who was sampled,
+            noise is drawn at the larger log(1 + (exp(epsilon) - 1) / rate). That never lowers a table's relative
+            noise: it is there for methods that are stated with it. For the Laplace mechanism under "add_remove" only.
 
         Returns
         -------
@@ -179,53 +176,31 @@ class PrivateDataset:
         Raises
         ------
         BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
+            If the charge does not fit.
         SchemaError
             If a clique does not fit the schema or is too large.
         ValueError
-            If another argument is out of range; nothing is charged or drawn.
-        ImportError
-            If OpenDP is not installed; nothing is charged or drawn.
-
-        Notes
-        -----
-        A failure after the charge (such as a lack of memory while noise is drawn) leaves the charge in place:
-        noise that was drawn cannot be known to be unseen.
-
-        Sampling never lowers the relative noise of a table: counts over noise go with
-        rate * log(1 + (exp(epsilon) - 1) / rate), which rises with the rate up to epsilon at rate 1. It is there for
-        methods that are stated with it.
+            If another argument is out of range.
         """
         checked = self._schema.require(cliques)
         for clique in checked:
             require_countable(self._schema, clique)
         exact = exact_positive("epsilon", epsilon)
-        shares = _shares(weights, len(checked))
-        rate = self._sampling(sampling_rate, mechanism)
-        charge, scales, delta = self._price(checked, shares, exact, delta, mechanism, rate)
-        guarantee = Guarantee(
-            epsilon=decimal_above(exact),
-            delta=delta,
-            rho=charge.rho,
-            neighbours=self._neighbours,
-            mechanism=mechanism,
-            private=self._noise.private,
-            versions=_versions(self._noise.private),
-            sampling_rate=float(rate),
-            **self._stated_unit(),
+        rate = checked_rate(sampling_rate, mechanism, self._neighbours)
+        codes = self._codes if rate < 1 else {}
+        price = price_tables(
+            checked, weights, exact, delta, mechanism, rate, self._neighbours, self._contribution, self._budget.delta
+        )
+        unit = {} if self._unit is None else {"unit": self._unit.column, "max_rows": self._unit.max_rows}
+        guarantee = self._guarantee(
+            exact, mechanism, delta=price.delta, rho=price.charge.rho, sampling_rate=float(rate), **unit
         )
         counts = {} if rate < 1 else self._records.counts(checked)
-        self._budget.charge(charge)
+        self._budget.charge(price.charge)
         if rate < 1:
-            sample = self._sample(rate)
-            counts = {clique: count(sample, self._schema, clique) for clique in checked}
-        draw = self._noise.discrete_laplace if mechanism == "laplace" else self._noise.discrete_gaussian
-        tables: dict[Clique, Any] = {
-            clique: draw(table.ravel(), scales[clique]).reshape(table.shape) for clique, table in counts.items()
-        }
-        if guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, UNIT_WEIGHT is a power of 2
-            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
-            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
+            counts = sampled_counts(codes, self._schema, checked, rate, self._noise)
+        weighted = guarantee.max_rows is None
+        tables, scales = perturb_tables(counts, price.scales, mechanism, self._noise, weighted)
         return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
 
     def measure_coefficients(
@@ -241,26 +216,18 @@ class PrivateDataset:
         cliques : iterable of iterables of str
         epsilon : float
         sensitivity : {"exact", "paper"}
-            Noise for the exact L1 sensitivity of the coefficients, or for the printed 2 |N_I|. The latter is never too
-            small; what it really costs, which is less, is charged and stated.
+            Noise for the exact L1 sensitivity of the coefficients (see `pgmpy_dp.privacy.fourier`), or for the printed
+            2 |N_I|. The latter is never too small; what it really costs, which is less, is charged and stated.
 
         Returns
         -------
         NoisyCoefficients
+            Under "replace_one" the coefficient of the empty set is the public number of records, without noise.
 
         Raises
         ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        SchemaError
-            If a clique does not fit the schema, or there are too many coefficients.
-        ValueError, ImportError
-            As `measure`.
-
-        Notes
-        -----
-        See `pgmpy_dp.privacy.fourier` for the sensitivity. Under "replace_one" the coefficient of the empty set is the
-        public number of records and has no noise.
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; and if there are too many coefficients.
 
         Examples
         --------
@@ -273,21 +240,13 @@ class PrivateDataset:
         >>> bool(abs(tables["a", "b"].sum(axis=0) - tables["b", "c"].sum(axis=1)).max() < 1e-9)
         True
         """
-        self._require_single_records()
+        require_single_records(self._unit)
         checked = self._schema.require(cliques)
         closure = downward_closure(self._schema, checked)
         exact = exact_positive("epsilon", epsilon)
         cost, scale = price_coefficients(self._schema, closure, exact, self._neighbours, sensitivity)
         subsets = closure if self._neighbours == "add_remove" else closure[1:]
-        guarantee = Guarantee(
-            epsilon=decimal_above(cost),
-            delta=0.0,
-            rho=None,
-            neighbours=self._neighbours,
-            mechanism="laplace",
-            private=self._noise.private,
-            versions=_versions(self._noise.private),
-        )
+        guarantee = self._guarantee(cost, "laplace")
         held = smallest_holders(self._schema, checked, subsets)
         counted = integer_coefficients(self._schema, self._records.counts(tuple(held)), held)
         self._budget.charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
@@ -305,29 +264,12 @@ class PrivateDataset:
     ) -> PosteriorDraws:
         """CPDs drawn from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
 
-        See :class:`~pgmpy_dp.PosteriorSampler`, which calls it.
-
-        Parameters
-        ----------
-        families : iterable of iterables of str
-            A node, then its parents, once for every node.
-        prior : mapping of family to ndarray
-            Positive Dirichlet parameters, axes in family order.
-        epsilon : float or Fraction
-            Cost of one draw.
-        draws : int
-        paper : bool
-            The printed truncation.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        SchemaError, ValueError
-            If an argument does not fit the schema or is out of range; nothing is charged or drawn.
+        For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
+        Dirichlet parameters, axes in family order. `paper`: the printed truncation. Errors as `measure`.
         """
         each, _ = total_epsilon(epsilon, draws, split=False)
-        checked, states = self._families(families, prior)
+        require_single_records(self._unit)
+        checked, states = checked_families(self._schema, families, prior)
         ranges = truncation(states, each, self._neighbours, paper)
         return self._sample_rows("posterior_sampling", checked, prior, ranges, 1.0, each if not paper else None, draws)
 
@@ -342,28 +284,13 @@ class PrivateDataset:
     ) -> PosteriorDraws:
         """CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
-        See :class:`~pgmpy_dp.ExponentialMAP`, which calls it. Arguments and errors as `sample_posterior`.
+        For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
         """
         exact, least = exact_positive("epsilon", epsilon), float(exact_positive("floor", floor))
-        checked, states = self._families(families, prior)
+        require_single_records(self._unit)
+        checked, states = checked_families(self._schema, families, prior)
         ranges, power = tempering(states, least, exact, self._neighbours, paper)
         return self._sample_rows("exponential", checked, prior, ranges, power, exact if not paper else None, 1)
-
-    def _families(
-        self, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
-    ) -> tuple[tuple[Clique, ...], list[int]]:
-        self._require_single_records()
-        checked = self._schema.require(families)
-        if len({family[0] for family in checked}) < len(checked):
-            raise ValueError("families must begin with different nodes: a record is counted once for each node.")
-        for family in checked:
-            require_countable(self._schema, family)
-            table = np.asarray(prior.get(family))
-            if table.dtype.kind not in "fiu" or table.shape != self._schema.shape(family):
-                raise ValueError(f"The prior of {family} must be numbers of shape {self._schema.shape(family)}.")
-            if not (np.isfinite(table).all() and (table > 0).all()):
-                raise ValueError(f"The prior of {family} must be positive and finite.")
-        return checked, [self._schema.cardinality(family[0]) for family in checked]
 
     def _sample_rows(
         self,
@@ -379,21 +306,10 @@ class PrivateDataset:
         if each is None:
             each = Fraction(str(draw_cost(ranges, power, self._neighbours)))
         cost = each * draws
-        guarantee = Guarantee(
-            epsilon=decimal_above(cost),
-            delta=0.0,
-            rho=None,
-            neighbours=self._neighbours,
-            mechanism=mechanism,
-            private=self._noise.private,
-            versions=_versions(self._noise.private),
-        )
-        spans = dict(zip(families, ranges, strict=True))
+        guarantee = self._guarantee(cost, mechanism)
         counts = self._records.counts(families)
         self._budget.charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
-        found = draw_rows(counts, prior, spans, power, draws, self._noise.below)
-        floors = {family: floor_of(spans[family], self._schema.cardinality(family[0])) for family in families}
-        return PosteriorDraws(self._schema, tuple(found), floors, power, guarantee)
+        return draw_networks(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
         """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.
@@ -417,19 +333,13 @@ class PrivateDataset:
 
         Raises
         ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        SchemaError
-            If the variable is not declared with bins.
-        ValueError
-            If another argument is out of range; nothing is charged or drawn.
-        ImportError
-            If OpenDP is not installed; nothing is charged or drawn.
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; and if the variable is not declared with bins.
 
         Notes
         -----
-        Each inner edge is drawn by OpenDP's permute-and-flip, an improved exponential mechanism, with the scores and
-        sensitivities of :mod:`pgmpy_dp.data.quantiles`; the edges share epsilon equally, and their losses add.
+        Each inner edge is drawn by OpenDP's permute-and-flip, an improved exponential mechanism, for an equal share of
+        epsilon; scores and sensitivities are in :mod:`pgmpy_dp.data.quantiles`.
 
         Examples
         --------
@@ -440,24 +350,12 @@ class PrivateDataset:
         >>> data.quantile_bins("age", 2, epsilon=99.0).labels
         ('0_to_60', '60_to_120')
         """
-        self._schema.require([(variable,)])
-        if variable not in self._schema.bins:
-            raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
-        edges = self._schema.bins[variable].edges
-        if type(parts) is not int or not 2 <= parts < len(edges):
-            raise ValueError(f"parts must be a whole number from 2 to the {len(edges) - 1} fine bins, got {parts!r}.")
+        edges = fine_edges(self._schema, variable, parts)
         exact = exact_positive("epsilon", epsilon)
-        scales = [
-            selection_scale(
-                exact / (parts - 1), score_sensitivity(quantile, parts, self._neighbours, self._contribution)
-            )
-            for quantile in range(1, parts)
-        ]
+        scales = edge_scales(exact, parts, self._neighbours, self._contribution)
         counts = self._records.counts([(variable,)])[variable,][: len(edges) - 1]
         self._budget.charge(Charge(f"{parts} bins of {variable}", "permute-and-flip", epsilon=exact))
-        scores = edge_scores(counts, parts)
-        chosen = {edges[1 + self._noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
-        return Bins([edges[0], *sorted(chosen), edges[-1]])
+        return choose_edges(counts, edges, parts, scales, self._noise)
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
         """The same records behind a ledger of their own, for a method of several steps.
@@ -504,7 +402,7 @@ class PrivateDataset:
         batch_size : int, optional
             Size of a sample, in place of the rate, where the number of records is public.
         sampling : {"poisson", "without_replacement"}, optional
-            Follows from the neighbour relation: "poisson" for "add_remove", "without_replacement" for "replace_one".
+            Follows from the neighbour relation: the first for "add_remove", the second for "replace_one".
         accounting : str
             How the noise is found where it is not given; see :func:`~pgmpy_dp.privacy.price`. A plan that costs more
             than epsilon by the tight accounting is refused.
@@ -517,12 +415,8 @@ class PrivateDataset:
 
         Raises
         ------
-        BudgetExceededError
-            If the charge does not fit; the message names the noise multiplier that would. Nothing is charged or drawn.
-        SchemaError
-            If a variable is not in the schema.
-        ValueError
-            If another argument is out of range; nothing is charged or drawn.
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; the first names the noise multiplier that would fit.
 
         Examples
         --------
@@ -543,7 +437,7 @@ class PrivateDataset:
             self._budget,
             self._neighbours,
             self._noise,
-            _versions(self._noise.private),
+            library_versions(self._noise.private),
             steps=steps,
             delta=delta,
             epsilon=epsilon,
@@ -581,64 +475,10 @@ class PrivateDataset:
         )
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
-    def _price(
-        self,
-        cliques: tuple[Clique, ...],
-        shares: list[Fraction],
-        epsilon: Fraction,
-        delta: float,
-        mechanism: str,
-        rate: Fraction,
-    ) -> tuple[Charge, dict[Clique, float], float]:
-        """The charge for a measurement, and the noise scale of each table that keeps their sum within it."""
-        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{' on a sample' if rate < 1 else ''}"
-        if mechanism == "laplace":
-            if checked_delta(delta, zero_allowed=True):
-                raise ValueError(
-                    f"The Laplace mechanism has no delta, got delta={delta!r}: "
-                    'leave it out, or use mechanism="gaussian".'
-                )
-            one = table_sensitivity(self._neighbours, "l1", self._contribution)
-            inside = epsilon_on_sample(epsilon, rate)
-            scales = {c: laplace_scale(inside * share, one) for c, share in zip(cliques, shares, strict=True)}
-            return Charge(label, mechanism, epsilon=epsilon), scales, 0.0
-        if mechanism == "gaussian":
-            delta = checked_delta(delta, zero_allowed=False)
-            if delta > self._budget.delta > 0:
-                raise ValueError(
-                    f"delta={delta!r} is more than the budget's delta={self._budget.delta!r}: ask for at most that."
-                )
-            rho = rho_for(epsilon, delta)
-            one = table_sensitivity(self._neighbours, "squared_l2", self._contribution)
-            scales = {c: gaussian_scale(Fraction(rho) * share, one) for c, share in zip(cliques, shares, strict=True)}
-            return Charge(label, mechanism, rho=rho), scales, delta
-        raise ValueError(f'mechanism must be "laplace" or "gaussian", got {mechanism!r}.')
-
-    def _sampling(self, sampling_rate: float, mechanism: str) -> Fraction:
-        rate = Fraction(str(float(sampling_fraction(sampling_rate))))  # as the guarantee will state it
-        if rate < 1 and self._neighbours != "add_remove":
-            raise ValueError(
-                f"sampling_rate={sampling_rate!r}: sampling is priced for records added or removed, and this data set "
-                f"has neighbours={self._neighbours!r}: leave sampling_rate at 1."
-            )
-        if rate < 1 and mechanism != "laplace":
-            raise ValueError(
-                f"sampling_rate={sampling_rate!r}: sampling is priced for the Laplace mechanism, not for "
-                f"{mechanism!r}: leave sampling_rate at 1."
-            )
-        if rate < 1:
-            self._codes  # noqa: B018  refuses records that are not in memory, before the charge
-        return rate
-
-    def _sample(self, rate: Fraction) -> dict[str, Codes]:
-        """Codes of a Poisson sample of the records, one for all variables."""
-        chosen = self._noise.coins(rate, next(iter(self._codes.values())).shape[0])
-        return {variable: codes[chosen] for variable, codes in self._codes.items()}
-
     @property
     def _codes(self) -> Mapping[str, Codes]:
         """The codes of records that are in memory, for mechanisms that go through them one by one."""
-        self._require_single_records()
+        require_single_records(self._unit)
         if not isinstance(self._records, EncodedRecords):
             raise ValueError(
                 "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
@@ -646,22 +486,22 @@ class PrivateDataset:
             )
         return self._records.codes
 
-    def _require_single_records(self) -> None:
-        """Refuse units, for mechanisms whose sensitivity is that of one record."""
-        if self._unit is not None:
-            raise ValueError(
-                f"This mechanism protects single records, not all rows of one {self._unit.column}: measure() does, or "
-                "leave unit out."
-            )
-
     @property
     def _contribution(self) -> int:
         """The most that one unit adds to a table in sum."""
         return 1 if self._unit is None else self._unit.contribution
 
-    def _stated_unit(self) -> dict[str, Any]:
-        """The unit of privacy and its bound, as a guarantee states them."""
-        return {} if self._unit is None else {"unit": self._unit.column, "max_rows": self._unit.max_rows}
+    def _guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
+        """What a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
+        return Guarantee(
+            epsilon=decimal_above(epsilon),
+            delta=delta,
+            neighbours=self._neighbours,
+            mechanism=mechanism,
+            private=self._noise.private,
+            versions=library_versions(self._noise.private),
+            **{"rho": None} | parts,
+        )
 
     def _public_total(self) -> int | None:
         # How many rows the units have is private: only where each counts once is its number the tables' total.
@@ -681,38 +521,3 @@ class PrivateDataset:
             "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
             "Save the release that measure returns instead."
         )
-
-
-def _checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
-    if max_rows is not None and (type(max_rows) is not int or not 1 <= max_rows < 2**31):
-        raise ValueError(f"max_rows must be a whole number, at least 1, got {max_rows!r}.")
-    if column is None:
-        if max_rows is not None:
-            raise ValueError("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
-        return None
-    if not isinstance(column, str) or not column or column == "record":
-        raise ValueError(f"unit must name a column of the records, and not 'record', got {column!r}.")
-    return Unit(column, max_rows, noise.keys)
-
-
-def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
-    if weights is None:
-        return [Fraction(1, tables)] * tables
-    if isinstance(weights, (str, bytes, dict)) or not isinstance(weights, Iterable):
-        raise ValueError(f"weights must list one positive number for each clique, got {type(weights).__name__}.")
-    exact = [exact_positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
-    if len(exact) != tables:
-        raise ValueError(f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights.")
-    return [weight / sum(exact) for weight in exact]
-
-
-@cache
-def _versions(private: bool) -> Mapping[str, str]:
-    libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
-    found = {}
-    for library in libraries:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:  # run from a source tree
-            found[library] = "unknown"
-    return found

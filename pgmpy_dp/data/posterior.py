@@ -3,20 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.data.counting import require_countable
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of
 from pgmpy_dp.privacy.random_bits import Below, Categorical
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.release import Guarantee, PosteriorDraws
+from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
 
 # Steps of the public grid on which probabilities are drawn, between the smallest and the largest that is allowed.
 STEPS_OF_TWO_STATES = 4095
 STEPS = 1023
+
+
+def checked_families(
+    schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
+) -> tuple[tuple[Clique, ...], list[int]]:
+    """A network's families and the number of states of each node.
+
+    Raises
+    ------
+    SchemaError
+        If a family does not fit the schema.
+    ValueError
+        If two families begin with the same node, or a prior is of the wrong shape or not positive.
+    """
+    checked = schema.require(families)
+    if len({family[0] for family in checked}) < len(checked):
+        raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+    for family in checked:
+        require_countable(schema, family)
+        table = np.asarray(prior.get(family))
+        if table.dtype.kind not in "fiu" or table.shape != schema.shape(family):
+            raise ValueError(f"The prior of {family} must be numbers of shape {schema.shape(family)}.")
+        if not (np.isfinite(table).all() and (table > 0).all()):
+            raise ValueError(f"The prior of {family} must be positive and finite.")
+    return checked, [schema.cardinality(family[0]) for family in checked]
+
+
+def draw_networks(
+    counts: Mapping[Clique, NDArray[np.int64]],
+    prior: Mapping[Clique, Floats],
+    ranges: Sequence[float],
+    power: float,
+    draws: int,
+    noise: NoiseSource,
+    schema: Schema,
+    guarantee: Guarantee,
+) -> PosteriorDraws:
+    """Draws of whole networks by :func:`draw_rows`, as a release; one range for each family."""
+    spans = dict(zip(counts, ranges, strict=True))
+    found = draw_rows(counts, prior, spans, power, draws, noise.below)
+    floors = {family: floor_of(spans[family], schema.cardinality(family[0])) for family in counts}
+    return PosteriorDraws(schema, tuple(found), floors, power, guarantee)
 
 
 def draw_rows(

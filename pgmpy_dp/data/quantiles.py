@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.counting import Counts
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.selection import selection_scale
+from pgmpy_dp.schema import Bins, Schema
+
+
+def fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
+    """Edges of a variable's own bins, if they can be made into fewer.
+
+    Raises
+    ------
+    SchemaError
+        If the variable is not declared with bins.
+    ValueError
+        If the number of parts is out of range.
+    """
+    schema.require([(variable,)])
+    if variable not in schema.bins:
+        raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
+    edges = schema.bins[variable].edges
+    if type(parts) is not int or not 2 <= parts < len(edges):
+        raise ValueError(f"parts must be a whole number from 2 to the {len(edges) - 1} fine bins, got {parts!r}.")
+    return edges
+
+
+def edge_scales(epsilon: Fraction, parts: int, neighbours: str, rows: int) -> list[float]:
+    """Scales at which the choices of all inner edges, which share epsilon equally, cost it together."""
+    return [
+        selection_scale(epsilon / (parts - 1), score_sensitivity(quantile, parts, neighbours, rows))
+        for quantile in range(1, parts)
+    ]
+
+
+def choose_edges(
+    counts: Counts, edges: Sequence[float], parts: int, scales: Sequence[float], noise: NoiseSource
+) -> Bins:
+    """Bins with the first and the last edge and those drawn between them."""
+    scores = edge_scores(counts, parts)
+    chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
+    return Bins([edges[0], *sorted(chosen), edges[-1]])
 
 
 def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import NoiseSource
 
 # Columns that are added to lazy frames.
 WEIGHT = "__pgmpy_dp_weight__"
@@ -54,6 +55,34 @@ class Unit:
     def contribution(self) -> int:
         """The most that one unit adds to a table in sum, in what the tables count: rows, or parts of a weight."""
         return UNIT_WEIGHT if self.max_rows is None else self.max_rows
+
+
+def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
+    """The unit that a caller asks for; None where records are units of their own.
+
+    Raises
+    ------
+    ValueError
+        If the column or the bound is of the wrong kind, or the bound has no column.
+    """
+    if max_rows is not None and (type(max_rows) is not int or not 1 <= max_rows < 2**31):
+        raise ValueError(f"max_rows must be a whole number, at least 1, got {max_rows!r}.")
+    if column is None:
+        if max_rows is not None:
+            raise ValueError("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
+        return None
+    if not isinstance(column, str) or not column or column == "record":
+        raise ValueError(f"unit must name a column of the records, and not 'record', got {column!r}.")
+    return Unit(column, max_rows, noise.keys)
+
+
+def require_single_records(unit: Unit | None) -> None:
+    """Refuse units, for mechanisms whose sensitivity is that of one record."""
+    if unit is not None:
+        raise ValueError(
+            f"This mechanism protects single records, not all rows of one {unit.column}: measure() does, or leave "
+            "unit out."
+        )
 
 
 def require_ids(missing: bool, unit: Unit) -> None:
