@@ -59,8 +59,8 @@ def test_the_whole_path_on_asia(asia):
     assert held["guarantee"]["private"] is True
     assert {v for table in held["tables"] for v in table["variables"]} == set(dp.Schema.load("schema.json").variables)
     assert "differentially private with epsilon = 1.0" in run("inspect", "release.zip").lower()
-    assert abs(held["records"]["value"] - 3000) < 10 * held["records"]["deviation"]
-    for method, suffix in (("collective-em", "bif"), ("private-mle", "xmlbif")):
+    assert abs(held["total"]["value"] - 3000) < 10 * held["total"]["deviation"]
+    for method, suffix in (("private-bayesian", "json"), ("private-mle", "xmlbif"), ("collective-em", "bif")):
         fitted = json.loads(
             run("fit", "release.zip", "--model", "asia.bif", "--method", method, "--out", f"a.{suffix}", "--json")
         )
@@ -100,6 +100,7 @@ def test_the_whole_path_on_the_rand_records_with_a_markov_network(tmp_path, monk
     assert "Markov networks: give edges a -- b" in refused(
         "fit", "r.zip", "--model", "nodes.txt", "--method", "naive-mle", "--out", "x.bif"
     )
+    assert ".uai, .json" in refused("fit", "r.zip", "--model", "edges.txt", "--out", "x.bif")
     assert "give edges a -> b" in refused(
         "fit", "r.zip", "--model", "edges.txt", "--method", "private-mle", "--out", "x.bif"
     )
@@ -113,6 +114,97 @@ def test_cliques_may_be_named(asia):
     assert tables[1]["scale"] == pytest.approx(8.0)
     (asia / "cliques.json").write_text('{"smoke": "lung"}')
     assert "list of lists" in refused(*call, "--out", "r2.zip")
+
+
+@pytest.fixture
+def visits(tmp_path, monkeypatch):
+    """A folder with rows of persons who have one to four each, some of them undeclared or missing."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        (f"p{k}", "yes" if (k + j) % 3 else "no", (7 * k + 11 * j) % 90) for k in range(400) for j in range(k % 4 + 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["person, id", "smoke", "age"])
+    frame.loc[5, "smoke"], frame.loc[9, "smoke"] = "?", None
+    frame.to_csv("visits.csv", index=False)
+    frame.to_parquet("visits.parquet", index=False)
+    (tmp_path / "words.csv").write_text("variable,states,edges\nsmoke,yes|no,\nage,,0|10|20|30|40|50|60|70|80|90\n")
+    (tmp_path / "edges.txt").write_text("age -> smoke\n")
+    run("schema", "words.csv", "--out", "schema.json")
+    return tmp_path
+
+
+def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
+    call = ["release", "visits.parquet", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
+    call += ["--unit", "person, id", "--out", "r.zip", "--force"]
+    assert "--missing smoke=" in refused(*call, "--other", "smoke=other")
+    assert "--other smoke=" in refused(*call, "--missing", "smoke=other")
+    assert "did you mean 'smoke'" in refused(*call, "--missing", "smke=other")
+    assert "'smoke' twice" in refused(*call, "--missing", "smoke=no", "--missing", "smoke=yes")
+    call += ["--missing", "smoke=no", "--other", "smoke=other"]
+    shown = run(*call)
+    assert "for one person, id (all rows, of weight 1 together) added or removed" in shown
+    assert "Number of units: " in shown
+    held = json.loads(run("inspect", "r.zip", "--json"))
+    assert held["guarantee"]["unit"] == "person, id"
+    assert abs(held["total"]["value"] - 400) < 10 * held["total"]["deviation"]
+    assert dp.NoisyMarginals.load("r.zip").schema.states["smoke"] == ("yes", "no", "other")
+    run(*call, "--max-rows", 2, "--neighbours", "replace_one")
+    shown = run("inspect", "r.zip")
+    assert "(at most 2 rows) replaced by another" in shown
+    assert "in each cell, in rows" in shown
+    assert "'who' has no column" in refused(*call, "--unit", "who")
+    assert "--unit" in run("release", "--help")
+
+
+@pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
+def test_a_sample_of_the_records(visits, source):
+    call = ["release", source, "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 5, "--out", "r.zip"]
+    call += ["--other", "smoke=no", "--missing", "smoke=no", "--sampling-rate", 0.5]
+    assert "Number of records of the sample" in run(*call)
+    assert abs(dp.NoisyMarginals.load("r.zip").total - 500) < 200
+    assert "single records" in refused(*call, "--unit", "person, id", "--force")
+
+
+def test_bins_at_private_quantiles(visits):
+    run("ledger", "create", "l.json", "--epsilon", 90)
+    call = ["bins", "visits.csv", "--schema", "schema.json", "--variable", "age", "--ledger", "l.json"]
+    call += ["--out", "coarse.json"]
+    made = json.loads(run(*call, "--parts", 3, "--epsilon", 80, "--json"))
+    assert made["edges"] == [0, 30, 60, 90]
+    assert made["ledger"]["remaining"]["epsilon"] == 10
+    assert dp.Schema.load("coarse.json").states["age"] == ("0_to_30", "30_to_60", "60_to_90")
+    assert dp.Schema.load("coarse.json").states["smoke"] == ("yes", "no")
+    assert "add --force" in refused(*call, "--parts", 2, "--epsilon", 1)
+    assert "does not fit" in refused(*call, "--parts", 2, "--epsilon", 11, "--force")
+    call[5] = "smoke"
+    assert "no bins" in refused(
+        *call, "--parts", 2, "--epsilon", 1, "--force", "--other", "smoke=no", "--missing", "smoke=no"
+    )
+    assert len(json.loads(run("ledger", "show", "l.json", "--json"))["charges"]) == 1
+
+
+def test_releases_of_coefficients_are_read_as_well(visits):
+    records = pd.DataFrame({"smoke": ["yes", "no"] * 50, "age": [5, 65] * 50})
+    data = dp.PrivateDataset(records, dp.Schema.load("schema.json"), dp.PrivacyBudget(1.0))
+    data.measure_coefficients([("age", "smoke")], 1.0).save("c.zip")
+    held = json.loads(run("inspect", "c.zip", "--json"))
+    assert (held["kind"], held["tables"][0]["cells"]) == ("coefficients", 18)
+    run("fit", "c.zip", "--model", "edges.txt", "--out", "c.bif")
+    assert "inspect" in refused("report", "c.zip", "--out", "c.html")
+
+
+def test_two_releases_at_once_cannot_overspend(asia):
+    run("ledger", "create", "ledger.json", "--epsilon", 1)
+    command = [sys.executable, "-m", "pgmpy_dp.cli", "release", "records.csv", "--schema", "schema.json"]
+    command += ["--model", "asia.json", "--epsilon", "0.6", "--ledger", "ledger.json", "--out"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([*command, f"{i}.zip"], **pipes) for i in range(2)]
+    said = [process.communicate(timeout=120) for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1], said
+    assert sum(path.suffix == ".zip" for path in asia.iterdir()) == 1
+    assert "does not fit" in next(error for process, (_, error) in zip(both, said, strict=True) if process.returncode)
+    held = json.loads(run("ledger", "show", "ledger.json", "--json"))
+    assert [charge["epsilon"] for charge in held["charges"]] == ["3/5"]
 
 
 def test_a_refused_release_charges_and_writes_nothing(asia):
@@ -160,11 +252,11 @@ def test_messages_name_no_value_of_the_records(asia):
 def test_schemas_come_from_dictionaries(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.csv").write_text(
-        "variable,type,states,edges,labels,missing\n"
-        '"sex, at birth",,"m | f",,,unknown\n'
-        "visits,integer,0|1|2,,,\n"
-        "ill,boolean,,,,\n"
-        "age,,,0|18|inf,child|adult,\n"
+        "variable,type,states,edges,labels,missing,other\n"
+        '"sex, at birth",,"m | f",,,unknown,else\n'
+        "visits,integer,0|1|2,,,,\n"
+        "ill,boolean,,,,,\n"
+        "age,,,0|18|inf,child|adult,,\n"
     )
     run("schema", "words.csv", "--out", "a.json")
     expected = dp.Schema(
@@ -175,10 +267,12 @@ def test_schemas_come_from_dictionaries(tmp_path, monkeypatch):
             "age": dp.Bins([0, 18, float("inf")], ["child", "adult"]),
         },
         missing={"sex, at birth": "unknown"},
+        other={"sex, at birth": "else"},
     )
     assert dp.Schema.load("a.json") == expected
     (tmp_path / "b.json").write_text(
-        '{"sex, at birth": {"states": ["m", "f"], "missing": "unknown"}, "visits": [0, 1, 2], "ill": [false, true], '
+        '{"sex, at birth": {"states": ["m", "f"], "missing": "unknown", "other": "else"}, "visits": [0, 1, 2], '
+        '"ill": [false, true], '
         '"age": {"edges": [0, 18, "inf"], "labels": ["child", "adult"]}}'
     )
     assert dp.Schema.from_dict(json.loads(run("schema", "b.json", "--json"))) == expected
@@ -202,6 +296,8 @@ def test_queries_that_cannot_be_answered(asia):
     for arguments, hint in (
         (["--target", "lun"], "did you mean 'lung'"),
         (["--target", "lung", "--evidence", "smoke=maybe"], "it has: yes, no"),
+        (["--target", "lung", "--evidence", "smoke=yess"], "Did you mean 'yes'?"),
+        (["--target", "lung", "--evidence", "smoke=yes", "--evidence", "smoke=no"], "'smoke' twice"),
         (["--target", "lung", "--evidence", "lung=yes"], "both asked for and given"),
         (["--target", "lung", "--evidence", "tub=yes", "--evidence", "either=no"], "probability zero"),
     ):
@@ -227,6 +323,9 @@ def test_evidence_with_odd_names_and_types(tmp_path, monkeypatch):
 def test_wrong_usage_is_exit_code_2(asia):
     for wrong in ([], ["relase"], ["fit", "none.zip"], ["sample", "asia.json", "--rows", "0"]):
         run(*wrong, code=2)
+    assert "Did you mean 'release'?" in run("relase", code=2)
+    assert "Did you mean 'show'?" in run("ledger", "shw", "l.json", code=2)
+    assert "--sampling-rate" in run("release", "--sampling-rat", "1", code=2)
     both = ["release", "records.csv", "--schema", "schema.json", "--epsilon", "1", "--out", "r.zip"]
     assert "either --model or --cliques" in run(*both, code=2)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import click
 
 from pgmpy_dp import __version__
-from pgmpy_dp.cli.common import Command
+from pgmpy_dp.cli.binning import bins
+from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
 from pgmpy_dp.cli.draft import schema
 from pgmpy_dp.cli.fitted import fit, query, sample
@@ -17,16 +18,7 @@ from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
 
 
-class _InOrder(click.Group):
-    """Commands in the order in which they are used, not of the alphabet."""
-
-    command_class = Command
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="pgmpy-dp")
 def main() -> None:
     """Differentially private graphical models for pgmpy.
@@ -35,14 +27,14 @@ def main() -> None:
     The owner of the records                  Anyone, from the release alone
       schema   say what columns may hold        inspect  read what it promises
       ledger   fix a budget for the records     fit      make a network of it
-      release  measure, with noise              query    ask the network
-                                                sample   draw synthetic records
+      bins     cut numbers at quantiles         query    ask the network
+      release  measure, with noise              sample   draw synthetic records
                                                 report   see all of it in one page
 
-    Every command has its own --help. With --json it prints JSON. Exit codes: 0 done, 1 refused (the message says what
-    to do), 2 wrong usage.
+    Every command has its own --help, and all but demo print JSON with --json. Exit codes: 0 done, 1 refused (the
+    message says what to do), 2 wrong usage.
     """
 
 
-for command in (schema, ledger, release, inspect, fit, query, sample, report, demo):
+for command in (schema, ledger, bins, release, inspect, fit, query, sample, report, demo):
     main.add_command(command)

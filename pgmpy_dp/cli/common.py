@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from pgmpy_dp.release import Guarantee
+    from pgmpy_dp.schema import Schema
 
 BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
 
@@ -53,6 +59,12 @@ def emit(as_json: bool, data: Any, text: str) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
 
 
+def sentence(guarantee: Guarantee) -> str:
+    """What is promised, beginning with a capital."""
+    promise = str(guarantee)
+    return f"{promise[0].upper()}{promise[1:]}"
+
+
 @contextmanager
 def stages(total: int) -> Iterator[Callable[[str], None]]:
     """A bar on stderr, where that is a terminal; call what it yields at the start of each stage."""
@@ -77,3 +89,51 @@ def quiet() -> None:
     import pgmpy  # noqa: F401  # sets its level on import
 
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
+
+
+records_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
+"""The records: a file, or a folder of Parquet files."""
+
+
+def refuse_to_overwrite(out: Path, force: bool) -> None:
+    """Find out before a charge whether its result can be written: later, the charge would be lost."""
+    if out.exists() and not force:
+        raise click.ClickException(f"{out} exists already: choose another name, or add --force to overwrite it.")
+    if not os.access(out.parent, os.W_OK):
+        raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
+
+
+def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
+    """What VARIABLE=STATE options say, variables checked; a name may hold an equals sign itself."""
+    given: dict[str, str] = {}
+    for text in texts:
+        splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
+        if not splits:
+            raise click.UsageError(f"{option} {text}: write VARIABLE=STATE.")
+        variable, state = next((split for split in splits if split[0] in schema.states), splits[0])
+        schema.require([(variable,)])
+        if variable in given:
+            raise click.ClickException(f"{option} names {variable!r} twice: give it once.")
+        given[variable] = state
+    return given
+
+
+def close_to(name: str, known: Iterable[str]) -> str:
+    """A question after a name that is not known, if one that is comes close."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class Group(click.Group):
+    """Commands in the order in which they are used, with a suggestion where one is misspelt."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(f"{error.message}{close_to(args[0], self.commands)}", ctx) from None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 _NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
-_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing")
+_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -26,10 +26,10 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 @file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
 @json_option
 def schema(source: Path, out: Path | None, as_json: bool) -> None:
-    """Draft a schema file from SOURCE: a network or a data dictionary, never the records.
+    """Draft a schema file from a network or a data dictionary.
 
-    Which values occur among the records is itself private. So states come from what is public: the states of a network
-    (.bif, .xmlbif, .uai), or a data dictionary.
+    Never from the records: which values occur among the records is itself private. So states come from
+    what is public: the states of a network (.bif, .xmlbif, .uai), or a data dictionary.
 
     A dictionary in CSV has one row a variable, with the columns
 
@@ -40,9 +40,10 @@ def schema(source: Path, out: Path | None, as_json: bool) -> None:
       labels    names of the bins, separated by |     (optional)
       type      string, integer, number or boolean    (optional)
       missing   the state that stands for no value    (optional)
+      other     that for values that are not declared (optional)
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
-    {"edges": [...], "labels": [...], "missing": ...}.
+    {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
     Look the draft over before it is used: its states and their order are those of all that follows.
     """
@@ -88,7 +89,7 @@ def _from_mapping(content: Any) -> Schema:
     if not isinstance(content, Mapping):
         raise SchemaError("a data dictionary in JSON maps each variable to its states.")
     variables: dict[str, Any] = {}
-    missing: dict[str, Any] = {}
+    stand_ins: dict[str, dict[str, Any]] = {"missing": {}, "other": {}}
     for variable, entry in content.items():
         if not isinstance(entry, Mapping):
             variables[variable] = entry
@@ -99,9 +100,10 @@ def _from_mapping(content: Any) -> Schema:
             variables[variable] = Bins([float(edge) for edge in entry["edges"]], entry.get("labels"))
         else:
             variables[variable] = entry.get("states")
-        if entry.get("missing") is not None:
-            missing[variable] = entry["missing"]
-    return Schema(variables, missing)
+        for role, states in stand_ins.items():
+            if entry.get(role) is not None:
+                states[variable] = entry[role]
+    return Schema(variables, stand_ins["missing"], stand_ins["other"])
 
 
 def _from_rows(source: Path) -> Schema:
@@ -139,9 +141,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
         entry["states"] = [False, True]
     else:
         entry["states"] = [_typed(name, kind, text) for text in _parts(row.get("states", ""))]
-    if row.get("missing"):
-        entry["missing"] = row["missing"]
-    return entry
+    return entry | {role: row[role] for role in ("missing", "other") if row.get(role)}
 
 
 def _parts(text: str) -> list[str]:

@@ -4,13 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, quiet, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    assignments,
+    close_to,
+    emit,
+    file_argument,
+    file_option,
+    json_option,
+    quiet,
+    sentence,
+    stages,
+)
 
-METHODS = ("collective-em", "private-mle", "naive-mle")
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
+
+METHODS = {
+    "collective-em": "CollectiveEM",
+    "private-mle": "PrivateMLE",
+    "private-bayesian": "PrivateBayesianEstimator",
+    "naive-mle": "NaiveMLE",
+}
+_MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 
 
 @click.command(cls=Command)
@@ -20,15 +40,22 @@ METHODS = ("collective-em", "private-mle", "naive-mle")
 )
 @click.option(
     "--method",
-    type=click.Choice(METHODS),
-    default=METHODS[0],
+    type=click.Choice(list(METHODS)),
+    default=next(iter(METHODS)),
     show_default=True,
-    help="One distribution behind all tables; each table alone (Bayesian); noisy tables taken for true (Markov).",
+    help="See above.",
 )
 @file_option("--out", exists=False, required=True, help="Network to write: .bif, .xmlbif, .uai or .json.")
 @json_option
 def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
+
+    \b
+    Methods
+      collective-em     one distribution behind all tables: best where noise is strong or tables overlap
+      private-mle       Bayesian networks; each family's CPD from its table: quick and plain
+      private-bayesian  Bayesian networks; posterior means under a BDeu prior
+      naive-mle         Markov networks; noisy tables taken for true: the usual baseline
 
     \b
       pgmpy-dp fit release.zip --model model.bif --out fitted.bif
@@ -39,21 +66,23 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
 
     import pgmpy_dp as dp
     from pgmpy_dp.cli.structure import read_structure
-    from pgmpy_dp.exports import save_network
+    from pgmpy_dp.exports import SUFFIXES, save_network
+    from pgmpy_dp.release import read_release
 
     with stages(3) as begin:
         begin("Reading the release")
-        noisy, network = dp.NoisyMarginals.load(release), read_structure(model)
+        noisy, network = read_release(release), read_structure(model)
         markov = isinstance(network, DiscreteMarkovNetwork)
-        if method == "private-mle" and markov:
-            raise click.ClickException(
-                "private-mle fits Bayesian networks: give edges a -> b, or --method collective-em."
-            )
-        if method == "naive-mle" and not markov:
-            raise click.ClickException("naive-mle fits Markov networks: give edges a -- b, or --method collective-em.")
-        estimator: Any = {"collective-em": dp.CollectiveEM, "private-mle": dp.PrivateMLE, "naive-mle": dp.NaiveMLE}[
-            method
-        ]()
+        if method in _BAYESIAN and markov:
+            raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --method.")
+        if method in _MARKOV and not markov:
+            raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --method.")
+        formats = (".uai", ".json") if markov else SUFFIXES
+        if out.suffix.lower() not in formats:
+            kind = "Markov" if markov else "Bayesian"
+            raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
+        noisy.schema.require([list(network.nodes())])
+        estimator: Any = getattr(dp, METHODS[method])()
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
         begin("Writing the network")
@@ -67,8 +96,8 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
     }
     text = (
-        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, {noisy.guarantee}.\n"
-        f"Written to {out}."
+        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, by {method}.\n"
+        f"{sentence(noisy.guarantee)}.\nWritten to {out}."
     )
     emit(as_json, held, text)
 
@@ -109,23 +138,16 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
     emit(as_json, held, "\n".join([f"P({', '.join(targets)}{condition})", *lines]))
 
 
-def _evidence(schema: Any, evidence: Sequence[str]) -> dict[str, Any]:
+def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for text in evidence:
-        # A name may hold an equals sign itself.
-        splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
-        known = [(name, state) for name, state in splits if name in schema.states]
-        if not splits:
-            raise click.UsageError(f"--evidence {text}: write VARIABLE=STATE.")
-        variable, wanted = known[0] if known else splits[0]
-        schema.require([(variable,)])
-        if variable in given:
-            raise click.ClickException(f"Evidence gives {variable!r} twice: give it once.")
-        found = [state for state in schema.states[variable] if str(state) == wanted]
-        if not found:
-            states = ", ".join(map(str, schema.states[variable]))
-            raise click.ClickException(f"Variable {variable!r} has no state {wanted!r}; it has: {states}.")
-        given[variable] = found[0]
+    for variable, wanted in assignments(schema, evidence, "--evidence").items():
+        known = {str(state): state for state in schema.states[variable]}
+        if wanted not in known:
+            close = close_to(wanted, known)
+            raise click.ClickException(
+                f"Variable {variable!r} has no state {wanted!r}; it has: {', '.join(known)}.{close}"
+            )
+        given[variable] = known[wanted]
     return given
 
 

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, json_option
+from pgmpy_dp.cli.common import Group, emit, file_argument, json_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy.ledger import LedgerBudget
 
 
-class _Group(click.Group):
-    command_class = Command
-
-
-@click.group(cls=_Group)
+@click.group(cls=Group)
 def ledger() -> None:
-    """Make or show a ledger: the privacy budget of one collection of records.
+    """Make or show a ledger: the privacy budget of a set of records.
 
-    One ledger a collection of persons, for all releases from it, whoever makes them. Keep it where the records are,
+    One ledger a collection of persons, for all releases from it, whoever makes them. It adds up what is promised to
+    one record, or to one person: charge it with the same --neighbours and --unit always. Keep it where the records are,
     and never put back an old copy: it would forget releases that were made.
     """
 
@@ -37,7 +34,8 @@ def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
 
     if path.exists():
         raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
-    _show(PrivacyBudget.open(path, epsilon, delta), as_json)
+    hint = f"\nKeep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
+    _show(PrivacyBudget.open(path, epsilon, delta), as_json, hint)
 
 
 @ledger.command()
@@ -73,7 +71,7 @@ def summary(budget: LedgerBudget) -> dict[str, Any]:
     }
 
 
-def _show(budget: LedgerBudget, as_json: bool) -> None:
+def _show(budget: LedgerBudget, as_json: bool, hint: str = "") -> None:
     held = summary(budget)
     delta = f", delta {budget.delta:g}" if budget.delta else ""
     lines = [
@@ -83,11 +81,8 @@ def _show(budget: LedgerBudget, as_json: bool) -> None:
         f"  remaining  epsilon {held['remaining']['epsilon']:.6g}",
     ]
     for number, charge in enumerate(budget.history, 1):
-        price = ", ".join(
-            f"{name} {float(value) if name == 'rho' else value}"
-            for name, value in charge.to_dict().items()
-            if name not in ("label", "mechanism")
-        )
+        loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+        price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     lines.append(f"  head       {held['head']}")
-    emit(as_json, held, "\n".join(lines))
+    emit(as_json, held, "\n".join(lines) + hint)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    emit,
+    file_argument,
+    file_option,
+    json_option,
+    records_argument,
+    refuse_to_overwrite,
+    sentence,
+    stages,
+)
+from pgmpy_dp.cli.records import RecordOptions, record_options, values_kept_back
 
 if TYPE_CHECKING:
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.schema import Schema
 
 
 @click.command(cls=Command)
-@click.argument("data", type=click.Path(exists=True, path_type=Path))
-@file_option("--schema", "schema_path", required=True, help="Schema file: what each column may hold.")
+@records_argument
 @file_option("--model", help="Network whose tables to measure: .bif, .xmlbif, .uai, .json, or edges in .txt.")
 @file_option("--cliques", help='Or the tables to measure, in JSON: [["smoke", "lung"], ...].')
 @click.option("--epsilon", type=float, required=True, help="Privacy loss of this release.")
@@ -28,93 +35,80 @@ if TYPE_CHECKING:
     "--mechanism", type=click.Choice(["laplace", "gaussian"]), default="laplace", show_default=True, help="Noise."
 )
 @click.option(
-    "--neighbours",
-    type=click.Choice(["add_remove", "replace_one"]),
-    default="add_remove",
+    "--sampling-rate",
+    type=float,
+    default=1.0,
     show_default=True,
-    help="What one record may change: whether it is there (their number is private), or what it says (it is public).",
+    help="Count each record with this probability only. Never more accurate at the same epsilon; for methods that "
+    "are stated with it.",
 )
-@file_option("--ledger", exists=False, help="Ledger to charge; see pgmpy-dp ledger create.")
+@record_options
 @file_option("--out", exists=False, required=True, help="Release file to write, .zip.")
 @click.option("--force", is_flag=True, help="Overwrite an existing release file.")
 @json_option
 def release(
     data: Path,
-    schema_path: Path,
     model: Path | None,
     cliques: Path | None,
     epsilon: float,
     delta: float,
     mechanism: str,
-    neighbours: str,
-    ledger: Path | None,
+    sampling_rate: float,
     out: Path,
     force: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Count the records of DATA (.csv, .parquet) with noise, and write the release file.
+    """Count the records of DATA with noise, and write the release file.
 
-    This is the one command that reads records. The ledger is charged, on disk, before noise is drawn. What it writes
-    may be published: it promises what `pgmpy-dp inspect` prints.
+    DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole.
+
+    This command and `pgmpy-dp bins` alone read records. The ledger is charged, on disk, before noise is drawn. What is
+    written may be published: it promises what `pgmpy-dp inspect` prints.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2
       pgmpy-dp release records.csv --schema schema.json --model model.bif --epsilon 1 \\
           --ledger ledger.json --out release.zip
+      pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
     if (model is None) == (cliques is None):
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
-    if out.exists() and not force:
-        raise click.ClickException(f"{out} exists already: choose another name, or add --force to overwrite it.")
-    if not os.access(out.parent, os.W_OK):  # found out later, the charge would be lost
-        raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
-    from pgmpy_dp import PrivacyBudget, PrivateDataset, Schema, plan_measurements
-    from pgmpy_dp.cli.ledgers import open_ledger, summary
-    from pgmpy_dp.cli.structure import read_cliques, read_structure
-
-    with _values_kept_back(), stages(3) as begin:
+    refuse_to_overwrite(out, force)
+    chosen = RecordOptions(**options)
+    with values_kept_back(), stages(3) as begin:
         begin("Reading the schema and the model")
-        schema = Schema.load(schema_path)
-        weights: list[float] | None
-        if model is not None:
-            structure = read_structure(model)
-            schema.require([list(structure.nodes())])
-            wanted, weights = plan_measurements(structure, schema)
-        else:
-            wanted, weights = read_cliques(cliques)  # type: ignore[assignment, arg-type]
-        wanted = schema.require(wanted)
+        schema = chosen.schema()
+        wanted, weights = _measured(schema, model, cliques)
         schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
-        budget = PrivacyBudget(epsilon, delta) if ledger is None else open_ledger(ledger)
+        budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
-        dataset = PrivateDataset(data, schema, budget, neighbours=neighbours)
+        dataset = chosen.dataset(data, schema, budget, in_memory=sampling_rate != 1)
         begin("Counting, with noise")
-        noisy = dataset.measure(wanted, epsilon, delta=delta, mechanism=mechanism, weights=weights)
+        noisy = dataset.measure(
+            wanted, epsilon, delta=delta, mechanism=mechanism, weights=weights, sampling_rate=sampling_rate
+        )
         noisy.save(out)
-    description = describe(noisy) | {"file": str(out)}
-    lines = [str(noisy), f"Written to {out}."]
-    if ledger is None:
-        lines.append("Charged to no ledger: nothing adds this up with other releases from these records (--ledger).")
+    ledger, line = chosen.charged(budget)
+    text = "\n".join([*_lines(noisy), "", f"Written to {out}.", line])
+    emit(as_json, describe(noisy) | {"file": str(out)} | ledger, text)
+
+
+def _measured(
+    schema: Schema, model: Path | None, cliques: Path | None
+) -> tuple[tuple[tuple[str, ...], ...], list[float] | None]:
+    """What to measure, and the shares of the budget."""
+    from pgmpy_dp.cli.structure import read_cliques, read_structure
+    from pgmpy_dp.estimators import plan_measurements
+
+    weights: list[float] | None
+    if model is not None:
+        structure = read_structure(model)
+        schema.require([list(structure.nodes())])
+        wanted, weights = plan_measurements(structure, schema)
     else:
-        description["ledger"] = summary(budget)  # type: ignore[arg-type]
-        lines.append(f"Ledger {ledger}: epsilon {budget.remaining.epsilon:.6g} remains.")
-    emit(as_json, description, "\n".join(lines))
-
-
-@contextmanager
-def _values_kept_back() -> Iterator[None]:
-    """Let through only messages that this package wrote: those of other libraries may hold values of records."""
-    try:
-        yield
-    except (click.ClickException, OSError, ImportError):
-        raise
-    except Exception as error:
-        frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        if isinstance(error, (ValueError, TypeError)) and frames[-1].startswith("pgmpy_dp."):
-            raise
-        raise click.ClickException(
-            f"The release failed ({type(error).__name__}). The message is kept back, since it may show values of "
-            "records; check that the columns of the data are what the schema says. What was charged stays charged."
-        ) from None
+        wanted, weights = read_cliques(cliques)  # type: ignore[assignment, arg-type]
+    return schema.require(wanted), weights
 
 
 @click.command(cls=Command)
@@ -122,31 +116,44 @@ def _values_kept_back() -> Iterator[None]:
 @json_option
 def inspect(path: Path, as_json: bool) -> None:
     """Check the release file PATH and show what it promises and holds."""
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import read_release
 
-    noisy = NoisyMarginals.load(path)
+    noisy = read_release(path)
+    emit(as_json, describe(noisy), "\n".join(_lines(noisy)))
+
+
+def _lines(noisy: Release) -> list[str]:
+    """What a release promises and holds, as text."""
     held = describe(noisy)
-    guarantee, records = noisy.guarantee, held["records"]
-    promise = str(guarantee)
+    guarantee, total = noisy.guarantee, held["total"]
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
-    about = "public" if records["public"] else f"estimated, give or take {records['deviation']:.3g}"
+    about = "public" if total["public"] else f"estimated, give or take {total['deviation']:.3g}"
     lines = [
-        f"{promise[0].upper()}{promise[1:]}.",
+        f"{sentence(guarantee)}.",
         f"Made with {versions or 'unknown versions'}.",
-        f"Number of records: {records['value']:.6g} ({about})",
+        f"Number of {guarantee.counted}: {total['value']:.6g} ({about})",
         "",
-        f"{'cells':>8}  {'noise':>9}  table (noise: standard deviation in each cell, in records)",
+        f"{'cells':>8}  {'noise':>9}  table (noise: standard deviation in each cell, in {guarantee.counted})",
     ]
     for table in held["tables"]:
         lines.append(f"{table['cells']:>8}  {table['noise']:>9.4g}  {', '.join(table['variables'])}")
-    emit(as_json, held, "\n".join(lines))
+    return lines
 
 
-def describe(noisy: NoisyMarginals) -> dict[str, Any]:
+def describe(noisy: Release) -> dict[str, Any]:
     """What a release holds, for JSON."""
+    from pgmpy_dp.release import NoisyMarginals
+
+    def noise(clique: tuple[str, ...]) -> tuple[float, float]:
+        if isinstance(noisy, NoisyMarginals):
+            return noisy.scales[clique], noisy.variances[clique] ** 0.5
+        return noisy.scale, noisy.variance(clique) ** 0.5
+
     return {
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
-        "records": {
+        "kind": "tables" if isinstance(noisy, NoisyMarginals) else "coefficients",
+        "total": {
+            "counted": noisy.guarantee.counted,
             "value": noisy.total,
             "public": noisy.public_total is not None,
             "deviation": noisy.total_variance**0.5,
@@ -154,11 +161,10 @@ def describe(noisy: NoisyMarginals) -> dict[str, Any]:
         "tables": [
             {
                 "variables": list(clique),
-                "cells": int(table.size),
-                "scale": noisy.scales[clique],
-                "noise": noisy.variances[clique] ** 0.5,
+                "cells": int(noisy.schema.cells(clique)),
+                **dict(zip(("scale", "noise"), noise(clique), strict=True)),
             }
-            for clique, table in noisy.tables.items()
+            for clique in noisy.cliques
         ],
         "schema": noisy.schema.to_dict(),
     }

@@ -22,12 +22,16 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     """
     quiet()
     from pgmpy_dp.exports import load_network
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import NoisyMarginals, read_release
     from pgmpy_dp.report import write_report
 
     with stages(2) as begin:
         begin("Reading the release")
-        noisy = NoisyMarginals.load(release)
+        noisy = read_release(release)
+        if not isinstance(noisy, NoisyMarginals):
+            raise click.ClickException(
+                f"{release} holds Fourier coefficients; the page shows tables. Look at it with pgmpy-dp inspect."
+            )
         network = None if model is None else load_network(model)
         begin("Drawing the page")
         drowned = write_report(noisy, out, network)

@@ -170,7 +170,8 @@ def require_no_missing(schema: Schema, variable: str) -> int:
     if variable not in schema.missing:
         raise SchemaError(
             f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
-            f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), or fill or drop them before."
+            f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), at the command line --missing "
+            f"{variable}=unknown, or fill or drop them before."
         )
     return _state_lookup(schema.states[variable])[_key(schema.missing[variable])]
 
@@ -182,7 +183,7 @@ def require_no_undeclared(schema: Schema, variable: str) -> int:
             f"Variable {variable!r} has values in the records that are not among its declared states. Values "
             "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
             "correct the records or the declaration, or declare a state that stands for them, "
-            f"Schema(..., other={{{variable!r}: 'other'}})."
+            f"Schema(..., other={{{variable!r}: 'other'}}), at the command line --other {variable}=other."
         )
     return _state_lookup(schema.states[variable])[_key(schema.other[variable])]
 

@@ -19,7 +19,9 @@ from pgmpy_dp.privacy.checks import (
     checked_delta,
     decimal_above,
     decimal_below,
+    exact_from_text,
     exact_positive,
+    exact_text,
     rounded_down,
 )
 
@@ -98,7 +100,7 @@ class Charge:
         {'label': 'two tables', 'mechanism': 'laplace', 'epsilon': '1/10'}
         """
         given = {part.name: getattr(self, part.name) for part in fields(self)}
-        exact = {name: str(value) if isinstance(value, Fraction) else value for name, value in given.items()}
+        exact = {n: exact_text(n, value) if isinstance(value, Fraction) else value for n, value in given.items()}
         return {name: value for name, value in exact.items() if value is not None}
 
     @classmethod
@@ -107,7 +109,7 @@ class Charge:
         values: dict[str, Any] = dict(parts)
         for name in values.keys() - {"label", "mechanism"}:
             if isinstance(values[name], str):
-                values[name] = Fraction(values[name])
+                values[name] = exact_from_text(name, values[name])
         return cls(**values)
 
 

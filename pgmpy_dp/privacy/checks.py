@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
+
+_MAX_BITS = 4096
+_EXACT = re.compile(r"[0-9]{1,1300}(/[1-9][0-9]{0,1299})?", re.ASCII)
 
 
 def exact_positive(name: str, value: Any) -> Fraction:
@@ -28,6 +32,26 @@ def exact_positive(name: str, value: Any) -> Fraction:
     if not 0.0 < rounded_down(exact) < math.inf:
         raise ValueError(f"{name} is too small or too large for floating-point numbers.")
     return exact
+
+
+def exact_text(name: str, exact: Fraction) -> str:
+    """The text of a fraction, such as "1/10"; ValueError if that takes more than a thousand digits or so.
+
+    Examples
+    --------
+    >>> exact_text("epsilon", Fraction("0.1"))
+    '1/10'
+    """
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MAX_BITS:
+        raise ValueError(f"{name} is a fraction of thousands of digits: round it up.")
+    return str(exact)
+
+
+def exact_from_text(name: str, text: Any) -> Fraction:
+    """Inverse of :func:`exact_text`, and nothing else: the text "1e999999999" alone would fill the memory."""
+    if not isinstance(text, str) or _EXACT.fullmatch(text) is None:
+        raise ValueError(f"{name} must be a fraction as text, such as '1/10'.")
+    return Fraction(text)
 
 
 def checked_delta(value: Any, *, zero_allowed: bool) -> float:

@@ -41,7 +41,7 @@ from filelock import FileLock, Timeout
 from pgmpy_dp._files import parse_json, replacing
 from pgmpy_dp.errors import LedgerError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, PrivacyLoss
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positive, exact_text
 
 FORMAT = "pgmpy_dp ledger"
 VERSION = 1
@@ -60,7 +60,7 @@ class _Content:
     def hashes(self) -> list[str]:
         """That of the totals and the name, then one for each charge."""
         start = {"format": FORMAT, "version": VERSION, "name": self.name}
-        chain = [_hash("", start | {"epsilon": str(self.epsilon), "delta": self.delta})]
+        chain = [_hash("", start | {"epsilon": exact_text("epsilon", self.epsilon), "delta": self.delta})]
         for charge in self.charges:
             chain.append(_hash(chain[-1], charge.to_dict()))
         return chain
@@ -192,7 +192,10 @@ def _read(path: Path) -> _Content:
         stored = parse_json(raw)
         if stored["format"] != FORMAT or stored["version"] != VERSION:
             raise ValueError("it has another format or version.")
-        epsilon, delta = Fraction(stored["epsilon"]), checked_delta(stored["delta"], zero_allowed=True)
+        epsilon, delta = (
+            exact_from_text("epsilon", stored["epsilon"]),
+            checked_delta(stored["delta"], zero_allowed=True),
+        )
         entries = stored["charges"]
         charges = tuple(Charge.from_dict(entry["charge"]) for entry in entries)
         content = _Content(stored["name"], exact_positive("epsilon", epsilon), delta, charges)
@@ -212,7 +215,7 @@ def _write(path: Path, content: _Content) -> None:
         {"charge": charge.to_dict(), "hash": link} for charge, link in zip(content.charges, hashes[1:], strict=True)
     ]
     start = {"format": FORMAT, "version": VERSION, "name": content.name}
-    totals = {"epsilon": str(content.epsilon), "delta": content.delta}
+    totals = {"epsilon": exact_text("epsilon", content.epsilon), "delta": content.delta}
     text = json.dumps(
         start | totals | {"charges": entries, "head": hashes[-1]}, indent=1, ensure_ascii=False, allow_nan=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgmpy_dp.release.archive import read_release
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.draws import PosteriorDraws
@@ -20,4 +21,5 @@ __all__ = [
     "Release",
     "mutual_consistency",
     "project_to_simplex",
+    "read_release",
 ]

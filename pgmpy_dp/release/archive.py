@@ -111,15 +111,20 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
 
 def load_release(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
     """Read and check a release file of one kind; see :meth:`NoisyMarginals.load`."""
+    release = read_release(path)
+    if not isinstance(release, kind):
+        raise ReleaseFormatError(f"{path}: the file holds another kind of release: use {type(release).__name__}.load.")
+    return release
+
+
+def read_release(path: str | os.PathLike[str]) -> Release:
+    """Read and check a release file of any kind; see :meth:`NoisyMarginals.load`."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:
         try:
-            release = _read(handle)
-            if not isinstance(release, kind):
-                raise ReleaseFormatError(f"the file holds another kind of release: use {type(release).__name__}.load.")
-            return release
+            return _read(handle)
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
 

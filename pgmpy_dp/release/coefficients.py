@@ -351,7 +351,7 @@ class NoisyCoefficients:
             str(self.guarantee),
         ]
         if self.public_total is not None:
-            lines.append(f"public number of records: {self.public_total}")
+            lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
         return "\n  ".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle

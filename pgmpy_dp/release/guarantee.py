@@ -128,6 +128,13 @@ class Guarantee:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def counted(self) -> str:
+        """What the tables count: "records", "records of the sample", "rows" of units, or "units"."""
+        if self.unit == "record":
+            return "records" if self.sampling_rate == 1 else "records of the sample"
+        return "units" if self.max_rows is None else "rows"
+
     def __str__(self) -> str:
         if self.mechanism == "none":
             return "NOT PRIVATE: exact counts"

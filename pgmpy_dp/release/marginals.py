@@ -230,7 +230,7 @@ class NoisyMarginals:
             str(self.guarantee),
         ]
         if self.public_total is not None:
-            lines.append(f"public number of records: {self.public_total}")
+            lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
         for clique, size in list(zip(self.cliques, sizes, strict=True))[:5]:
             lines.append(f"{clique}: {counted(size, 'cell')}, noise scale {self.scales[clique]:.6g}")
         if len(sizes) > 5:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import jinja2
 
 MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
-BAR = 160.0  # width of a bar that stands for all records
+BAR = 120.0  # width of a bar that stands for all records
 
 
 def write_report(

@@ -204,6 +204,32 @@ def test_edited_ledgers_are_refused(path, change):
         budget.charge(pure(0.1))
 
 
+@pytest.mark.parametrize(
+    "text", ["1e999999999", "1e-999999999", "0.5", " 1/2", "1_0", "-1/2", "1/0", "9" * 10_000, "½"]
+)
+def test_amounts_are_plain_fractions(path, text):
+    """Python's Fraction would make a number of a billion digits of the first."""
+    with pytest.raises(ValueError):
+        Charge.from_dict({"label": "table", "mechanism": "laplace", "epsilon": text})
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    budget.charge(pure(0.5))
+    for place in (lambda stored: stored, lambda stored: stored["charges"][0]["charge"]):
+        before = path.read_bytes()
+        altered(path, lambda stored, place=place: place(stored).update(epsilon=text))
+        with pytest.raises(LedgerError):
+            PrivacyBudget.open(path)
+        path.write_bytes(before)
+
+
+def test_an_amount_that_could_not_be_read_again_is_not_charged(path):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    with pytest.raises(ValueError, match="thousands of digits"):
+        budget.charge(pure(Fraction(10**2000 + 1, 10**2001)))
+    budget.charge(pure(Fraction(10**1200 + 1, 10**1201)))
+    assert PrivacyBudget.open(path).history == budget.history
+    assert len(budget.history) == 1
+
+
 def test_half_written_and_foreign_files_are_refused(path):
     PrivacyBudget.open(path, epsilon=1.0).charge(pure(0.5))
     content = path.read_bytes()

@@ -1,0 +1,58 @@
+"""`pgmpy-dp bins`: bins at private quantiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, file_option, json_option, records_argument, refuse_to_overwrite, stages
+from pgmpy_dp.cli.records import RecordOptions, record_options, values_kept_back
+
+
+@click.command(cls=Command)
+@records_argument
+@click.option("--variable", required=True, help="Variable with fine bins in the schema.")
+@click.option("--parts", type=click.IntRange(2), required=True, help="How many bins of about equally many records.")
+@click.option("--epsilon", type=float, required=True, help="Privacy loss of the choice.")
+@record_options
+@file_option("--out", exists=False, required=True, help="Schema file to write, with the chosen bins.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+def bins(
+    data: Path, variable: str, parts: int, epsilon: float, out: Path, force: bool, as_json: bool, **options: Any
+) -> None:
+    """Choose bins of a number at private quantiles of the records.
+
+    The schema declares the variable with fine public bins (edges 0|1|2|...|120 in the dictionary). Some of these edges
+    are kept, so that the bins hold about equally many records of DATA (.csv, .parquet), and the schema is written with
+    them. That costs privacy: it is charged to the ledger, as a release from the same records is.
+
+    \b
+      pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\
+          --ledger ledger.json --out schema.json
+    """
+    refuse_to_overwrite(out, force)
+    from pgmpy_dp.schema import Schema
+
+    chosen = RecordOptions(**options)
+    with values_kept_back(), stages(2) as begin:
+        begin("Reading the records")
+        schema = chosen.schema()
+        schema.require([(variable,)])
+        budget = chosen.budget(epsilon)
+        dataset = chosen.dataset(data, schema.select([variable]), budget)
+        begin("Choosing bins")
+        found = dataset.quantile_bins(variable, parts, epsilon)
+        declared = {v: found if v == variable else schema.bins.get(v, states) for v, states in schema.states.items()}
+        drafted = Schema(declared, schema.missing, schema.other)
+        drafted.save(out)
+    ledger, line = chosen.charged(budget)
+    held = {"file": str(out), "variable": variable, "edges": [_edge(edge) for edge in found.edges]}
+    lines = [f"{variable}: {' | '.join(found.labels)}", f"Written to {out}.", line]
+    emit(as_json, held | {"labels": list(found.labels), "epsilon": epsilon} | ledger, "\n".join(lines))
+
+
+def _edge(edge: float) -> float | str:
+    return edge if abs(edge) < float("inf") else str(edge)
