@@ -26,6 +26,29 @@ def test_importing_the_package_alone_imports_nothing_slow():
     assert printed.stdout.strip() == "[]"
 
 
+def test_an_analyst_gets_from_a_release_to_synthetic_records_without_pgmpy(tmp_path):
+    schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"]})
+    counts = {("a", "b"): [[40, 10], [20, 30]], ("b", "c"): [[30, 20, 10], [5, 5, 30]]}
+    data = dp.PrivateDataset(counts, schema, dp.PrivacyBudget(1.0))
+    data.measure([("a", "b"), ("b", "c")], epsilon=1.0).save(tmp_path / "release.zip")
+    code = """
+import sys
+import numpy as np
+import pgmpy_dp as dp
+from pgmpy_dp.inference import JunctionTree, closest_marginals, sample
+noisy = dp.NoisyMarginals.load(sys.argv[1])
+tree = JunctionTree.build({v: len(states) for v, states in noisy.schema.states.items()}, noisy.cliques)
+observed = tree.layout.flatten(noisy.tables.values())
+scale = tree.layout.per_cell([noisy.variances[clique] ** 0.5 for clique in noisy.cliques])
+fit = closest_marginals(tree, observed, scale, noisy.total)
+codes = sample(tree, tree.calibrate(fit.potentials), 1000, np.random.default_rng(0))
+assert codes.shape == (1000, 3)
+print([m for m in ("pgmpy", "pandas", "opendp", "scipy.optimize") if m in sys.modules])
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "release.zip")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
 def test_public_names_exist():
     assert all(hasattr(dp, name) for name in dp.__all__)
     assert issubclass(dp.SchemaError, ValueError)

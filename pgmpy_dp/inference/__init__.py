@@ -1,5 +1,6 @@
 """Inference in discrete graphical models: knows variables, tables and noise densities, nothing of privacy."""
 
+from pgmpy_dp.inference.closest import ClosestMarginals, closest_marginals
 from pgmpy_dp.inference.collective import (
     CollectiveMarginals,
     NonlinearBeliefPropagation,
@@ -15,6 +16,7 @@ from pgmpy_dp.inference.sampling import sample
 
 __all__ = [
     "Calibration",
+    "ClosestMarginals",
     "CollectiveMarginals",
     "FactorGraph",
     "GaussianNoise",
@@ -26,6 +28,7 @@ __all__ = [
     "SmoothedLaplaceNoise",
     "TreeTooLargeError",
     "build_engine",
+    "closest_marginals",
     "gaussian_dual",
     "laplace_dual",
     "sample",

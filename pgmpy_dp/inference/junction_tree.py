@@ -178,7 +178,6 @@ class JunctionTree:
         log_partition = kernel.calibrate_log(self.program, self.maps, buffer)
         if not math.isfinite(log_partition):
             raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
-        np.exp(np.minimum(buffer, 0.0, out=buffer), out=buffer)  # beliefs are at most 1; the rest is spent
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:

@@ -236,7 +236,7 @@ def exponentiate(potentials, offsets, buffer):
         top = -np.inf
         for k in range(offsets[table], offsets[table + 1]):
             top = max(top, potentials[k])
-        if not np.isfinite(top):
+        if not abs(top) < np.inf:
             return np.nan, True
         shift += top
         for k in range(offsets[table], offsets[table + 1]):
@@ -247,61 +247,82 @@ def exponentiate(potentials, offsets, buffer):
 
 
 @compiled
-def _log_sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
-    top = np.full(small_cells, -np.inf)
-    for outer in range(cells // block):
-        to = maps[start + outer]
-        at = big + outer * block
-        for k in range(block):
-            top[to + k * stride] = max(top[to + k * stride], buffer[at + k])
+def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, maps, start):
+    """Small = log sum of exp(big); big becomes exp(big - small), its shares of that sum (0 where the sum is 0)."""
     for k in range(small_cells):
+        buffer[scratch + k] = -np.inf
         buffer[small + k] = 0.0
     for outer in range(cells // block):
+        top = scratch + maps[start + outer]
+        at = big + outer * block
+        for k in range(block):
+            buffer[top + k * stride] = max(buffer[top + k * stride], buffer[at + k])
+    for k in range(small_cells):
+        if buffer[scratch + k] == -np.inf:
+            buffer[scratch + k] = 0.0
+    for outer in range(cells // block):
         to = maps[start + outer]
         at = big + outer * block
         for k in range(block):
-            cell = to + k * stride
-            if top[cell] > -np.inf:
-                buffer[small + cell] += np.exp(buffer[at + k] - top[cell])
+            below = buffer[at + k] - buffer[scratch + to + k * stride]
+            value = np.exp(below) if below > -700.0 else 0.0
+            buffer[at + k] = value
+            buffer[small + to + k * stride] += value
     for k in range(small_cells):
-        total = buffer[small + k]
-        buffer[small + k] = top[k] + np.log(total) if total > 0.0 else -np.inf
+        total, top = buffer[small + k], buffer[scratch + k]
+        buffer[small + k] = top + np.log(total)
+        buffer[scratch + k] = 1.0 / total if total > 0.0 else 0.0
+    _multiply(buffer, big, cells, scratch, block, stride, maps, start)
 
 
 @compiled
 def calibrate_log(program, maps, buffer):
-    """Run a program in log space on a buffer that holds log-potentials; as `calibrate`, slower, never underflows."""
-    log_partition = 0.0
+    """As `calibrate`, on a buffer that holds log-potentials: slower, whatever their range.
+
+    On the way to the root tables are logarithms. A clique's table is left behind as its conditional distribution given
+    the separator, and on the way back it needs no more than the separator's belief: both are probabilities, and what
+    underflows is one below 1e-300.
+    """
+    log_partition, collecting = 0.0, True
     for row in range(program.shape[0]):
         operation = program[row, OPERATION]
         big, cells, small = program[row, BIG], program[row, CELLS], program[row, SMALL]
         block, stride, start = program[row, BLOCK], program[row, STRIDE], program[row, MAP]
-        if operation == MULTIPLY:
+        small_cells = program[row, SMALL_CELLS]
+        if operation == MULTIPLY and collecting:
             _add(buffer, big, cells, small, block, stride, maps, start)
+        elif operation == MULTIPLY:
+            _multiply(buffer, big, cells, small, block, stride, maps, start)
         elif operation == ASSIGN:
             _assign(buffer, big, cells, small, block, stride, maps, start)
+        elif operation == SUM_UP:
+            _condition(buffer, big, cells, small, small_cells, program[row, BELIEF], block, stride, maps, start)
         elif operation <= SUM_OUT:
-            _log_sum(buffer, big, cells, small, program[row, SMALL_CELLS], block, stride, maps, start)
+            collecting = False
+            _sum(buffer, big, cells, small, small_cells, block, stride, maps, start)
         elif operation == FILL:
             for k in range(cells):
                 buffer[big + k] = 0.0
         elif operation == DIVIDE:
             for k in range(cells):
-                old = buffer[small + k]
-                buffer[small + k] = buffer[big + k] - old if old > -np.inf else -np.inf
+                buffer[small + k] = buffer[big + k]
         else:
-            top = -np.inf
+            top, total = -np.inf, 0.0
             for k in range(cells):
                 top = max(top, buffer[big + k])
-            if not np.isfinite(top):
+            if not abs(top) < np.inf:
                 return np.nan
-            total = 0.0
+            log_partition += top
             for k in range(cells):
-                total += np.exp(buffer[big + k] - top)
-            total = top + np.log(total)
-            log_partition += total
-            for k in range(cells):
-                buffer[big + k] -= total
+                buffer[big + k] -= top
+            if operation == NORMALISE_ROOT:
+                for k in range(cells):
+                    value = np.exp(buffer[big + k])
+                    buffer[big + k] = value
+                    total += value
+                log_partition += np.log(total)
+                for k in range(cells):
+                    buffer[big + k] /= total
     return log_partition
 
 
