@@ -1,6 +1,6 @@
 """The public names, read by lazy_loader and by type checkers."""
 
-from .data import PrivateDataset, exact_marginals
+from .data import PrivateDataset, PrivateFeatures, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     CollectiveEM,
@@ -11,6 +11,7 @@ from .estimators import (
     PlannedAllocation,
     PosteriorSampler,
     PrivateBayesianEstimator,
+    PrivateLogisticRegression,
     PrivateMLE,
     PrivateSGD,
     PrivateVB,
@@ -45,6 +46,8 @@ __all__ = [
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateDataset",
+    "PrivateFeatures",
+    "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateMarkovNetwork",
     "PrivateSGD",

@@ -2,5 +2,6 @@
 
 from pgmpy_dp.data.dataset import PrivateDataset
 from pgmpy_dp.data.exact import exact_marginals
+from pgmpy_dp.data.features import PrivateFeatures
 
-__all__ = ["PrivateDataset", "exact_marginals"]
+__all__ = ["PrivateDataset", "PrivateFeatures", "exact_marginals"]

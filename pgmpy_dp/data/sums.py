@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -203,17 +204,63 @@ class NoisySums:
         noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * (clip / bound)
         return noisy
 
+    def noisy_moments(self, moments: Callable[[Any], Moments], bound: float) -> NoisyMoments:
+        """Sums of weighted vectors and of their weighted outer products, with noise. Takes one of the plan's steps.
+
+        What regressions with Gaussian latent responses learn from: sum u x and sum w E[x x'], for several weights u in
+        [-1, 1] and w in [0, 1] at a time. As `noisy_sum` of both stacked, with less noise where a record is replaced
+        (see :class:`~pgmpy_dp.data.moments.MomentGrid` for the sensitivity), and no record's vector is made.
+
+        Parameters
+        ----------
+        moments : callable
+            From m records, rows of the data set, to their :class:`~pgmpy_dp.data.moments.Moments`. As a statistic of
+            `noisy_sum`, a function of each record and of what is public alone.
+        bound : float
+            On the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down. Weights
+            beyond their ranges are cut off, and records that hold NaN or infinity count as zero.
+
+        Returns
+        -------
+        NoisyMoments
+
+        Raises
+        ------
+        ValueError
+            If no step is left, an argument is out of range, or what `moments` returns is of the wrong kind. It is tried
+            on a row of zeros first.
+        """
+        shape = moments(_zero_row(self._rows)).checked(1).shape
+        bound = _checked_norm(bound, "bound")
+        grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
+        self._require_fine(*zip(grid.cells, grid.scales, strict=True))
+        rows, weights = self._step()
+        part = max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape)))
+        parts = (
+            (moments(self._rows[chosen]).checked(chosen.size, shape), weights[start : start + part])
+            for start in range(0, rows.size, part)
+            for chosen in [rows[start : start + part]]
+        )
+        sums = grid.sums(parts, bound)
+        drawn = [self._noise.discrete_gaussian(cells, scale) for cells, scale in zip(sums, grid.scales, strict=True)]
+        return grid.noisy(drawn, bound)
+
     def _grid(self, cells: int, sensitivity: float) -> tuple[int, float]:
         """Norm bound and noise scale of a step in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
         bound = int(min(_GRID / (self.noise_multiplier * sensitivity), 2.0 * _GRID))
         scale = self.noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
-        kept = self.guarantee.delta * GRID_SHARE
-        if grid_delta(self.guarantee.epsilon, self.steps, cells, scale) > kept:
-            raise ValueError(
-                f"A plan of {self.steps} steps with sums of {cells} numbers needs a larger delta (or smaller epsilon) "
-                f"than {self.guarantee.delta:g}: noise lives on a grid, and the grid's share of delta is too small."
-            )
+        self._require_fine((cells, scale))
         return bound, scale
+
+    def _require_fine(self, *parts: tuple[int, float]) -> None:
+        """Refuse numbers of cells, with the scale of their noise, of which the grid costs more than its share."""
+        needed = sum(grid_delta(self.guarantee.epsilon, self.steps, cells, scale) for cells, scale in parts)
+        if needed > self.guarantee.delta * GRID_SHARE:
+            raise ValueError(
+                f"A plan of {self.steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger "
+                f"delta (or smaller epsilon) than {self.guarantee.delta:g}: noise lives on a grid, and the grid's share "
+                "of delta is too small."
+            )
 
     def _step(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take a step: row numbers of a fresh sample, and how many of its records have that row."""
@@ -347,10 +394,10 @@ def checked_sum(statistic: Statistic, rows: Any, clip_norm: float) -> tuple[int,
     return _checked_vectors(statistic(_zero_row(rows)), 1, None)[1], clip
 
 
-def _checked_norm(clip_norm: float) -> float:
-    clip = float(exact_positive("clip_norm", clip_norm))
+def _checked_norm(clip_norm: float, name: str = "clip_norm") -> float:
+    clip = float(exact_positive(name, clip_norm))
     if not 2.0**-20 <= clip <= 2.0**300:
-        raise ValueError(f"clip_norm must be between 2**-20 and 2**300, got {clip_norm!r}: scale the statistic.")
+        raise ValueError(f"{name} must be between 2**-20 and 2**300, got {clip_norm!r}: scale the statistic.")
     return clip
 
 

@@ -7,6 +7,7 @@ from pgmpy_dp.estimators.allocation import (
     UniformAllocation,
 )
 from pgmpy_dp.estimators.collective_em import CollectiveEM
+from pgmpy_dp.estimators.logistic_regression import PrivateLogisticRegression
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
@@ -26,6 +27,7 @@ __all__ = [
     "PlannedAllocation",
     "PosteriorSampler",
     "PrivateBayesianEstimator",
+    "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateSGD",
     "PrivateVB",

@@ -10,8 +10,10 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.sums import NoisySums
 from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
 
 
@@ -47,12 +49,16 @@ class Iteration:
         """
         if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
             raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-        if not self.delta:
-            raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
+        self.require_delta()
         return Measurement(self.epsilon, self.delta, "gaussian", neighbours, state_names).dataset(data, variables)
 
-    def open(self, dataset: PrivateDataset, variables: Sequence[str]) -> NoisySums:
-        """Charge the plan; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+    def require_delta(self) -> None:
+        """Refuse a plan without a delta."""
+        if not self.delta:
+            raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
+
+    def open(self, dataset: PrivateDataset | PrivateFeatures, **variables: Sequence[str]) -> NoisySums:
+        """Charge the plan; arguments and errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
         return dataset.plan(
             self.steps,
             epsilon=self.epsilon,
@@ -60,8 +66,22 @@ class Iteration:
             sampling_rate=self.sampling_rate if self.batch_size is None else None,
             batch_size=self.batch_size,
             accounting=self.accounting,
-            variables=variables,
+            **variables,
         )
+
+
+def checked_schedule(delay: Any, forgetting: Any) -> tuple[float, float]:
+    """Check the learning rate (delay + t)^(-forgetting), t = 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        If it would not be in (0, 1], or would fall so quickly that later steps hardly count.
+    """
+    tau, kappa = float(exact_positive("delay", delay)), float(exact_positive("forgetting", forgetting))
+    if kappa > 1.0 or tau < 1.0:
+        raise ValueError("The learning rate needs forgetting at most 1 and delay at least 1.")
+    return tau, kappa
 
 
 def run(plan: NoisySums, step: Callable[[int], None], name: str) -> int:

@@ -14,7 +14,7 @@ from scipy.special import psi
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights
-from pgmpy_dp.estimators.iterating import Iteration, run
+from pgmpy_dp.estimators.iterating import Iteration, checked_schedule, run
 from pgmpy_dp.estimators.networks import families, tabular_cpd
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
@@ -154,10 +154,8 @@ class PrivateVB(DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
-        prior, delay = float(exact_positive("prior", self.prior)), float(exact_positive("delay", self.delay))
-        forgetting = float(exact_positive("forgetting", self.forgetting))
-        if forgetting > 1.0 or delay < 1.0:
-            raise ValueError("The learning rate needs forgetting at most 1 and delay at least 1.")
+        prior = float(exact_positive("prior", self.prior))
+        delay, forgetting = checked_schedule(self.delay, self.forgetting)
         nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
         observed = [node for node in nodes if node not in latents]
         if not observed:
@@ -174,7 +172,7 @@ class PrivateVB(DiscreteParameterEstimator):
         states = {**dataset.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
-        plan = iteration.open(dataset, observed)
+        plan = iteration.open(dataset, variables=observed)
         layout = completion.layout
         rows = _Rows(layout)
         start = np.random.default_rng(self.random_state).gamma(1.0, size=layout.size)

@@ -1,0 +1,211 @@
+"""The wall for regression: real-valued features between public bounds, and a class a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pgmpy_dp.data.counting import encode
+from pgmpy_dp.data.sums import NoisySums, charged_plan
+from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.mechanisms import OPENDP_NOISE, NoiseSource, checked_noise, table_sensitivity
+from pgmpy_dp.schema import Schema
+
+Vector = NDArray[np.float64]
+
+
+class PrivateFeatures:
+    """Private records of numbers with a class each, behind their privacy budget.
+
+    What leaves, leaves through `plan`, which charges the budget first. Objects can be neither copied nor pickled.
+
+    Parameters
+    ----------
+    X : array or frame, shape (number of records, d)
+        Numeric features; a frame's columns are features by their names.
+    y : array or column, shape (number of records,)
+        Their classes.
+    bounds : pair of float or array of shape (d,)
+        Public lower and upper bounds of the features; values beyond are set to the bound. They must not be read off
+        the records.
+    classes : sequence
+        At least two public states; which occur is itself private.
+    budget : PrivacyBudget
+        The ledger for these records. Several data sets of the same persons should share one.
+    neighbours : {"add_remove", "replace_one"}
+        Whether neighbouring data sets differ in one record more or less, or in one changed record.
+    noise : NoiseSource
+        Leave the default for privacy.
+
+    Attributes
+    ----------
+    bounds : pair of ndarray of shape (d,)
+    classes : tuple
+    names : tuple of str, or None
+        Of the features, where X is a frame.
+
+    Raises
+    ------
+    SchemaError
+        If a feature holds missing values, NaN or infinity, or a class is not declared. The message names the feature
+        and nothing else about the records.
+    TypeError, ValueError
+        If another argument is of the wrong kind.
+
+    Examples
+    --------
+    >>> X, y = [[20.0, 1.5], [50.0, 0.0], [70.0, 2.5]], ["no", "no", "yes"]
+    >>> data = PrivateFeatures(X, y, bounds=([0, 0], [100, 5]), classes=["no", "yes"], budget=PrivacyBudget(1.0, 1e-6))
+    >>> data
+    PrivateFeatures(2 features, 2 classes, neighbours='add_remove', budget=PrivacyBudget(...))
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bounds: tuple[Any, Any],
+        classes: Sequence[Any],
+        budget: PrivacyBudget,
+        neighbours: str = "add_remove",
+        noise: NoiseSource = OPENDP_NOISE,
+    ) -> None:
+        if not isinstance(budget, PrivacyBudget):
+            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
+        table_sensitivity(neighbours, "l1")  # refuses other relations
+        checked_noise(noise)
+        schema = Schema({"y": list(classes)})
+        self.classes = schema.states["y"]
+        if len(self.classes) < 2:
+            raise SchemaError("classes must declare at least two states.")
+        values, self.names = _numbers(X)
+        self.bounds = checked_bounds(bounds, values.shape[1])
+        for number, column in enumerate(values.T):
+            if not np.isfinite(column).all():
+                name = f"Feature {number}" if self.names is None else f"Feature {self.names[number]!r}"
+                raise SchemaError(f"{name} holds missing values, NaN or infinity: leave such records out, or fill them.")
+        labels = encode(pd.DataFrame({"y": _column(y)}), schema, ["y"])["y"]
+        if labels.shape[0] != values.shape[0]:
+            raise SchemaError("X and y must have one row each for every record: their lengths differ.")
+        self._rows = np.column_stack([np.clip(values, *self.bounds), labels])
+        self._budget, self._neighbours, self._noise = budget, neighbours, noise
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The ledger."""
+        return self._budget
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour relation, "add_remove" or "replace_one"."""
+        return self._neighbours
+
+    def plan(
+        self,
+        steps: int,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        noise_multiplier: float | None = None,
+        sampling_rate: float | None = None,
+        batch_size: int | None = None,
+        sampling: str | None = None,
+        accounting: str = "tight",
+    ) -> NoisySums:
+        """Charge a plan of Gaussian sums, as :meth:`~pgmpy_dp.data.PrivateDataset.plan`.
+
+        Statistics are handed the features, within their bounds, and in a last column the number of the class.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        ValueError
+            If an argument is out of range; nothing is charged or drawn.
+        """
+        return charged_plan(
+            self._rows,
+            None,
+            self._budget,
+            self._neighbours,
+            self._noise,
+            library_versions(self._noise.private),
+            steps=steps,
+            delta=delta,
+            epsilon=epsilon,
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            batch_size=batch_size,
+            sampling=sampling,
+            accounting=accounting,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateFeatures({self._rows.shape[1] - 1} features, {len(self.classes)} classes, "
+            f"neighbours={self._neighbours!r}, budget={self._budget!r})"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("PrivateFeatures can be neither copied nor pickled: records and ledger stay where they are.")
+
+
+def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
+    """Public bounds as two arrays, one number a feature.
+
+    Raises
+    ------
+    ValueError
+        If they are no pair of finite numbers for each feature, the first below the second.
+    """
+    if bounds is None or isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise ValueError(
+            "bounds must be a pair, lowest and highest values of the features: public numbers, or one a feature. What "
+            "the records hold is private and must not set them."
+        )
+    try:
+        low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (features,)).copy() for bound in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be numbers, or have one for each of the {features} features.") from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & (low < high)
+    if not usable.all():
+        raise ValueError("bounds must be finite, and the lower bound of each feature below its upper bound.")
+    return low, high
+
+
+def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
+    """Features as an array of float64, NaN where missing, and their names."""
+    frame = nw.from_native(X, pass_through=True, eager_only=True)
+    names = None
+    if isinstance(frame, nw.DataFrame):
+        names = tuple(frame.columns)
+        kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
+        if not all(kinds):
+            raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
+        X = np.column_stack([np.asarray(frame[name].cast(nw.Float64).to_numpy(), float) for name in names])
+    values = np.asarray(X)
+    if values.ndim != 2 or values.shape[1] < 1 or values.dtype.kind not in "fiub":
+        raise TypeError(
+            f"X must be a two-dimensional array or a frame of numbers, one row a record; got {type(X).__name__}, dtype "
+            f"{values.dtype}, {values.ndim} dimensions."
+        )
+    return values.astype(np.float64), names
+
+
+def _column(y: Any) -> Any:
+    series = nw.from_native(y, pass_through=True, series_only=True)
+    if isinstance(series, nw.Series):
+        return series.to_pandas().reset_index(drop=True)
+    values = np.asarray(y) if not isinstance(y, list) else pd.Series(y)
+    if values.ndim != 1:
+        raise TypeError(f"y must hold one class a record, got {values.ndim} dimensions.")
+    return values

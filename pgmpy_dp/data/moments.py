@@ -1,0 +1,247 @@
+"""Weighted first and second moments of vectors, as exact integers: what conditionally Gaussian models learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+# A vector's bound is 2**15 steps, a second weight at most 2**15, a first one at most 2**20. The sum of 256 records'
+# terms is then at most 2**53, up to which floating-point numbers add integers exactly, in any order.
+_VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
+_MOST_NUMBERS = 2**22
+# Noise has at most about 2**30 steps of the grid that sums are cut to.
+_GRID_BITS = 30
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What each of m records contributes: vectors x of d independent parts, and k or l weights.
+
+    Attributes
+    ----------
+    means : ndarray of float, shape (m, d)
+        Expected x.
+    variances : ndarray of float, shape (m, d), or None
+        Of the parts of x; None where they are known exactly.
+    first : ndarray of float, shape (m, k)
+        Weights of x, in [-1, 1].
+    second : ndarray of float, shape (m, l)
+        Weights of x x', in [0, 1].
+    """
+
+    means: Any
+    variances: Any
+    first: Any
+    second: Any
+
+    def checked(self, count: int, like: tuple[int, int, int] | None = None) -> Moments:
+        """As arrays of float64.
+
+        Raises
+        ------
+        ValueError
+            If a part is no array of numbers, or not of its shape.
+        """
+        parts = {"means": self.means, "first": self.first, "second": self.second}
+        if self.variances is not None:
+            parts["variances"] = self.variances
+        for name, part in parts.items():
+            if not isinstance(part, np.ndarray) or part.dtype.kind not in "fiub":
+                raise ValueError(f"Moments: {name} must be an array of numbers, got {type(part).__name__}.")
+            if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1:
+                raise ValueError(f"Moments: {name} must have one row a record, shape ({count}, k), got {part.shape}.")
+        found = Moments(*(None if part is None else np.asarray(part, dtype=np.float64) for part in vars(self).values()))
+        if (like is not None and found.shape != like) or parts.get("variances", self.means).shape != self.means.shape:
+            raise ValueError("Moments: the number of columns must be the same for all records, and for all of x.")
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """d, k and l."""
+        return self.means.shape[1], self.first.shape[1], self.second.shape[1]
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    """Sums over a sample, with Gaussian noise.
+
+    Attributes
+    ----------
+    first : ndarray of float64, shape (k, d)
+        Sums of weight times x.
+    second : ndarray of float64, shape (l, d, d)
+        Sums of weight times the expectation of x x'. Symmetric; noise may make it indefinite.
+    first_deviation : float
+        Standard deviation of the noise on each entry of `first`.
+    second_deviation : float
+        On the diagonals of `second`; beside them it is 1 / sqrt(2) of that.
+    """
+
+    first: Vector
+    second: Vector
+    first_deviation: float
+    second_deviation: float
+
+
+@dataclass(frozen=True)
+class MomentGrid:
+    """Integer sums of moments, and the noise that hides a record in them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        d, k and l, see :class:`Moments`.
+    shifts : tuple of int
+        Binary digits that are cut off the first and the second sums.
+    scales : tuple of float
+        Noise of first sums, of diagonals and of the rest of the second sums, in steps of their grids.
+
+    Notes
+    -----
+    Sensitivity. In units of their bounds, a record has a vector x and a matrix M = E[x x'] with |x| <= 1 and trace
+    M <= 1, so that Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to each
+    of l second ones. Let noise have a standard deviation of s on first sums and s / mu on second ones, where
+    mu**2 = 2 k / l; a symmetric matrix has its entries beside the diagonal drawn once, with 1 / sqrt(2) of that, which
+    makes the norm of a change in units of its noise a Frobenius norm. Then sums move by at most sensitivity / s units:
+
+    - adding or removing a record: k + l mu**2 = 3 k is the sensitivity squared;
+    - replacing one: |u x - v y|**2 <= 2 + 2 c with c = |x.y|, and |w M - w' M'|**2 is convex in each weight and thus
+      largest at 0 or 1: it is at most max(1, 2 - 2 c**2) since the inner product of M and M' is at least c**2. Of
+      k (2 + 2 c) + 2 k max(1, 2 - 2 c**2) the maximum is at c = 1/4: 6.25 k. (VIPS release both sums with noise of
+      their own sensitivities, which this replaces.)
+
+    Integers. Vectors, variances and weights are rounded to grids with vectors drawn in by what rounding may lengthen
+    them, and the bounds are then checked on the integers. Sums are exact. Cutting digits off them moves the difference
+    of two neighbours by less than 1 step in each cell, which the noise scales allow for.
+    """
+
+    shape: tuple[int, int, int]
+    shifts: tuple[int, int]
+    scales: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, shape: tuple[int, int, int], noise_multiplier: float, neighbours: str) -> MomentGrid:
+        """The grid for a noise multiplier.
+
+        Raises
+        ------
+        ValueError
+            If there are too many cells for so much noise on 64-bit integers.
+        """
+        d, k, lots = shape
+        ratio = math.sqrt(2.0 * k / lots)
+        sensitivity = math.sqrt((3.0 if neighbours == "add_remove" else 6.25) * k)
+        shifts, bounds, cells = [], [], []
+        for bits, share, count in (
+            (_FIRST + _VECTOR, 1.0, k * d),
+            (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # cells beside the diagonal count twice
+        ):
+            noise = max(noise_multiplier * sensitivity / share, 0.5)
+            shift = max(0, bits - _GRID_BITS + math.ceil(math.log2(noise)))
+            shifts.append(shift)
+            bounds.append(2.0 ** (bits - shift) / share)
+            cells.append(count)
+        slack = math.sqrt(sum(count / bound**2 for count, bound in zip(cells, bounds, strict=True))) / sensitivity
+        if not slack < 0.5 or d > 2**_VECTOR:
+            raise ValueError("The moments have too many cells for this plan's noise multiplier.")
+        scale = [noise_multiplier * sensitivity * bound * (1.0 + slack) * (1.0 + 2.0**-40) for bound in bounds]
+        return cls(shape, (shifts[0], shifts[1]), (scale[0], scale[1], scale[1] / math.sqrt(2.0)))
+
+    @property
+    def cells(self) -> tuple[int, int, int]:
+        """Numbers drawn with each of the scales."""
+        d, k, lots = self.shape
+        return k * d, lots * d, lots * (d * (d - 1) // 2)
+
+    def sums(self, parts: Iterable[tuple[Moments, NDArray[np.int64]]], bound: float) -> list[NDArray[np.int64]]:
+        """Integer sums of checked moments, of which some records are there several times.
+
+        Parameters
+        ----------
+        parts : iterable of (Moments, counts)
+        bound : float
+            On the root of the trace of E[x x']; what is longer is scaled down.
+
+        Returns
+        -------
+        list of ndarray of int64
+            First sums, diagonals of the second, the rest of the second: flat.
+        """
+        d, k, lots = self.shape
+        one, other = np.triu_indices(d)
+        part = max(1, min(_ROWS, _MOST_NUMBERS // one.size))
+        totals = [_Total((k, d), self.shifts[0]), _Total((lots, one.size), self.shifts[1])]
+        for moments, counts in parts:
+            means, variances, first, second = _integers(moments, bound)
+            rows = np.repeat(np.arange(counts.size), counts)
+            for start in range(0, rows.size, part):
+                chosen = rows[start : start + part]
+                x = means[chosen]
+                products = x[:, one] * x[:, other]
+                if variances is not None:
+                    products[:, one == other] += variances[chosen]
+                totals[0].add(first[chosen].T @ x)
+                totals[1].add(second[chosen].T @ products)
+        linear, packed = (total.high for total in totals)
+        return [linear.ravel(), packed[:, one == other].ravel(), packed[:, one != other].ravel()]
+
+    def noisy(self, drawn: list[NDArray[np.int64]], bound: float) -> NoisyMoments:
+        """Sums with their noise, in the units of the moments."""
+        d, k, lots = self.shape
+        step = bound / _room(d)
+        unit, square = 2.0 ** (self.shifts[0] - _FIRST) * step, 2.0 ** (self.shifts[1] - _SECOND) * step**2
+        second = np.zeros((lots, d, d))
+        second[:, np.arange(d), np.arange(d)] = drawn[1].reshape(lots, d) * square
+        one, other = np.triu_indices(d, 1)
+        second[:, one, other] = second[:, other, one] = drawn[2].reshape(lots, one.size) * square
+        first = drawn[0].reshape(k, d) * unit
+        return NoisyMoments(first, second, self.scales[0] * unit, self.scales[1] * square)
+
+
+class _Total:
+    """A sum of integers beyond 64 bits, of which the last digits are cut off."""
+
+    def __init__(self, shape: tuple[int, int], shift: int) -> None:
+        self.high, self.low = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        self.shift = shift
+
+    def add(self, part: Vector) -> None:
+        self.low += part.astype(np.int64)
+        self.high += self.low >> self.shift
+        self.low &= (1 << self.shift) - 1
+
+
+def _room(d: int) -> float:
+    """Steps of the grid to a vector of the largest norm: rounding makes it longer by up to sqrt(d) / 2."""
+    return 2.0**_VECTOR - math.sqrt(d) - 1.0
+
+
+def _integers(moments: Moments, bound: float) -> tuple[Vector, Vector | None, Vector, Vector]:
+    """Whole numbers, as floats, that keep the bounds; zero for records that are not finite."""
+    means, variances, first, second = moments.means, moments.variances, moments.first, moments.second
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = (means**2).sum(axis=1)
+        if variances is not None:
+            variances = np.maximum(variances, 0.0)
+            trace = trace + variances.sum(axis=1)
+        usable = np.isfinite(trace + first.sum(axis=1) + second.sum(axis=1))
+        factor = np.where(usable, _room(means.shape[1]) / np.maximum(np.sqrt(trace), bound), 0.0)[:, None]
+        means = np.where(usable[:, None], np.rint(means * factor), 0.0)
+        first = np.where(usable[:, None], np.rint(np.clip(first, -1.0, 1.0) * 2.0**_FIRST), 0.0)
+        second = np.where(usable[:, None], np.rint(np.clip(second, 0.0, 1.0) * 2.0**_SECOND), 0.0)
+        whole = (means**2).sum(axis=1)
+        if variances is not None:
+            variances = np.where(usable[:, None], np.floor(variances * factor**2), 0.0)
+            whole += variances.sum(axis=1)
+    beyond = whole > 4.0**_VECTOR  # never, but it is this that sensitivity rests on
+    means[beyond], first[beyond], second[beyond] = 0.0, 0.0, 0.0
+    if variances is not None:
+        variances[beyond] = 0.0
+    return means, variances, first, second

@@ -1,0 +1,149 @@
+"""Bayesian regressions with logistic responses, from noisy moments: one Gaussian posterior for each response.
+
+A logistic likelihood is Gaussian given Polya-Gamma variables w (Polson, Scott and Windle 2013): with kappa = y - 1/2,
+the response kappa / w is a normal variable of mean x' theta and variance 1 / w. So all that is learned of theta goes
+through J = sum w x x' and h = sum kappa x, of which h given theta has mean J theta and variance J. Variational Bayes
+takes w at its expectation under the posterior before (Foulds, Park, Chaudhuri and Welling 2020).
+
+Mean-field covariances are too small: J^-1, where the Fisher information F = sum p (1 - p) x x' is the derivative of
+h - J theta, and its variance as well. The posterior that is kept has F in the place of J (linear response, Giordano,
+Broderick and Jordan 2015); it takes steps of its own to measure.
+
+Noise is part of the model (as in Bernstein and Sheldon 2019, for linear regression): the h that is seen differs from
+J theta by h's own variance, by the noise on h, and by that on J times theta. A symmetric noise matrix E of variance s2
+on the diagonal and s2 / 2 beside it has Cov(E theta) = s2 / 2 (|theta|^2 I + theta theta').
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scipy.special import expit
+
+from pgmpy_dp.data.moments import NoisyMoments
+from pgmpy_dp.inference.layout import Vector
+
+
+def expected_weight(squares: Vector) -> Vector:
+    """E[w] of Polya-Gamma(1, xi) variables, tanh(xi / 2) / (2 xi), from xi squared; 1/4 at 0."""
+    half = np.sqrt(np.maximum(squares, 0.0)) / 2.0
+    return np.where(half > 1e-6, np.tanh(half) / np.maximum(4.0 * half, 1e-300), 0.25)
+
+
+def fisher_weight(psi: Vector) -> Vector:
+    """p (1 - p) at log-odds psi."""
+    p = expit(psi)
+    return p * (1.0 - p)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent normal posteriors of k regressions on d features.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (k, d)
+    covariance : ndarray of shape (k, d, d)
+    """
+
+    mean: Vector
+    covariance: Vector
+
+    @property
+    def second(self) -> Vector:
+        """E[theta theta'], shape (k, d, d)."""
+        second: Vector = self.covariance + self.mean[:, :, None] * self.mean[:, None, :]
+        return second
+
+
+class Average:
+    """A running average of noisy sums, and the variance of what is left of their noise.
+
+    Attributes
+    ----------
+    mean : ndarray of float
+    variance : float
+        Of an entry with the deviation that `add` is told.
+    shares : float
+        Sum of the squared shares of what was added.
+    """
+
+    def __init__(self) -> None:
+        self.mean: Vector = np.zeros(())
+        self.variance = self.shares = 0.0
+
+    def add(self, sums: Vector, deviation: float, share: float) -> None:
+        """Replace a share of the average, in (0, 1]."""
+        self.mean = (1.0 - share) * self.mean + share * sums
+        self.variance = (1.0 - share) ** 2 * self.variance + (share * deviation) ** 2
+        self.shares = (1.0 - share) ** 2 * self.shares + share**2
+
+
+class Averages:
+    """Averages of a plan's noisy moments.
+
+    Sums of kappa x have the same expectation in each step, so all steps count alike, as all that measure F do. Those of
+    w x x' follow the posterior: step t = 0, 1, ... replaces a share of (delay + t)^(-forgetting), the first one all.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        By which sums are divided.
+    delay, forgetting : float
+    """
+
+    def __init__(self, sampling_rate: float, delay: float, forgetting: float) -> None:
+        self._rate, self._delay, self._forgetting = sampling_rate, delay, forgetting
+        self._steps = [0, 0]
+        self.first, self.weighted, self.fisher = Average(), Average(), Average()
+
+    def add(self, noisy: NoisyMoments, fisher: bool = False) -> None:
+        """Take in a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4."""
+        step = self._steps[fisher]
+        self._steps[fisher] += 1
+        half, quarter = 0.5 / self._rate, 0.25 / self._rate
+        self.first.add(half * noisy.first, half * noisy.first_deviation, 1.0 / sum(self._steps))
+        share = 1.0 / (step + 1.0) if fisher else (self._delay + step) ** -self._forgetting if step else 1.0
+        into = self.fisher if fisher else self.weighted
+        into.add(quarter * noisy.second, quarter * noisy.second_deviation, share)
+
+    def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
+        """Posterior of the coefficients, given the precisions of their prior, shape (k, d).
+
+        With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean J theta
+        and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean P^-1 J (J + V)^-1 h. A
+        sample in place of all records adds (1 - rate) / rate of J in each step.
+        """
+        information = positive_part(self.weighted.mean)
+        gain, covariance = self._gain(information, previous, precision)
+        first = self.first.mean[: gain.shape[0], :, None]
+        return Gaussian((covariance @ gain @ first)[..., 0], covariance)
+
+    def calibrated(self, posterior: Gaussian, precision: Vector) -> Gaussian:
+        """The posterior with the covariance that follows from the Fisher information."""
+        information = positive_part(self.fisher.mean)
+        return Gaussian(posterior.mean, self._gain(information, posterior, precision)[1])
+
+    def _gain(self, information: Vector, at: Gaussian, precision: Vector) -> tuple[Vector, Vector]:
+        """J (J + V)^-1, and the inverse of P."""
+        identity = np.eye(information.shape[-1])
+        second = at.second
+        lengths = np.trace(second, axis1=1, axis2=2)[:, None, None]
+        noise = self.first.variance * identity + self.weighted.variance / 2.0 * (lengths * identity + second)
+        sampled = 1.0 + self.first.shares * (1.0 - self._rate) / self._rate
+        gain = np.linalg.solve(sampled * information + noise, information).transpose(0, 2, 1)
+        covariance = np.linalg.inv(_symmetric(gain @ information) + precision[:, :, None] * identity)
+        return gain, _symmetric(covariance)
+
+
+def positive_part(matrices: Vector) -> Vector:
+    """Symmetric matrices without their negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrices)
+    positive: Vector = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return positive
+
+
+def _symmetric(matrices: Vector) -> Vector:
+    return (matrices + matrices.transpose(0, 2, 1)) / 2.0

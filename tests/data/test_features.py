@@ -1,0 +1,86 @@
+"""Real-valued records behind the wall: encoding, refusals, the ledger."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import pgmpy_dp as dp
+
+X = [[0.5, 20.0], [3.0, -7.0], [1.0, 55.0]]
+Y = ["no", "yes", "no"]
+OPTIONS = {"bounds": ([0, 0], [2, 50]), "classes": ["no", "yes"]}
+
+
+def features(x=X, y=Y, budget=None, **options):
+    return dp.PrivateFeatures(x, y, budget=budget or dp.PrivacyBudget(2.0, 1e-5), **{**OPTIONS, **options})
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (X, Y),
+        (np.array(X, dtype=np.float32), np.array(Y)),
+        (pd.DataFrame(X, columns=["a", "b"], index=[7, 3, 9]), pd.Series(Y, index=[1, 2, 3])),
+        (pl.DataFrame(X, schema=["a", "b"], orient="row"), pl.Series(Y).cast(pl.Categorical)),
+    ],
+)
+def test_records_are_kept_within_their_bounds_with_the_number_of_their_class(x, y):
+    data = features(x, y)
+    assert data._rows.tolist() == [[0.5, 20.0, 0.0], [2.0, 0.0, 1.0], [1.0, 50.0, 0.0]]
+    assert data.names == (("a", "b") if hasattr(x, "columns") else None)
+
+
+def test_a_plan_is_charged_whole_and_sums_are_of_the_features():
+    data = features(X * 1000, Y * 1000, noise=dp.SimulatedNoise(1))
+    plan = data.plan(2, epsilon=1.5, delta=1e-6, sampling_rate=1.0)
+    assert (data.budget.spent.epsilon, plan.guarantee.delta, plan.steps) == (1.5, 1e-6, 2)
+    assert plan.noisy_sum(lambda rows: rows, 51.0) == pytest.approx([3500, 70_000, 1000], abs=600)
+    with pytest.raises(dp.BudgetExceededError):
+        data.plan(2, epsilon=1.5, delta=1e-6, sampling_rate=1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"x": [[0.5, math.nan], *X[1:]]}, dp.SchemaError, "Feature 1 holds missing"),
+        ({"x": [[0.5, -math.inf], *X[1:]]}, dp.SchemaError, "Feature 1 holds missing"),
+        ({"x": pd.DataFrame({"a": [1, None, 2], "b": [1, 2, 3]})}, dp.SchemaError, "Feature 'a' holds missing"),
+        ({"x": pl.DataFrame({"a": [1, None, 2], "b": [1, 2, 3]})}, dp.SchemaError, "Feature 'a' holds missing"),
+        ({"x": pd.DataFrame({"a": ["1", "2", "3"], "b": [1, 2, 3]})}, dp.SchemaError, "Feature 'a' is not numeric"),
+        ({"x": [1.0, 2.0]}, TypeError, "two-dimensional"),
+        ({"x": [["a"], ["b"], ["c"]]}, TypeError, "numbers"),
+        ({"y": ["no", "maybe", "no"]}, dp.SchemaError, "'y'"),
+        ({"y": ["no", None, "no"]}, dp.SchemaError, "'y'"),
+        ({"y": Y[:2]}, dp.SchemaError, "one row each"),
+        ({"y": np.array([Y])}, TypeError, "one class a record"),
+        ({"classes": ["no"]}, dp.SchemaError, "at least two"),
+        ({"classes": ["no", "no"]}, dp.SchemaError, "no"),
+        ({"bounds": None}, ValueError, "must be a pair"),
+        ({"bounds": 1.0}, ValueError, "must be a pair"),
+        ({"bounds": (0, [1, 2, 3])}, ValueError, "each of the 2 features"),
+        ({"bounds": (0, math.inf)}, ValueError, "finite"),
+        ({"bounds": (0, math.nan)}, ValueError, "finite"),
+        ({"bounds": (-1e308, 1e308)}, ValueError, "finite"),
+        ({"bounds": ([0, 5], [2, 5])}, ValueError, "below its upper"),
+        ({"neighbours": "none"}, ValueError, "neighbours"),
+        ({"noise": dp.SimulatedNoise}, TypeError, "noise"),
+        ({"budget": 1.0}, TypeError, "PrivacyBudget"),
+    ],
+)
+def test_bad_input(change, error, match):
+    with pytest.raises(error, match=match) as caught:
+        features(**change)
+    assert "maybe" not in str(caught.value)
+
+
+def test_no_copies():
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="stay where they are"):
+            duplicate(features())
