@@ -25,7 +25,7 @@ from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource, checked_noise
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws
 from pgmpy_dp.release.coefficients import downward_closure
@@ -113,13 +113,10 @@ class PrivateDataset:
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
         table_sensitivity(neighbours, "l1")  # refuses other relations
-        if isinstance(noise, type) or not isinstance(getattr(noise, "private", None), bool):
-            given = getattr(noise, "__name__", type(noise).__name__)
-            raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise(seed), got {given}.")
         self._schema = schema
         self._budget = budget
         self._neighbours = neighbours
-        self._noise = noise
+        self._noise = checked_noise(noise)
         self._unit = checked_unit(unit, max_rows, noise)
         self._records = open_records(records, schema, schema.variables, self._unit)
 

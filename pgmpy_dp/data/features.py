@@ -15,7 +15,8 @@ from pgmpy_dp.data.sums import NoisySums, charged_plan
 from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.mechanisms import OPENDP_NOISE, NoiseSource, checked_noise, table_sensitivity
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource, checked_noise
 from pgmpy_dp.schema import Schema
 
 Vector = NDArray[np.float64]
@@ -72,7 +73,7 @@ class PrivateFeatures:
         X: Any,
         y: Any,
         *,
-        bounds: tuple[Any, Any],
+        bounds: tuple[Any, Any] | None,
         classes: Sequence[Any],
         budget: PrivacyBudget,
         neighbours: str = "add_remove",
@@ -81,7 +82,7 @@ class PrivateFeatures:
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
         table_sensitivity(neighbours, "l1")  # refuses other relations
-        checked_noise(noise)
+        self._budget, self._neighbours, self._noise = budget, neighbours, checked_noise(noise)
         schema = Schema({"y": list(classes)})
         self.classes = schema.states["y"]
         if len(self.classes) < 2:
@@ -91,12 +92,13 @@ class PrivateFeatures:
         for number, column in enumerate(values.T):
             if not np.isfinite(column).all():
                 name = f"Feature {number}" if self.names is None else f"Feature {self.names[number]!r}"
-                raise SchemaError(f"{name} holds missing values, NaN or infinity: leave such records out, or fill them.")
+                raise SchemaError(
+                    f"{name} holds missing values, NaN or infinity: leave such records out, or fill them."
+                )
         labels = encode(pd.DataFrame({"y": _column(y)}), schema, ["y"])["y"]
         if labels.shape[0] != values.shape[0]:
             raise SchemaError("X and y must have one row each for every record: their lengths differ.")
         self._rows = np.column_stack([np.clip(values, *self.bounds), labels])
-        self._budget, self._neighbours, self._noise = budget, neighbours, noise
 
     @property
     def budget(self) -> PrivacyBudget:

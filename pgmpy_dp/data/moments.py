@@ -106,8 +106,8 @@ class MomentGrid:
     Notes
     -----
     Sensitivity. In units of their bounds, a record has a vector x and a matrix M = E[x x'] with |x| <= 1 and trace
-    M <= 1, so that Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to each
-    of l second ones. Let noise have a standard deviation of s on first sums and s / mu on second ones, where
+    M <= 1, so that Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to
+    each of l second ones. Let noise have a standard deviation of s on first sums and s / mu on second ones, where
     mu**2 = 2 k / l; a symmetric matrix has its entries beside the diagonal drawn once, with 1 / sqrt(2) of that, which
     makes the norm of a change in units of its noise a Frobenius norm. Then sums move by at most sensitivity / s units:
 
@@ -201,7 +201,7 @@ class MomentGrid:
         second[:, np.arange(d), np.arange(d)] = drawn[1].reshape(lots, d) * square
         one, other = np.triu_indices(d, 1)
         second[:, one, other] = second[:, other, one] = drawn[2].reshape(lots, one.size) * square
-        first = drawn[0].reshape(k, d) * unit
+        first: Vector = drawn[0].reshape(k, d) * np.float64(unit)
         return NoisyMoments(first, second, self.scales[0] * unit, self.scales[1] * square)
 
 

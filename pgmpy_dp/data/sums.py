@@ -258,8 +258,8 @@ class NoisySums:
         if needed > self.guarantee.delta * GRID_SHARE:
             raise ValueError(
                 f"A plan of {self.steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger "
-                f"delta (or smaller epsilon) than {self.guarantee.delta:g}: noise lives on a grid, and the grid's share "
-                "of delta is too small."
+                f"delta (or smaller epsilon) than {self.guarantee.delta:g}: noise lives on a grid, and the grid's "
+                "share of delta is too small."
             )
 
     def _step(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -10,7 +10,6 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.sums import NoisySums
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.privacy.checks import exact_positive
@@ -57,17 +56,21 @@ class Iteration:
         if not self.delta:
             raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
 
-    def open(self, dataset: PrivateDataset | PrivateFeatures, **variables: Sequence[str]) -> NoisySums:
-        """Charge the plan; arguments and errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
-        return dataset.plan(
-            self.steps,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sampling_rate=self.sampling_rate if self.batch_size is None else None,
-            batch_size=self.batch_size,
-            accounting=self.accounting,
-            **variables,
-        )
+    def open(self, dataset: PrivateDataset, variables: Sequence[str]) -> NoisySums:
+        """Charge the plan; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+        return dataset.plan(**self.options, variables=variables)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The plan, as arguments of `plan`."""
+        return {
+            "steps": self.steps,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "sampling_rate": self.sampling_rate if self.batch_size is None else None,
+            "batch_size": self.batch_size,
+            "accounting": self.accounting,
+        }
 
 
 def checked_schedule(delay: Any, forgetting: Any) -> tuple[float, float]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
 from scipy.special import expit
 
 from pgmpy_dp.data.moments import NoisyMoments
@@ -33,9 +32,9 @@ def expected_weight(squares: Vector) -> Vector:
 
 
 def fisher_weight(psi: Vector) -> Vector:
-    """p (1 - p) at log-odds psi."""
-    p = expit(psi)
-    return p * (1.0 - p)
+    """Variance p (1 - p) of a response with log-odds psi."""
+    weight: Vector = expit(psi) * expit(-psi)
+    return weight
 
 
 @dataclass(frozen=True)
@@ -112,9 +111,9 @@ class Averages:
     def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
         """Posterior of the coefficients, given the precisions of their prior, shape (k, d).
 
-        With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean J theta
-        and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean P^-1 J (J + V)^-1 h. A
-        sample in place of all records adds (1 - rate) / rate of J in each step.
+        With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean
+        J theta and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean
+        P^-1 J (J + V)^-1 h. A sample in place of all records adds (1 - rate) / rate of J in each step.
         """
         information = positive_part(self.weighted.mean)
         gain, covariance = self._gain(information, previous, precision)
@@ -134,8 +133,8 @@ class Averages:
         noise = self.first.variance * identity + self.weighted.variance / 2.0 * (lengths * identity + second)
         sampled = 1.0 + self.first.shares * (1.0 - self._rate) / self._rate
         gain = np.linalg.solve(sampled * information + noise, information).transpose(0, 2, 1)
-        covariance = np.linalg.inv(_symmetric(gain @ information) + precision[:, :, None] * identity)
-        return gain, _symmetric(covariance)
+        inverse = _symmetric(gain @ information) + precision[:, :, None] * identity
+        return gain, _symmetric(np.linalg.inv(inverse).astype(np.float64))
 
 
 def positive_part(matrices: Vector) -> Vector:

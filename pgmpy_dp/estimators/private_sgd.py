@@ -174,7 +174,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         schema = dataset.schema.select(variables)
         cards = {variable: schema.cardinality(variable) for variable in variables}
         engine = build_engine(cards, scopes, self.inference)
-        plan = iteration.open(dataset, variables=variables)
+        plan = iteration.open(dataset, variables)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
 

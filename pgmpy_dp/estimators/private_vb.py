@@ -172,7 +172,7 @@ class PrivateVB(DiscreteParameterEstimator):
         states = {**dataset.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
-        plan = iteration.open(dataset, variables=observed)
+        plan = iteration.open(dataset, observed)
         layout = completion.layout
         rows = _Rows(layout)
         start = np.random.default_rng(self.random_state).gamma(1.0, size=layout.size)

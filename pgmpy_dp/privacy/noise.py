@@ -89,6 +89,20 @@ class OpenDPNoise:
 OPENDP_NOISE = OpenDPNoise()
 
 
+def checked_noise(noise: Any) -> NoiseSource:
+    """Refuse what is no source of noise.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(noise, type) or not isinstance(getattr(noise, "private", None), bool):
+        given = getattr(noise, "__name__", type(noise).__name__)
+        raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise(seed), got {given}.")
+    source: NoiseSource = noise
+    return source
+
+
 class SimulatedNoise:
     """Noise of the same distributions from numpy, repeatable and NOT private: for simulation studies.
 

@@ -141,6 +141,7 @@ def test_conventions_of_scikit_learn():
         model.predict(frame[["c", "b", "a"]])
     assert not hasattr(clone(model), "coef_")
     assert (pickle.loads(pickle.dumps(model)).predict(frame) == model.predict(frame)).all()
+    assert b"PrivateFeatures" not in pickle.dumps(model)
     assert len(cross_val_score(model, X, y, cv=2, scoring="roc_auc")) == 2
 
 
@@ -260,8 +261,8 @@ def test_other_bad_input():
         dp.PrivateLogisticRegression(**options, bounds=(LOW, HIGH)).fit(X, y)
     with pytest.raises(ValueError, match="bounds must be a pair"):
         dp.PrivateLogisticRegression(**options, classes=[0, 1]).fit(X, y)
+    data = features(X, y, neighbours="replace_one")
     with pytest.raises(ValueError, match="all 100 records"):
-        data = features(X, y, neighbours="replace_one")
         dp.PrivateLogisticRegression(**options, batch_size=101).fit(data)
     with pytest.raises(ValueError, match="its own y"):
         dp.PrivateLogisticRegression(**options).fit(features(X, y), y)
