@@ -17,6 +17,7 @@ from pgmpy_dp.estimators.private_mle import PrivateMLE
 from pgmpy_dp.estimators.private_sgd import PrivateSGD
 from pgmpy_dp.estimators.private_vb import PrivateVB
 from pgmpy_dp.estimators.sensitivity import laskey_sensitivities
+from pgmpy_dp.estimators.sigmoid_belief_network import PrivateSigmoidBeliefNetwork
 
 __all__ = [
     "CollectiveEM",
@@ -30,6 +31,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateSGD",
+    "PrivateSigmoidBeliefNetwork",
     "PrivateVB",
     "SizeAllocation",
     "UniformAllocation",

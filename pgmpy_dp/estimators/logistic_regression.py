@@ -159,18 +159,21 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         features, sticks = low.size, len(data.classes) - 1
         clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
-        schedule = checked_schedule(self.delay, self.forgetting)
+        delay, forgetting = checked_schedule(self.delay, self.forgetting)
         plan = data.plan(**iteration.options)
-        averages = Averages(plan.sampling_rate, *schedule)
+        averages = Averages(plan.sampling_rate)
         posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
         precision = np.ones((sticks, features + 1))
         kept = posterior
 
         def step(number: int) -> None:
             nonlocal posterior, precision, kept
-            current, fisher = posterior, number % 4 == 3
+            current, (rounds, turn) = posterior, divmod(number, 4)
+            fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
             noisy = plan.noisy_moments(lambda rows: design.moments(rows, current, fisher), design.bound)
-            averages.add(noisy, fisher)
+            # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
+            share = 1.0 / (rounds + 1.0) if fisher else (delay + learned) ** -forgetting if learned else 1.0
+            averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
             posterior = kept = averages.posterior(posterior, precision)
             if number >= 3:
                 kept = averages.calibrated(posterior, precision)

@@ -81,32 +81,27 @@ class Average:
 
 
 class Averages:
-    """Averages of a plan's noisy moments.
-
-    Sums of kappa x have the same expectation in each step, so all steps count alike, as all that measure F do. Those of
-    w x x' follow the posterior: step t = 0, 1, ... replaces a share of (delay + t)^(-forgetting), the first one all.
+    """Averages of a plan's noisy moments: h, J, and F where it is measured.
 
     Parameters
     ----------
     sampling_rate : float
         By which sums are divided.
-    delay, forgetting : float
     """
 
-    def __init__(self, sampling_rate: float, delay: float, forgetting: float) -> None:
-        self._rate, self._delay, self._forgetting = sampling_rate, delay, forgetting
-        self._steps = [0, 0]
+    def __init__(self, sampling_rate: float) -> None:
+        self._rate = sampling_rate
         self.first, self.weighted, self.fisher = Average(), Average(), Average()
 
-    def add(self, noisy: NoisyMoments, fisher: bool = False) -> None:
-        """Take in a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4."""
-        step = self._steps[fisher]
-        self._steps[fisher] += 1
+    def add(self, noisy: NoisyMoments, first: float, second: float, *, fisher: bool = False) -> None:
+        """Take in a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4.
+
+        They replace the shares `first` and `second` of their averages; all of them in the first step.
+        """
         half, quarter = 0.5 / self._rate, 0.25 / self._rate
-        self.first.add(half * noisy.first, half * noisy.first_deviation, 1.0 / sum(self._steps))
-        share = 1.0 / (step + 1.0) if fisher else (self._delay + step) ** -self._forgetting if step else 1.0
+        self.first.add(half * noisy.first, half * noisy.first_deviation, first)
         into = self.fisher if fisher else self.weighted
-        into.add(quarter * noisy.second, quarter * noisy.second_deviation, share)
+        into.add(quarter * noisy.second, quarter * noisy.second_deviation, second)
 
     def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
         """Posterior of the coefficients, given the precisions of their prior, shape (k, d).

@@ -24,6 +24,7 @@ ALLOWED = {
     "estimators/posterior.py": "networks from a posterior that follows from a release",
     "estimators/private_bayesian.py": "their generator",
     "estimators/private_vb.py": "a public random start, before any record is seen",
+    "estimators/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
     "inference/triangulation.py": "a local search over a public graph",
     "evaluation/protocol.py": "made-up networks of the papers' experiments",
 }

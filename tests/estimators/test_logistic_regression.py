@@ -201,13 +201,14 @@ def test_noise_alone_gives_the_prior():
 
 def test_the_variance_of_what_noise_is_left():
     """Of averages over steps, by the weights of the steps written out."""
-    averages, deviations = Averages(0.5, 2.0, 0.7), [3.0, 1.0, 2.0]
+    averages, deviations = Averages(0.5), [3.0, 1.0, 2.0]
     weights, even = np.zeros(3), np.full(3, 1 / 3)
     for step, deviation in enumerate(deviations):
         rate = (2.0 + step) ** -0.7 if step else 1.0
         weights *= 1 - rate
         weights[step] = rate
-        averages.add(dp.data.moments.NoisyMoments(np.eye(2), np.ones((1, 2, 2)), deviation, deviation))
+        noisy = dp.data.moments.NoisyMoments(np.eye(2), np.ones((1, 2, 2)), deviation, deviation)
+        averages.add(noisy, 1 / (1 + step), rate)
     assert averages.first.variance == pytest.approx(((even * deviations) ** 2).sum())
     assert averages.weighted.variance == pytest.approx(((weights * deviations) ** 2).sum() / 4)
     assert averages.weighted.shares == pytest.approx((weights**2).sum())
@@ -221,7 +222,7 @@ def test_noise_of_a_symmetric_matrix():
     noise = rng.normal(size=(200_000, 3, 3))
     noise = (np.triu(noise, 1) + np.triu(noise, 1).transpose(0, 2, 1)) / math.sqrt(2) + noise * np.eye(3)
     found = np.cov((noise @ theta[0]).T)
-    averages = Averages(1.0, 1.0, 1.0)
+    averages = Averages(1.0)
     averages.first.mean, averages.weighted.mean, averages.weighted.variance = np.zeros((1, 3)), np.eye(3)[None], 1.0
     posterior = averages.posterior(Gaussian(theta, np.zeros((1, 3, 3))), np.zeros((1, 3)))
     assert posterior.covariance[0] - np.eye(3) == pytest.approx(found, abs=0.1)  # J^-1 (J + V) J^-1 less J^-1

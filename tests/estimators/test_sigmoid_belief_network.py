@@ -1,0 +1,228 @@
+"""Private sigmoid belief networks: the E-step by brute force, recovery, the ledger, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit, log_expit, logsumexp
+from sklearn.base import clone
+
+import pgmpy_dp as dp
+from pgmpy_dp.estimators.polya_gamma import Gaussian
+from pgmpy_dp.estimators.sigmoid_belief_network import _Horseshoe, _Layer
+
+HIDDEN = np.array([[3.0, 3, -3, -3, 0, 0, 0, 0, 3, 0], [0.0, 0, 0, 0, 4, 4, -4, -4, 0, 3]])
+OFFSETS, INTERCEPT = np.array([0.3, -0.4]), np.array([-1.5, -1, 2, 1, -2, -2, 2, 1.5, -1, -1])
+
+
+def configurations(size):
+    return np.array(list(itertools.product([0, 1], repeat=size)))
+
+
+def log_likelihood(weights, intercept, offsets, records):
+    """Mean over records, by all configurations of the hidden variables."""
+    h = configurations(len(offsets))
+    prior = h @ log_expit(offsets) + (1 - h) @ log_expit(-offsets)
+    psi = h @ weights + intercept
+    return logsumexp(prior + records @ log_expit(psi).T + (1 - records) @ log_expit(-psi).T, axis=1).mean()
+
+
+def records(count, seed):
+    rng = np.random.default_rng(seed)
+    h = rng.random((count, 2)) < expit(OFFSETS)
+    return (rng.random((count, 10)) < expit(h @ HIDDEN + INTERCEPT)).astype(np.int64)
+
+
+def private(X, epsilon=1.0, delta=1e-6, neighbours="add_remove", noise=None):
+    schema = dp.Schema({f"v{number}": ["no", "yes"] for number in range(X.shape[1])})
+    budget = dp.PrivacyBudget(epsilon, delta)
+    return dp.PrivateDataset(X, schema, budget, neighbours, noise or dp.SimulatedNoise(1))
+
+
+def layer(hidden=3, observed=4, seed=1):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(observed, hidden + 1, hidden + 1)) * 0.5
+    return _Layer(
+        Gaussian(rng.normal(size=(observed, hidden + 1)), root @ root.transpose(0, 2, 1)), rng.normal(size=hidden)
+    )
+
+
+def test_moments_by_brute_force():
+    """Expectations over all hidden configurations; bounds that no record exceeds."""
+    found, codes = layer(), configurations(4)
+    h, squares = found.infer(codes.astype(float))
+    moments = found.moments(codes.astype(np.uint8))
+    all_h = np.column_stack([configurations(3), np.ones(8)])
+    chance = np.prod(np.where(all_h[None, :, :3] == 1, h[:, None], 1 - h[:, None]), axis=2)
+    second = found.weights.second
+    assert squares == pytest.approx(np.einsum("nh,hk,jkl,hl->nj", chance, all_h, second, all_h))
+    outer = moments.means[:, :, None] * moments.means[:, None, :] + moments.variances[:, :, None] * np.eye(4)
+    assert outer == pytest.approx(np.einsum("nh,hk,hl->nkl", chance, all_h, all_h))
+    assert (np.trace(outer, axis1=1, axis2=2) <= 1 + 3).all()
+    assert (moments.first == np.column_stack([2 * codes - 1, np.ones(16)])).all()
+    xi = np.sqrt(squares)
+    assert moments.second == pytest.approx(np.tanh(xi / 2) * 2 / xi)
+
+
+def test_mean_field_is_a_local_optimum():
+    """Of the bound in the probabilities of one record's hidden variables, by finite differences."""
+    found, codes = layer(), configurations(4)[[5, 9]].astype(float)
+    h, _ = found.infer(codes)
+
+    def bound(h):
+        full, xi = np.column_stack([h, np.ones(len(h))]), np.sqrt(found._squares(h))
+        observed = log_expit(xi) - xi / 2 + (codes - 0.5) * (full @ found.weights.mean.T)
+        own = h * (log_expit(found.offsets) - np.log(h)) + (1 - h) * (log_expit(-found.offsets) - np.log(1 - h))
+        return observed.sum(axis=1) + own.sum(axis=1)
+
+    for k in range(3):
+        for step in (0.02, -0.02):
+            moved = h.copy()
+            moved[:, k] += step
+            assert (bound(moved) < bound(h)).all()
+
+
+def test_the_score_is_a_lower_bound():
+    X = records(500, 1)
+    model = dp.PrivateSigmoidBeliefNetwork(2, 5.0, 1e-4, steps=10).fit(private(records(3000, 2), 5.0, 1e-4))
+    exact = log_likelihood(model.components_, model.intercept_, model.hidden_intercept_, X)
+    assert exact - 1.0 < model.score(X) < exact
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_a_network_is_recovered(neighbours):
+    """Most of what hidden variables tell beyond independent ones, in exact held-out log-likelihood."""
+    train, test = records(20_000, 1), records(5000, 2)
+    truth = log_likelihood(HIDDEN, INTERCEPT, OFFSETS, test)
+    rate = test.mean(axis=0)
+    independent = float((rate * np.log(rate) + (1 - rate) * np.log(1 - rate)).sum())
+    model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6).fit(private(train, neighbours=neighbours))
+    found = log_likelihood(model.components_, model.intercept_, model.hidden_intercept_, test)
+    assert found > truth - 0.2 * (truth - independent)
+    h = model.transform(test)
+    assert (model.inverse_transform(h) > 0.5).astype(int).tolist() != [[0] * 10] * 5000
+    drawn = model.sample(5000, random_state=3)
+    assert np.cov(drawn.T) == pytest.approx(np.cov(test.T), abs=0.07)
+    assert (model.components_.shape, model.intercept_.shape, model.hidden_intercept_.shape) == ((2, 10), (10,), (2,))
+
+
+def test_the_horseshoe_is_its_integral():
+    """E[1 / z] of a generalised inverse Gaussian variable, and shrinkage of what is small."""
+    prior = _Horseshoe(2, 2)
+    squares = np.array([[0.5, 2.0], [1e-3, 9.0]])
+    prior.update(squares)
+    for at, square in np.ndenumerate(squares):
+        mass = quad(lambda z, b=square: math.exp(-z - b / (2 * z)) / z, 0, np.inf)[0]
+        inverse = quad(lambda z, b=square: math.exp(-z - b / (2 * z)) / z**2, 0, np.inf)[0]
+        assert prior.precision[at] == pytest.approx(inverse / mass, rel=1e-5)
+    assert (prior.precision[:, 2] == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "size"), [("add_remove", {}), ("replace_one", {"batch_size": 50, "sampling_rate": None})]
+)
+def test_a_fit_is_one_block_of_the_ledger(neighbours, size):
+    data = private(records(300, 1), 2.0, 1e-5, neighbours)
+    model = dp.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=3, **size).fit(data)
+    (charge,) = data.budget.history
+    assert (float(charge.epsilon), float(charge.delta), model.n_steps_) == (0.5, 1e-6, 3)
+    assert (model.guarantee_.epsilon, model.guarantee_.neighbours) == (0.5, neighbours)
+
+
+def test_conventions_of_scikit_learn():
+    X = records(200, 1)
+    model = dp.PrivateSigmoidBeliefNetwork(2, 2.0, 1e-4, steps=2)
+    assert repr(clone(model)) == repr(model)
+    for form in (X, X.astype(bool), pd.DataFrame(X, columns=list("abcdefghij"))):
+        assert model.fit(form) is model
+        assert model.guarantee_.private
+    assert b"PrivateDataset" not in pickle.dumps(model)
+    assert not hasattr(clone(model), "components_")
+    with pytest.raises(ValueError, match="10 columns"):
+        model.transform(X[:, :3])
+    with pytest.raises(ValueError, match="zeros and ones"):
+        model.transform(X + 1)
+
+
+class Scripted(dp.SimulatedNoise):
+    """Replaces every sum by numbers of its own."""
+
+    def coins(self, rate, size):
+        return np.ones(size, dtype=bool)
+
+    def discrete_gaussian(self, counts, scale):
+        return np.rint(self._generator.normal(2.0 * scale, scale, counts.size)).astype(np.int64)
+
+
+def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
+    fits = []
+    for seed, count in ((1, 300), (2, 500)):
+        data = private(records(count, seed), noise=Scripted(5))
+        model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=5).fit(data)
+        fits.append(np.concatenate([model.components_.ravel(), model.intercept_, model.hidden_intercept_]))
+    assert (fits[0] == fits[1]).all()
+
+
+def test_noise_alone_gives_finite_weights():
+    model = dp.PrivateSigmoidBeliefNetwork(3, 0.1, 1e-6, steps=10).fit(private(records(20, 1), 0.1))
+    assert np.isfinite(model.components_).all()
+    assert np.isfinite(model.score(records(5, 1)))
+
+
+class Interrupting(dp.SimulatedNoise):
+    draws = 0
+
+    def discrete_gaussian(self, counts, scale):
+        self.draws += counts.size > 1
+        if self.draws == 8:  # three draws a step
+            raise KeyboardInterrupt
+        return super().discrete_gaussian(counts, scale)
+
+
+def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
+    data = private(records(500, 1), noise=Interrupting(1))
+    with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
+        model = dp.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=8).fit(data)
+    assert (model.n_steps_, data.budget.spent.epsilon) == (2, 0.5)
+    assert np.isfinite(model.components_).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"n_components": 0}, ValueError, "n_components"),
+        ({"n_components": 2.0}, ValueError, "n_components"),
+        ({"delta": 0.0}, ValueError, "needs a delta"),
+        ({"epsilon": 1.5}, dp.BudgetExceededError, "noise multiplier"),
+        ({"steps": 0}, ValueError, "steps"),
+        ({"sampling_rate": 0.0}, ValueError, "sampling_rate"),
+        ({"batch_size": 10}, ValueError, "private"),
+        ({"clip_norm": -1.0}, ValueError, "clip_norm"),
+        ({"delay": 0.5}, ValueError, "delay"),
+        ({"neighbours": "replace_one"}, ValueError, "neighbours"),
+    ],
+)
+def test_bad_input_charges_nothing(change, error, match):
+    data = private(records(100, 1))
+    options = {"n_components": 2, "epsilon": 1.0, "delta": 1e-6, **change}
+    with pytest.raises(error, match=match):
+        dp.PrivateSigmoidBeliefNetwork(**options).fit(data)
+    assert data.budget.history == ()
+
+
+def test_records_that_are_not_binary_are_refused():
+    model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6)
+    X = records(50, 1)
+    for wrong, error in ((X + 1, dp.SchemaError), (X.astype(float), TypeError), (X[0], TypeError)):
+        with pytest.raises(error):
+            model.fit(wrong)
+    data = dp.PrivateDataset(pd.DataFrame({"a": [0, 2]}), dp.Schema({"a": [0, 1, 2]}), dp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(dp.SchemaError, match="'a' does not have two states"):
+        model.fit(data)
+    assert data.budget.history == ()
