@@ -1,6 +1,6 @@
 """The public names, read by lazy_loader and by type checkers."""
 
-from .data import PrivateDataset, PrivateFeatures, exact_marginals
+from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     CollectiveEM,
@@ -11,6 +11,7 @@ from .estimators import (
     PlannedAllocation,
     PosteriorSampler,
     PrivateBayesianEstimator,
+    PrivateLDA,
     PrivateLogisticRegression,
     PrivateMLE,
     PrivateSGD,
@@ -47,7 +48,9 @@ __all__ = [
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateDataset",
+    "PrivateDocuments",
     "PrivateFeatures",
+    "PrivateLDA",
     "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateMarkovNetwork",

@@ -1,7 +1,8 @@
 """The wall: the only part that sees records."""
 
 from pgmpy_dp.data.dataset import PrivateDataset
+from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
 
-__all__ = ["PrivateDataset", "PrivateFeatures", "exact_marginals"]
+__all__ = ["PrivateDataset", "PrivateDocuments", "PrivateFeatures", "exact_marginals"]

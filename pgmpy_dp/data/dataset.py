@@ -22,10 +22,10 @@ from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, check
 from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
 from pgmpy_dp.data.units import checked_unit, require_single_records
 from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.data.wall import checked_wall
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource, checked_noise
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws
 from pgmpy_dp.release.coefficients import downward_closure
@@ -110,13 +110,11 @@ class PrivateDataset:
             raise TypeError(
                 f"schema must be a Schema, got {type(schema).__name__}: write Schema({{variable: states}})."
             )
-        if not isinstance(budget, PrivacyBudget):
-            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
-        table_sensitivity(neighbours, "l1")  # refuses other relations
+        checked_wall(budget, neighbours, noise)
         self._schema = schema
         self._budget = budget
         self._neighbours = neighbours
-        self._noise = checked_noise(noise)
+        self._noise = noise
         self._unit = checked_unit(unit, max_rows, noise)
         self._records = open_records(records, schema, schema.variables, self._unit)
 
@@ -377,6 +375,7 @@ class PrivateDataset:
         sampling: str | None = None,
         accounting: str = "tight",
         variables: Iterable[str] | None = None,
+        width: int | None = None,
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
 
@@ -405,6 +404,8 @@ class PrivateDataset:
             than epsilon by the tight accounting is refused.
         variables : iterable of str, optional
             Columns of the records that a statistic is handed, in order; all of the schema by default.
+        width : int, optional
+            How many numbers the widest sum will have, to refuse sums that are too wide for delta before the charge.
 
         Returns
         -------
@@ -443,6 +444,7 @@ class PrivateDataset:
             batch_size=batch_size,
             sampling=sampling,
             accounting=accounting,
+            width=width,
         )
 
     def noisy_sum(

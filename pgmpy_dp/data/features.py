@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.counting import encode
 from pgmpy_dp.data.sums import NoisySums, charged_plan
 from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.data.wall import checked_wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource, checked_noise
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.schema import Schema
 
 Vector = NDArray[np.float64]
@@ -79,10 +79,8 @@ class PrivateFeatures:
         neighbours: str = "add_remove",
         noise: NoiseSource = OPENDP_NOISE,
     ) -> None:
-        if not isinstance(budget, PrivacyBudget):
-            raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
-        table_sensitivity(neighbours, "l1")  # refuses other relations
-        self._budget, self._neighbours, self._noise = budget, neighbours, checked_noise(noise)
+        checked_wall(budget, neighbours, noise)
+        self._budget, self._neighbours, self._noise = budget, neighbours, noise
         schema = Schema({"y": list(classes)})
         self.classes = schema.states["y"]
         if len(self.classes) < 2:

@@ -166,7 +166,7 @@ class NoisySums:
         The weights' sum times the centre is cut to whole grid steps, which moves the difference of two neighbours by
         less than 1 in each cell: sqrt(d) of the bound is kept free for that.
         """
-        clip = _checked_norm(clip_norm)
+        clip = checked_norm(clip_norm)
         sizes = [math.prod(int(shape[column]) for column in clique) for clique in cliques]
         cells = sum(sizes)
         middle = np.zeros(cells) if centre is None else np.asarray(centre, dtype=np.float64)
@@ -231,9 +231,9 @@ class NoisySums:
             on a row of zeros first.
         """
         shape = moments(_zero_row(self._rows)).checked(1).shape
-        bound = _checked_norm(bound, "bound")
+        bound = checked_norm(bound, "bound")
         grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
-        self._require_fine(*zip(grid.cells, grid.scales, strict=True))
+        _require_fine(self.guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
         rows, weights = self._step()
         part = max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape)))
         parts = (
@@ -246,21 +246,9 @@ class NoisySums:
         return grid.noisy(drawn, bound)
 
     def _grid(self, cells: int, sensitivity: float) -> tuple[int, float]:
-        """Norm bound and noise scale of a step in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
-        bound = int(min(_GRID / (self.noise_multiplier * sensitivity), 2.0 * _GRID))
-        scale = self.noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
-        self._require_fine((cells, scale))
+        bound, scale = _grid(self.noise_multiplier, sensitivity)
+        _require_fine(self.guarantee, self.steps, (cells, scale))
         return bound, scale
-
-    def _require_fine(self, *parts: tuple[int, float]) -> None:
-        """Refuse numbers of cells, with the scale of their noise, of which the grid costs more than its share."""
-        needed = sum(grid_delta(self.guarantee.epsilon, self.steps, cells, scale) for cells, scale in parts)
-        if needed > self.guarantee.delta * GRID_SHARE:
-            raise ValueError(
-                f"A plan of {self.steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger "
-                f"delta (or smaller epsilon) than {self.guarantee.delta:g}: noise lives on a grid, and the grid's "
-                "share of delta is too small."
-            )
 
     def _step(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take a step: row numbers of a fresh sample, and how many of its records have that row."""
@@ -302,6 +290,7 @@ def charged_plan(
     batch_size: int | None,
     sampling: str | None,
     accounting: str,
+    width: int | None = None,
 ) -> NoisySums:
     """Price a plan, charge it whole and hand it out; see :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
     size = int(rows.shape[0] if groups is None else groups.shape[0])
@@ -330,6 +319,9 @@ def charged_plan(
     guarantee = Guarantee(
         decimal_above(exact), delta, None, neighbours, "sampled_gaussian", noise.private, versions=versions
     )
+    if width is not None:
+        scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
+        _require_fine(guarantee, steps, (width, scale))
     noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing
     charge = Charge(f"{steps} noisy sums", "sampled_gaussian", epsilon=exact, delta=Fraction(str(delta)))
     try:
@@ -346,6 +338,23 @@ def charged_plan(
         sampling_rate=float(rate),
         batch_size=batch,
     )
+
+
+def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
+    """Norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
+    bound = int(min(_GRID / (noise_multiplier * sensitivity), 2.0 * _GRID))
+    return bound, noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
+
+
+def _require_fine(guarantee: Guarantee, steps: int, *parts: tuple[int, float]) -> None:
+    """Refuse numbers of cells, with the scale of their noise, of which the grid costs more than its share of delta."""
+    needed = sum(grid_delta(guarantee.epsilon, steps, cells, scale) for cells, scale in parts)
+    if needed > guarantee.delta * GRID_SHARE:
+        raise ValueError(
+            f"A plan of {steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger delta (or "
+            f"smaller epsilon) than {guarantee.delta:g}: noise lives on a grid, and the grid's share of delta is too "
+            "small."
+        )
 
 
 def _sample_size(
@@ -390,11 +399,12 @@ def checked_sum(statistic: Statistic, rows: Any, clip_norm: float) -> tuple[int,
     ValueError
         If the result or the norm is of the wrong kind.
     """
-    clip = _checked_norm(clip_norm)
+    clip = checked_norm(clip_norm)
     return _checked_vectors(statistic(_zero_row(rows)), 1, None)[1], clip
 
 
-def _checked_norm(clip_norm: float, name: str = "clip_norm") -> float:
+def checked_norm(clip_norm: float, name: str = "clip_norm") -> float:
+    """Return a norm that records' vectors may be clipped to, or refuse it with a ValueError."""
     clip = float(exact_positive(name, clip_norm))
     if not 2.0**-20 <= clip <= 2.0**300:
         raise ValueError(f"{name} must be between 2**-20 and 2**300, got {clip_norm!r}: scale the statistic.")

@@ -13,6 +13,7 @@ from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.posterior_sampling import ExponentialMAP, PosteriorSampler
 from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
+from pgmpy_dp.estimators.private_lda import PrivateLDA
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 from pgmpy_dp.estimators.private_sgd import PrivateSGD
 from pgmpy_dp.estimators.private_vb import PrivateVB
@@ -28,6 +29,7 @@ __all__ = [
     "PlannedAllocation",
     "PosteriorSampler",
     "PrivateBayesianEstimator",
+    "PrivateLDA",
     "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateSGD",

@@ -32,7 +32,7 @@ class Iteration:
         Rule by which the noise is found; see :func:`~pgmpy_dp.privacy.price`.
     """
 
-    epsilon: float
+    epsilon: float | None
     delta: float
     steps: int
     sampling_rate: float | None
@@ -56,9 +56,9 @@ class Iteration:
         if not self.delta:
             raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
 
-    def open(self, dataset: PrivateDataset, variables: Sequence[str]) -> NoisySums:
-        """Charge the plan; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
-        return dataset.plan(**self.options, variables=variables)
+    def open(self, dataset: PrivateDataset, variables: Sequence[str], width: int) -> NoisySums:
+        """Charge the plan of sums of `width` numbers; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+        return dataset.plan(**self.options, variables=variables, width=width)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -99,10 +99,11 @@ def run(plan: NoisySums, step: Callable[[int], None], name: str) -> int:
     with tqdm(total=plan.steps, desc=f"{name}, epsilon {epsilon:g} charged for all steps", delay=1.0) as bar:
         done = 0
         try:
-            for done in range(plan.steps):
+            while done < plan.steps:
                 step(done)
+                done += 1
                 bar.update()
-            return plan.steps
+            return done
         except KeyboardInterrupt:
             if not done:
                 raise

@@ -10,7 +10,7 @@ import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.data.sums import NoisySums
+from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.estimators.fitting import markov_network, refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, run
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
@@ -159,7 +159,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         scopes = markov_scopes(network)
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
-        exact_positive("clip_norm", clip)
+        checked_norm(clip)
         iteration = Iteration(
             self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
         )
@@ -174,7 +174,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         schema = dataset.schema.select(variables)
         cards = {variable: schema.cardinality(variable) for variable in variables}
         engine = build_engine(cards, scopes, self.inference)
-        plan = iteration.open(dataset, variables)
+        plan = iteration.open(dataset, variables, engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
 

@@ -11,6 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.special import psi
 
+from pgmpy_dp.data.sums import checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights
@@ -163,7 +164,7 @@ class PrivateVB(DiscreteParameterEstimator):
         scopes = families(model)
         hidden = self._latent_states(nodes, latents)
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
-        exact_positive("clip_norm", clip)
+        checked_norm(clip)
         own = self._observed_states(latents)
         iteration = Iteration(
             self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
@@ -172,10 +173,11 @@ class PrivateVB(DiscreteParameterEstimator):
         states = {**dataset.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
-        plan = iteration.open(dataset, observed)
         layout = completion.layout
+        plan = iteration.open(dataset, observed, layout.size)
         rows = _Rows(layout)
-        start = np.random.default_rng(self.random_state).gamma(1.0, size=layout.size)
+        # Nearly uniform rows: far apart, the latent states end in poor optima more often.
+        start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
         average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
 
         def step(number: int) -> None:

@@ -18,11 +18,13 @@ from pgmpy_dp.evaluation.protocol import (
     random_markov_network,
     third_order_chain,
 )
+from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
 __all__ = [
     "AuditResult",
     "DivergenceBound",
     "ErrorBounds",
+    "NotPrivateSearch",
     "audit",
     "count_error_bound",
     "divergence_bound",
@@ -32,6 +34,7 @@ __all__ = [
     "inference_error_bounds",
     "kl_divergence",
     "mu_score",
+    "not_private_grid_search",
     "posterior_divergence",
     "prediction_accuracy",
     "random_marginals_fit",

@@ -25,6 +25,7 @@ ALLOWED = {
     "estimators/private_bayesian.py": "their generator",
     "estimators/private_vb.py": "a public random start, before any record is seen",
     "estimators/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
+    "estimators/private_lda.py": "likewise",
     "inference/triangulation.py": "a local search over a public graph",
     "evaluation/protocol.py": "made-up networks of the papers' experiments",
 }

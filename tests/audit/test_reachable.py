@@ -62,7 +62,7 @@ def reachable(root):
 
 
 def suspicious(thing) -> str | None:
-    if isinstance(thing, (dp.PrivateDataset, dp.PrivacyBudget)):
+    if isinstance(thing, (dp.PrivateDataset, dp.PrivateDocuments, dp.PrivacyBudget)):
         return "the wall or its ledger"
     if isinstance(thing, (dp.SimulatedNoise, *_GENERATORS)):
         return "a source of randomness"
@@ -118,6 +118,31 @@ def test_nothing_private_hangs_on_a_fit(estimator, kind, source):
         assert findings(root) == []
         packed = pickle.dumps(root)
         for name in (b"PrivateDataset", b"PrivacyBudget", b"Generator", b"SimulatedNoise", str(SEED).encode()):
+            assert name not in packed
+        assert findings(pickle.loads(packed)) == []
+
+
+def iterative_fits():
+    """Estimators that iterate through the wall, fitted to data of RECORDS rows, and their networks."""
+    frame = records()
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0, 1e-3), noise=dp.SimulatedNoise(SEED))
+    plan = {"epsilon": 1.0, "delta": 1e-6, "steps": 2, "sampling_rate": 1.0}
+    vb = dp.PrivateVB(**plan, state_names={"z": [0, 1]})
+    latent = DiscreteBayesianNetwork([("z", "a"), ("z", "b")], latents={"z"}).fit(data, estimator=vb)
+    sgd = dp.PrivateSGD(**plan, statistic="features")
+    markov = dp.PrivateMarkovNetwork(EDGES).fit(data, estimator=sgd)
+    counts = np.stack([np.arange(RECORDS) % 3, np.arange(RECORDS) % 2], axis=1)
+    budget = dp.PrivacyBudget(9.0, 1e-3)
+    documents = dp.PrivateDocuments(counts, ["tea", "pot"], budget, 10, noise=dp.SimulatedNoise(SEED))
+    topics = [dp.PrivateLDA(2, **plan).fit(source) for source in (documents, counts)]
+    return [vb, latent, sgd, markov, *topics]
+
+
+def test_nothing_private_hangs_on_an_iterative_fit():
+    for root in iterative_fits():
+        assert findings(root) == []
+        packed = pickle.dumps(root)
+        for name in (b"PrivateDataset", b"PrivateDocuments", b"PrivacyBudget", b"Generator", b"SimulatedNoise"):
             assert name not in packed
         assert findings(pickle.loads(packed)) == []
 

@@ -283,6 +283,10 @@ def test_a_plan_too_wide_for_its_delta_is_refused():
     plan = dataset(RECORDS, epsilon=30.0).plan(1000, epsilon=20.0, delta=1e-12, sampling_rate=0.5)
     with pytest.raises(ValueError, match="larger delta"):
         plan.noisy_sum(lambda codes: np.zeros((codes.shape[0], 100)), 1.0)
+    data = dataset(RECORDS, epsilon=30.0)
+    with pytest.raises(ValueError, match="larger delta"):
+        data.plan(1000, epsilon=20.0, delta=1e-12, sampling_rate=0.5, width=100)
+    assert data.budget.history == ()
 
 
 def test_an_empty_sample_is_noise():

@@ -181,6 +181,7 @@ def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
         ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
         ({"batch_size": 10}, ValueError, "private"),
         ({"clip_norm": 0.0}, ValueError, "clip_norm"),
+        ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
         ({"prior": -1.0}, ValueError, "prior"),
         ({"forgetting": 1.5}, ValueError, "forgetting"),
         ({"accounting": "best"}, ValueError, "accounting"),

@@ -1,0 +1,228 @@
+"""Private documents behind the wall: counts of words, a public vocabulary and a privacy budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pgmpy_dp.data.sums import NoisySums, charged_plan
+from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.data.wall import checked_wall
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+
+# Documents that are resampled at a time; the most that a document may have of one word.
+_DOCUMENTS, _MOST = 4096, 2**24
+
+
+class PrivateDocuments:
+    """Private documents, their public vocabulary and their privacy budget: what `PrivateDataset` is for records.
+
+    A record is a document. All that leaves goes through :meth:`plan`, which charges the budget. Objects can be neither
+    copied nor pickled.
+
+    Parameters
+    ----------
+    counts : scipy sparse array or matrix, or ndarray, shape (documents, words)
+        How often each document has each word: whole numbers, not negative. Copied.
+    vocabulary : sequence of str
+        The word of each column. It is public: choose it without these documents (a vectorizer that was *fitted* to them
+        read it off private data; one with a ``vocabulary`` of its own did not).
+    budget : PrivacyBudget
+        The ledger for these documents.
+    length : int
+        Every document is resampled to this many words, drawn with replacement from its own, once and here. So long
+        documents count no more than short ones. A document without words stays empty.
+    neighbours : {"add_remove", "replace_one"}
+        What differs between neighbouring collections: one document more or less (their number is private), or one
+        document changed (their number is public).
+    noise : NoiseSource
+        Leave the default for privacy. A :class:`~pgmpy_dp.privacy.SimulatedNoise` says that it is not private.
+
+    Raises
+    ------
+    SchemaError
+        If the vocabulary does not fit the counts, or counts are negative or no whole numbers.
+    TypeError, ValueError
+        If another argument is of the wrong kind.
+
+    Notes
+    -----
+    Resampling is a function of a document and of randomness of its own, so that neighbours stay neighbours; no privacy
+    is claimed from it (Foulds et al. 2020, section 4).
+
+    Examples
+    --------
+    >>> counts = np.array([[2, 0, 1], [0, 0, 0], [0, 3, 0]])
+    >>> documents = PrivateDocuments(counts, ["tea", "cup", "pot"], PrivacyBudget(1.0, 1e-6), length=100)
+    >>> sums = documents.plan(5, epsilon=1.0, delta=1e-6, sampling_rate=1.0)
+    >>> sums.noisy_sum(lambda counts: counts, clip_norm=100.0, non_negative=True).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        counts: Any,
+        vocabulary: Sequence[str],
+        budget: PrivacyBudget,
+        length: int = 500,
+        neighbours: str = "add_remove",
+        noise: NoiseSource = OPENDP_NOISE,
+    ) -> None:
+        checked_wall(budget, neighbours, noise)
+        if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= 2**20:
+            raise ValueError(f"length must be a whole number of words from 1 to 2**20, got {length!r}.")
+        self._vocabulary = _checked_words(vocabulary)
+        checked = checked_counts(counts)
+        if checked.shape[1] != len(self._vocabulary):
+            raise SchemaError(
+                f"The vocabulary has {len(self._vocabulary)} words, but the counts have {checked.shape[1]} columns: "
+                "one column a word is needed."
+            )
+        self._budget, self._neighbours, self._noise = budget, neighbours, noise
+        self._length = int(length)
+        self._counts = resampled(checked, self._length, noise.keys)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The public words."""
+        return self._vocabulary
+
+    @property
+    def length(self) -> int:
+        """Words of every document that has any."""
+        return self._length
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The ledger."""
+        return self._budget
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour relation, "add_remove" or "replace_one"."""
+        return self._neighbours
+
+    def plan(
+        self,
+        steps: int,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        noise_multiplier: float | None = None,
+        sampling_rate: float | None = None,
+        batch_size: int | None = None,
+        accounting: str = "tight",
+        width: int | None = None,
+    ) -> NoisySums:
+        """Charge a plan of Gaussian sums over random samples of the documents, and hand it out.
+
+        Parameters, errors and what is charged as for :meth:`PrivateDataset.plan`; statistics are handed the documents'
+        counts of words as a scipy CSR array of shape (m, words).
+        """
+        return charged_plan(
+            self._counts,
+            None,
+            self._budget,
+            self._neighbours,
+            self._noise,
+            library_versions(self._noise.private),
+            steps=steps,
+            delta=delta,
+            epsilon=epsilon,
+            noise_multiplier=noise_multiplier,
+            sampling_rate=sampling_rate,
+            batch_size=batch_size,
+            sampling=None,
+            accounting=accounting,
+            width=width,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateDocuments({len(self._vocabulary)} words, length={self._length}, "
+            f"neighbours={self._neighbours!r}, budget={self._budget!r})"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "PrivateDocuments can be neither copied nor pickled: documents and ledger stay where they are. Save the "
+            "fitted topics instead."
+        )
+
+
+def checked_counts(counts: Any) -> sparse.csr_array:
+    """Counts of words as a CSR array of int64 of its own, without duplicates and zeros.
+
+    Raises
+    ------
+    SchemaError
+        If they are negative, no whole numbers, or too large.
+    TypeError
+        If they are no matrix of numbers.
+    """
+    given = counts if sparse.issparse(counts) else np.asarray(counts)
+    if given.ndim != 2 or given.dtype.kind not in "iufb" or given.shape[1] < 1:
+        raise TypeError(
+            "Documents are counts of words: a scipy sparse array or a matrix of numbers, one row a document and one "
+            f"column a word; got {type(counts).__name__} of {given.dtype} with shape {given.shape}."
+        )
+    rows = sparse.csr_array(given.astype(np.float64 if given.dtype.kind == "f" else np.int64))  # astype copies
+    rows.sum_duplicates()
+    values = rows.data
+    with np.errstate(invalid="ignore"):
+        if not ((values >= 0) & (values == np.floor(values))).all():
+            raise SchemaError("Counts of words must be whole numbers and not negative.")
+    if (values > _MOST).any():
+        raise SchemaError("Counts of words must be at most 2**24 for one word of a document.")
+    rows = rows.astype(np.int64)
+    rows.eliminate_zeros()
+    return rows
+
+
+def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
+    """Draw `length` words with replacement from each document that has any.
+
+    Parameters
+    ----------
+    counts : csr_array of int64
+    length : int
+    keys : callable
+        Number to that many uniform random 64-bit numbers.
+
+    Returns
+    -------
+    csr_array of int32, same shape
+    """
+    parts = [
+        _resampled(counts[start : start + _DOCUMENTS], length, keys) for start in range(0, counts.shape[0], _DOCUMENTS)
+    ]
+    return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else counts.astype(np.int32)
+
+
+def _resampled(part: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
+    ends = np.concatenate(([0], np.cumsum(part.data)))  # of each entry, all words of all documents end to end
+    firsts = ends[part.indptr]
+    filled = np.flatnonzero(np.diff(firsts))
+    sizes = np.diff(firsts)[filled].astype(np.uint64)
+    # Far from one word in 2**64 is favoured by the remainder, and no privacy hangs on it.
+    words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
+    entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
+    drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)
+    found = sparse.csr_array((drawn, part.indices, part.indptr), shape=part.shape)
+    found.eliminate_zeros()
+    return found
+
+
+def _checked_words(vocabulary: Any) -> tuple[str, ...]:
+    if isinstance(vocabulary, (str, bytes)) or not hasattr(vocabulary, "__iter__"):
+        raise TypeError(f"vocabulary must list the words of the columns, got {type(vocabulary).__name__}.")
+    words = tuple(vocabulary)
+    if not words or not all(isinstance(word, str) for word in words) or len(set(words)) != len(words):
+        raise SchemaError("vocabulary must list at least one word, each a text, none twice.")
+    return tuple(str(word) for word in words)

@@ -1,0 +1,106 @@
+"""Settings tuned on the records: what experiments do, and what no guarantee covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from tqdm.auto import tqdm
+
+from pgmpy_dp.data import PrivateDataset, PrivateDocuments
+
+
+@dataclass(frozen=True)
+class NotPrivateSearch:
+    """Record of a grid search, which is NOT PRIVATE.
+
+    Attributes
+    ----------
+    scores : DataFrame
+        A row a setting, best first: its options, and `score`.
+    best : dict
+        Options of the best setting, for `set_params`.
+    private : False
+        Always.
+    """
+
+    scores: pd.DataFrame
+    best: dict[str, Any]
+    private: Literal[False] = False
+
+    def __str__(self) -> str:
+        return (
+            f"NOT PRIVATE: best of {len(self.scores)} settings, chosen by {len(self.scores)} fits to the same records. "
+            "The epsilon of a fit with these settings does not cover the choice."
+        )
+
+    __repr__ = __str__
+
+
+def not_private_grid_search(
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    model: Any,
+    records: Any,
+    score: Callable[[Any], float],
+) -> NotPrivateSearch:
+    """Fit with every combination of options and rank them. NOT PRIVATE: for simulated or public records.
+
+    Bernstein et al. (2017) choose sampling rates, clip norms, learning rates and numbers of steps of private gradient
+    ascent in this way. Each fit is private for itself; their comparison is not paid for by any of them, and the more
+    settings are tried the more it tells.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Such as `PrivateSGD` or `PrivateVB`; cloned for each setting.
+    grid : mapping of option to values
+    model : network
+        Copied for each setting.
+    records : data frame
+        With the estimator's own `state_names`. A `PrivateDataset` is refused.
+    score : callable
+        Fitted network to a number, larger where better, such as ``lambda network: network.log_likelihood(test)``.
+
+    Returns
+    -------
+    NotPrivateSearch
+
+    Raises
+    ------
+    TypeError
+        If the records are behind a ledger.
+    ValueError
+        If an option has no values, or the estimator has no such option.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> simulated = pd.DataFrame({"a": ["x", "y"] * 2000, "b": ["x", "y"] * 2000})
+    >>> sgd = dp.PrivateSGD(1.0, 1e-6, {"a": ["x", "y"], "b": ["x", "y"]}, 20, 1.0, statistic="features")
+    >>> network = dp.PrivateMarkovNetwork([("a", "b")])
+    >>> search = not_private_grid_search(
+    ...     sgd, {"learning_rate": [0.01, 1.0]}, network, simulated, lambda network: network.log_likelihood(simulated)
+    ... )
+    >>> print(search)
+    NOT PRIVATE: best of 2 settings, chosen by 2 fits to the same records. The epsilon of a fit ...
+    >>> search.best, search.private
+    ({'learning_rate': 1.0}, False)
+    """
+    if isinstance(records, (PrivateDataset, PrivateDocuments)):
+        raise TypeError(
+            "A grid search is not private: it takes simulated or public records, not a data set behind a ledger."
+        )
+    settings = list(ParameterGrid({name: list(values) for name, values in grid.items()}))
+    scores = []
+    for options in tqdm(settings, desc="Grid search, NOT PRIVATE", delay=1.0):
+        network = model.copy()
+        network.fit(records, estimator=clone(estimator).set_params(**options))
+        scores.append(float(score(network)))
+    table = pd.DataFrame(settings).assign(score=scores).sort_values("score", ascending=False, ignore_index=True)
+    return NotPrivateSearch(table, settings[int(np.argmax(scores))])

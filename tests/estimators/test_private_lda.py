@@ -1,0 +1,203 @@
+"""Private topic model: recovery, the ledger, the paper's epsilon, interruptions, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy import price
+
+WORDS = [f"word{number}" for number in range(12)]
+# Three topics of four words of their own, and a little of the rest.
+BETA = np.kron(np.eye(3), np.array([0.45, 0.3, 0.15, 0.06])) + 0.04 / 12
+
+
+def documents(count, seed, length=40):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(3, 0.2), count)
+    return rng.multinomial(length, shares @ BETA), shares
+
+
+def private(counts, neighbours="add_remove", noise=None, budget=(1.0, 1e-6), length=40):
+    noise = dp.SimulatedNoise(1) if noise is None else noise
+    return dp.PrivateDocuments(sparse.csr_array(counts), WORDS, dp.PrivacyBudget(*budget), length, neighbours, noise)
+
+
+def best_match(components):
+    """Order of the topics that fits best."""
+    found = components / components.sum(axis=1, keepdims=True)
+    return [int(np.abs(found - topic).sum(axis=1).argmin()) for topic in BETA], found
+
+
+def test_topics_are_recovered():
+    """At epsilon 1; the perplexity is near that of the true topics, and far from that of one topic."""
+    train, test = documents(5000, 1)[0], documents(500, 2)
+    lda = dp.PrivateLDA(3, 1.0, 1e-6, steps=20, sampling_rate=0.3).fit(private(train))
+    order, found = best_match(lda.components_)
+    assert sorted(order) == [0, 1, 2]
+    assert np.abs(found[order] - BETA).sum(axis=1).max() < 0.15
+    counts, shares = test
+    assert np.abs(lda.transform(counts)[:, order] - shares).mean() < 0.1
+    rate = counts.sum(axis=0) / counts.sum()
+    alone = math.exp(-float(rate @ np.log(rate)))
+    truth = math.exp(-float((counts * np.log(shares @ BETA)).sum()) / counts.sum())
+    assert truth < lda.perplexity(counts) < truth + 0.2 * (alone - truth)
+    assert list(lda.feature_names_in_) == WORDS
+    assert list(lda.get_feature_names_out()) == ["privatelda0", "privatelda1", "privatelda2"]
+
+
+def test_the_whole_bound_counts_the_topics_as_well():
+    train = documents(500, 1)[0]
+    lda = dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0).fit(private(train))
+    given, whole, spread = (lda.perplexity(train, total) for total in (None, 500, 5_000_000))
+    assert given < spread < whole
+    assert given == pytest.approx(spread, rel=1e-3)
+
+
+def test_the_paper_s_epsilon_and_what_holds():
+    """Samples of a twentieth, 20 steps, noise of 1.24 document norms, delta = 1e-4: printed as 2.38, really 4.23."""
+    data = private(documents(100, 1)[0], "replace_one", budget=(10.0, 1e-4))
+    lda = dp.PrivateLDA(3, None, 1e-4, batch_size=5, noise_multiplier=1.24 / math.sqrt(2.0), random_state=3).fit(data)
+    assert lda.paper_epsilon_ == pytest.approx(2.382594, rel=1e-3)  # a part in 1024 of delta is the grid's
+    plan = {"steps": 20, "sampling_rate": 0.05, "sampling": "without_replacement"}
+    assert price(lda.noise_multiplier_, 1e-4, **plan, accounting="moments") == pytest.approx(4.231543, rel=1e-3)
+    assert lda.guarantee_.epsilon == pytest.approx(price(lda.noise_multiplier_, 1e-4, **plan))
+    assert 2.382594 < lda.guarantee_.epsilon < 4.231543  # the same noise by a sharper conversion
+    assert data.budget.spent.epsilon == pytest.approx(lda.guarantee_.epsilon)
+    assert dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0).fit(documents(20, 1)[0]).paper_epsilon_ is None
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "size"),
+    [("add_remove", {"sampling_rate": 1.0}), ("replace_one", {"batch_size": 50, "sampling_rate": None})],
+)
+def test_a_fit_is_one_block_of_the_ledger(neighbours, size):
+    data = private(documents(300, 1)[0], neighbours, budget=(2.0, 1e-5))
+    lda = dp.PrivateLDA(3, 0.5, 1e-6, steps=5, **size).fit(data)
+    (charge,) = data.budget.history
+    assert (float(charge.epsilon), float(charge.delta)) == (0.5, 1e-6)
+    assert (lda.guarantee_.epsilon, lda.guarantee_.delta, lda.guarantee_.neighbours) == (0.5, 1e-6, neighbours)
+    assert lda.n_steps_ == 5
+    assert (lda.components_ >= lda.topic_word_prior_).all()
+
+
+def test_scikit_learn_s_conventions():
+    lda = dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0, document_length=40)
+    before = lda.get_params()
+    counts = documents(100, 1)[0]
+    with pytest.raises(NotFittedError):
+        lda.transform(counts)
+    assert lda.fit(counts) is lda
+    assert lda.get_params() == before
+    assert lda.components_.shape == (3, 12)
+    assert lda.transform(sparse.csc_array(counts)).sum(axis=1) == pytest.approx(np.ones(100))
+    fresh = clone(lda)
+    assert not hasattr(fresh, "components_")
+    assert fresh.get_params() == before
+
+
+class Scripted(dp.SimulatedNoise):
+    """Replaces every sum by numbers of its own."""
+
+    def discrete_gaussian(self, counts, scale):
+        return np.rint(self._generator.normal(scale, scale, counts.size)).astype(np.int64)
+
+
+def test_nothing_of_the_documents_crosses_steps_but_the_noisy_sums():
+    """With the noisy sums fixed, what is learned is the same whatever the documents are."""
+    fits = []
+    for seed, count in ((1, 30), (2, 50)):
+        noise = Scripted(5)
+        noise.keys = dp.SimulatedNoise(8).keys
+        noise.coins = lambda rate, size: np.arange(size) % 5 == 0
+        data = private(documents(count, seed)[0], noise=noise)
+        fits.append(dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=0.5).fit(data).components_)
+    assert (fits[0] == fits[1]).all()
+
+
+class Interrupting(dp.SimulatedNoise):
+    """The user interrupts during the third sum."""
+
+    draws = 0
+
+    def discrete_gaussian(self, counts, scale):
+        self.draws += counts.size > 1  # not the trial draw
+        if self.draws == 3:
+            raise KeyboardInterrupt
+        return super().discrete_gaussian(counts, scale)
+
+
+def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
+    data = private(documents(500, 1)[0], noise=Interrupting(1))
+    lda = dp.PrivateLDA(3, 0.5, 1e-6, steps=8, sampling_rate=1.0)
+    with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
+        lda.fit(data)
+    assert lda.n_steps_ == 2
+    assert lda.perplexity(documents(50, 2)[0]) < 12
+    assert data.budget.spent.epsilon == 0.5
+    assert len(data.budget.history) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"delta": 0.0}, ValueError, "needs a delta"),
+        ({"delta": 1.5}, ValueError, "delta"),
+        (
+            {"epsilon": None, "noise_multiplier": 2.0},
+            dp.BudgetExceededError,
+            r"multiplier is 2, for epsilon=\d.*A noise multiplier of \d.* fits",
+        ),
+        ({"epsilon": 1.5}, dp.BudgetExceededError, r"epsilon=1\.5.*A noise multiplier of \d"),
+        ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"epsilon": None}, ValueError, "needs an epsilon"),
+        ({"epsilon": 0.5, "noise_multiplier": 0.1}, ValueError, "leave one of the two out"),
+        ({"n_components": 0}, ValueError, "n_components"),
+        ({"n_components": 2.0}, ValueError, "n_components"),
+        ({"steps": 0}, ValueError, "steps"),
+        ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
+        ({"batch_size": 10}, ValueError, "private"),
+        ({"clip_norm": math.nan}, ValueError, "clip_norm"),
+        ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
+        ({"doc_topic_prior": 0.0}, ValueError, "doc_topic_prior"),
+        ({"topic_word_prior": 1e-9}, ValueError, "topic_word_prior"),
+        ({"learning_decay": 1.5}, ValueError, "learning_decay"),
+        ({"learning_offset": 0.5}, ValueError, "learning_offset"),
+        ({"accounting": "best"}, ValueError, "accounting"),
+        ({"neighbours": "replace_one"}, ValueError, "neighbours"),
+        ({"document_length": 41}, ValueError, "document_length"),
+    ],
+)
+def test_bad_input_charges_nothing(change, error, match):
+    data = private(documents(20, 1)[0])
+    options = {"n_components": 3, "epsilon": 1.0, "delta": 1e-6, "steps": 5, "sampling_rate": 1.0, **change}
+    with pytest.raises(error, match=match):
+        dp.PrivateLDA(**options).fit(data)
+    assert data.budget.history == ()
+
+
+def test_other_bad_input():
+    counts = documents(20, 1)[0]
+    data = private(counts, "replace_one")
+    with pytest.raises(ValueError, match="all 20 records"):
+        dp.PrivateLDA(3, 1.0, 1e-6, batch_size=21).fit(data)
+    assert data.budget.history == ()
+    with pytest.raises(ValueError, match="Fitting documents costs privacy"):
+        dp.PrivateLDA(3, None, 1e-6, noise_multiplier=1.0).fit(counts)
+    lda = dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0).fit(counts)
+    for use in (lda.transform, lda.perplexity):
+        with pytest.raises(TypeError, match="public documents"):
+            use(data)
+        with pytest.raises(dp.SchemaError, match="12 words"):
+            use(counts[:, :5])
+        with pytest.raises(dp.SchemaError, match="not negative"):
+            use(-counts)
+    with pytest.raises(ValueError, match="None of these documents"):
+        lda.perplexity(np.zeros((3, 12)))
+    assert lda.transform(np.zeros((2, 12))) == pytest.approx(np.full((2, 3), 1 / 3))
