@@ -6,6 +6,7 @@ from .estimators import (
     CollectiveEM,
     DataDependentAllocation,
     ExponentialMAP,
+    LinearPosteriorSampler,
     MaximumLikelihood,
     NaiveMLE,
     PlannedAllocation,
@@ -24,7 +25,15 @@ from .estimators import (
 )
 from .models import PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
-from .release import Coefficients, Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws, mutual_consistency
+from .release import (
+    Coefficients,
+    Guarantee,
+    NoisyCoefficients,
+    NoisyMarginals,
+    PosteriorDraws,
+    RegressionDraws,
+    mutual_consistency,
+)
 from .schema import Bins, Schema
 
 __version__: str
@@ -38,6 +47,7 @@ __all__ = [
     "ExponentialMAP",
     "Guarantee",
     "LedgerError",
+    "LinearPosteriorSampler",
     "MaximumLikelihood",
     "NaiveMLE",
     "NoisyCoefficients",
@@ -57,6 +67,7 @@ __all__ = [
     "PrivateSGD",
     "PrivateSigmoidBeliefNetwork",
     "PrivateVB",
+    "RegressionDraws",
     "ReleaseFormatError",
     "Schema",
     "SchemaError",

@@ -136,6 +136,20 @@ def _is_text(value: str) -> bool:
     return True
 
 
+def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
+    """Public bounds of a numeric variable: low and high, or one positive number for both signs."""
+    wanted = f"Variable {variable!r}: bounds are two finite numbers, low < high, or one positive number"
+    single = plain(declared)
+    ends = [-single, single] if isinstance(single, (int, float)) else declared
+    if isinstance(ends, (str, bytes)) or not _is_listable(ends) or len(list(ends)) != 2:
+        raise SchemaError(f"{wanted}, got {declared!r}.")
+    low, high = (plain(end) for end in ends)
+    numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
+    if isinstance(single, bool) or not numbers or not -1e150 < low < high < 1e150:
+        raise SchemaError(f"{wanted}, got {declared!r}.")
+    return float(low), float(high)
+
+
 def typed(state: State) -> tuple[type, State]:
     return type(state), state
 

@@ -12,6 +12,7 @@ from pgmpy_dp.errors import SchemaError
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
 STATES_PROPERTY = "pgmpy_dp:states"
+BOUNDS_PROPERTY = "pgmpy_dp:bounds"
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -42,10 +43,15 @@ def table_field(
     return field | {ROLE_PROPERTIES[role]: state for role, state in stand_ins.items()}
 
 
+def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
+    """Descriptor of a number with bounds. They do not constrain the values: those beyond are moved to them."""
+    return {"name": name, "type": "number", "constraints": {"required": True}, BOUNDS_PROPERTY: list(bounds)}
+
+
 def declarations(
     descriptor: Any,
-) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State]]:
-    """What a Table Schema declares: states or bins, and what stands for missing and for other values.
+) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State], dict[str, Any]]:
+    """What a Table Schema declares: states or bins, what stands for missing and for other values, and bounds.
 
     Raises
     ------
@@ -57,15 +63,19 @@ def declarations(
         raise SchemaError("Not a Table Schema: it needs a list of 'fields'.")
     variables: dict[str, Iterable[State] | Bins] = {}
     stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
+    bounds: dict[str, Any] = {}
     for field in fields:
         name = checked_name(field.get("name"))
-        if name in variables:
+        if name in variables or name in bounds:
             raise SchemaError(f"Table Schema: field {name!r} appears twice.")
+        if BOUNDS_PROPERTY in field:
+            bounds[name] = field[BOUNDS_PROPERTY]
+            continue
         variables[name] = _field_states(name, field, descriptor.get("missingValues", [""]))
         for role, states in stand_ins.items():
             if field.get(ROLE_PROPERTIES[role]) is not None:
                 states[name] = field[ROLE_PROPERTIES[role]]
-    return variables, stand_ins["missing"], stand_ins["other"]
+    return variables, stand_ins["missing"], stand_ins["other"], bounds
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:

@@ -16,8 +16,18 @@ from types import MappingProxyType
 from typing import Any
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._states import Bins, State, checked_name, checked_state, checked_states, distinct, listed, typed
-from pgmpy_dp._table_schema import PROFILE, declarations, table_field
+from pgmpy_dp._states import (
+    Bins,
+    State,
+    checked_bounds,
+    checked_name,
+    checked_state,
+    checked_states,
+    distinct,
+    listed,
+    typed,
+)
+from pgmpy_dp._table_schema import PROFILE, declarations, number_field, table_field
 from pgmpy_dp.errors import SchemaError
 
 __all__ = ["Bins", "Clique", "Schema", "State", "parse_json"]
@@ -42,6 +52,9 @@ class Schema:
         For each variable whose records may hold values that are not declared (or outside the bins), the state that
         stands for all of them, silently; appended in the same way, after that for missing values. Without it such
         records are refused.
+    bounds : mapping of str to (low, high) or float, optional
+        Variables that stay numbers, for methods of numbers such as linear regression: they have no states, and are
+        not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
 
     Attributes
     ----------
@@ -52,6 +65,7 @@ class Schema:
         The binned variables.
     missing, other : mapping of str to state
         As given.
+    bounds : mapping of str to (float, float)
 
     Raises
     ------
@@ -75,19 +89,23 @@ class Schema:
     bins: Mapping[str, Bins]
     missing: Mapping[str, State]
     other: Mapping[str, State]
+    bounds: Mapping[str, tuple[float, float]]
 
     def __init__(
         self,
-        variables: Mapping[str, Iterable[State] | Bins],
+        variables: Mapping[str, Iterable[State] | Bins] = MappingProxyType({}),
         missing: Mapping[str, State] | None = None,
         other: Mapping[str, State] | None = None,
+        bounds: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
                 f"Schema needs a dict of variable -> states, got {type(variables).__name__}. States are "
                 "declared, not read off records: write Schema({'smoke': ['yes', 'no']}) or Schema.from_model."
             )
-        if not variables:
+        if bounds is not None and not isinstance(bounds, Mapping):
+            raise SchemaError(f"bounds needs a dict of variable -> (low, high), got {type(bounds).__name__}.")
+        if not variables and not bounds:
             raise SchemaError("Schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
         names = {name: checked_name(name) for name in variables}
         states: dict[str, tuple[State, ...]] = {}
@@ -111,6 +129,11 @@ class Schema:
                     states[name] = distinct(f"Variable {name!r}", (*states[name], stand_in))
                 found[str(name)] = stand_in
             stand_ins[role] = MappingProxyType({v: found[v] for v in states if v in found})
+        numeric = {checked_name(name): checked_bounds(name, ends) for name, ends in (bounds or {}).items()}
+        for name in numeric:
+            if name in states:
+                raise SchemaError(f"Variable {name!r} has both states and bounds: declare one of them.")
+        object.__setattr__(self, "bounds", MappingProxyType(numeric))
         object.__setattr__(self, "states", MappingProxyType(states))
         object.__setattr__(self, "bins", MappingProxyType(bins))
         object.__setattr__(self, "missing", stand_ins["missing"])
@@ -118,7 +141,7 @@ class Schema:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Variable names in the order of declaration."""
+        """Names of the variables that have states, in the order of declaration."""
         return tuple(self.states)
 
     @property
@@ -197,6 +220,11 @@ class Schema:
             if not members:
                 raise SchemaError("An empty clique has no table: name at least one variable.")
             for variable in members:
+                if isinstance(variable, str) and variable in self.bounds:
+                    raise SchemaError(
+                        f"Variable {variable!r} is a number with bounds and has no states to count: declare Bins for "
+                        "it, or use a method of numbers such as LinearPosteriorSampler."
+                    )
                 _known(variable, self.states)
             key = frozenset(members)
             if len(key) < len(members):
@@ -272,7 +300,7 @@ class Schema:
         States are ``constraints.enum``. Custom properties of a field are ours: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
-        in ``pgmpy_dp:states``, and nothing constrains the values.
+        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``.
 
         Examples
         --------
@@ -284,6 +312,7 @@ class Schema:
             roles = {"missing": self.missing, "other": self.other}
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
             fields.append(table_field(variable, states, self.bins.get(variable), stand_ins))
+        fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         return {"$schema": PROFILE, "fields": fields}
 
     @classmethod
@@ -324,7 +353,7 @@ class Schema:
     def _content(self) -> tuple[Any, ...]:
         states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
         roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
-        return states, tuple(self.bins.items()), *roles
+        return states, tuple(self.bins.items()), *roles, tuple(self.bounds.items())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -337,13 +366,15 @@ class Schema:
     def __repr__(self) -> str:
         first = ", ".join(f"{variable} ({len(states)})" for variable, states in list(self.states.items())[:6])
         more = f", and {len(self.states) - 6} more" if len(self.states) > 6 else ""
-        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more})"
+        numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
+        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers})"
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
         return Schema, (
             {v: self.bins.get(v, states) for v, states in self.states.items()},
             dict(self.missing),
             dict(self.other),
+            dict(self.bounds),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -15,9 +15,11 @@ from pgmpy_dp.data.coefficients import (
     smallest_holders,
 )
 from pgmpy_dp.data.counting import Codes, distinct, require_countable
+from pgmpy_dp.data.numeric import MOST_RECORDS, encode_numbers
 from pgmpy_dp.data.posterior import checked_families, draw_networks
 from pgmpy_dp.data.quantiles import choose_edges, edge_scales, fine_edges
 from pgmpy_dp.data.records import EncodedRecords, open_records
+from pgmpy_dp.data.regression import draw_coefficients, price_regressions
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
 from pgmpy_dp.data.units import checked_unit, require_single_records
@@ -27,7 +29,7 @@ from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
-from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws
+from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Bins, Clique, Schema
 
@@ -58,7 +60,8 @@ class PrivateDataset:
         A CSV file has no types: its texts are read as the kinds of the declared states, and an empty field is a
         missing value unless the empty text is a state.
     schema : Schema
-        Public variables and states; every variable needs a column.
+        Public variables and their states, or bounds; every variable needs a column. Numbers with bounds are read from
+        frames in memory.
     budget : PrivacyBudget
         The ledger for these records. Several data sets of the same persons should share one.
     neighbours : {"add_remove", "replace_one"}
@@ -116,6 +119,7 @@ class PrivateDataset:
         self._neighbours = neighbours
         self._noise = noise
         self._unit = checked_unit(unit, max_rows, noise)
+        self._numbers = encode_numbers(records, schema)
         self._records = open_records(records, schema, schema.variables, self._unit)
 
     @property
@@ -306,6 +310,46 @@ class PrivateDataset:
         self._budget.charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
         return draw_networks(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
 
+    def sample_regressions(
+        self,
+        families: Iterable[Sequence[str]],
+        std: Mapping[str, float],
+        coefficient_bound: Mapping[str, float],
+        epsilon: float | Fraction,
+        *,
+        prior_precision: float = 1.0,
+        draws: int = 1,
+        paper: bool = False,
+    ) -> RegressionDraws:
+        """Linear regressions drawn from their truncated posterior, for a charge of at most epsilon for each draw.
+
+        For :class:`~pgmpy_dp.LinearPosteriorSampler`. `families`: a node and its parents, for every node; all with
+        bounds in the schema. `std` and `coefficient_bound`: of each node. `paper`: tempered as printed. Errors as
+        `measure`.
+        """
+        each, _ = total_epsilon(epsilon, draws, split=False)
+        require_single_records(self._unit)
+        public = self._neighbours == "replace_one" and self._numbers
+        most = int(next(iter(self._numbers.values())).size) if public else MOST_RECORDS
+        regressions = price_regressions(
+            self._schema, families, std, coefficient_bound, prior_precision, each, self._neighbours, paper, most
+        )
+        cost = draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
+        guarantee = self._guarantee(cost, "posterior_sampling")
+        self._budget.charge(
+            Charge(f"draw {draws} network{'s' if draws > 1 else ''}", "posterior_sampling", epsilon=cost)
+        )
+        found = draw_coefficients(self._numbers, self._schema, regressions, draws, most, self._noise)
+        by_node = {family[0]: regression for family, regression in regressions.items()}
+        return RegressionDraws(
+            self._schema,
+            found,
+            {node: float(std[node]) for node in by_node},
+            {node: regression.bound for node, regression in by_node.items()},
+            {node: regression.power for node, regression in by_node.items()},
+            guarantee,
+        )
+
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
         """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.
 
@@ -427,7 +471,7 @@ class PrivateDataset:
         >>> bool(120 < total[0] < 280), sums.steps_left, budget.remaining.epsilon
         (True, 9, 0.0)
         """
-        chosen = self._schema.variables if variables is None else self._schema.require([variables])[0]
+        (chosen,) = self._schema.require([self._schema.variables if variables is None else variables])
         rows, groups = distinct(self._codes, chosen)
         return charged_plan(
             rows,
@@ -508,7 +552,7 @@ class PrivateDataset:
         return None if private else self._records.size
 
     def __repr__(self) -> str:
-        names = self._schema.variables
+        names = [*self._schema.variables, *self._schema.bounds]
         unit = "" if self._unit is None else f"unit={self._unit.column!r}, max_rows={self._unit.max_rows!r}, "
         return (
             f"PrivateDataset({len(names)} variable{'s' if len(names) > 1 else ''}, "

@@ -62,7 +62,7 @@ class EncodedRecords:
     ) -> EncodedRecords:
         """Records of units, sampled here and once, or weighted; without a unit, all of them."""
         if unit is None or labels is None:
-            return cls(codes, schema, int(next(iter(codes.values())).shape[0]))
+            return cls(codes, schema, next((int(column.shape[0]) for column in codes.values()), 0))
         size = int(labels.max(initial=-1)) + 1
         if unit.max_rows is None:
             return cls(codes, schema, size, row_weights(labels))

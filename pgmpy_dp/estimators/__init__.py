@@ -17,6 +17,7 @@ from pgmpy_dp.estimators.private_lda import PrivateLDA
 from pgmpy_dp.estimators.private_mle import PrivateMLE
 from pgmpy_dp.estimators.private_sgd import PrivateSGD
 from pgmpy_dp.estimators.private_vb import PrivateVB
+from pgmpy_dp.estimators.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.estimators.sensitivity import laskey_sensitivities
 from pgmpy_dp.estimators.sigmoid_belief_network import PrivateSigmoidBeliefNetwork
 
@@ -24,6 +25,7 @@ __all__ = [
     "CollectiveEM",
     "DataDependentAllocation",
     "ExponentialMAP",
+    "LinearPosteriorSampler",
     "MaximumLikelihood",
     "NaiveMLE",
     "PlannedAllocation",

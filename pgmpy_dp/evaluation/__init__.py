@@ -11,7 +11,7 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     fourier_marginal_bound,
     posterior_divergence,
 )
-from pgmpy_dp.evaluation.prediction import prediction_accuracy
+from pgmpy_dp.evaluation.prediction import mean_squared_error, prediction_accuracy
 from pgmpy_dp.evaluation.protocol import (
     erdos_renyi,
     random_marginals_fit,
@@ -33,6 +33,7 @@ __all__ = [
     "fourier_marginal_bound",
     "inference_error_bounds",
     "kl_divergence",
+    "mean_squared_error",
     "mu_score",
     "not_private_grid_search",
     "posterior_divergence",

@@ -1,4 +1,4 @@
-"""How well a fitted network predicts one variable from all others."""
+"""How well a fitted network predicts one variable from others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,41 @@ from typing import Any
 
 import numpy as np
 from pgmpy.base import DAG
+from pgmpy.models import LinearGaussianBayesianNetwork
 
 from pgmpy_dp.data.counting import encode
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.schema import Schema
+
+
+def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, variable: str) -> float:
+    """Mean squared difference between a variable and its prediction by the regression on its parents.
+
+    Parameters
+    ----------
+    network : LinearGaussianBayesianNetwork
+        With CPDs.
+    records : data frame
+        Public, or kept by the caller: the mean is computed from them exactly.
+    variable : str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pgmpy.factors.continuous import LinearGaussianCPD
+    >>> network = LinearGaussianBayesianNetwork([("x", "y")])
+    >>> network.add_cpds(LinearGaussianCPD("x", [0.0], 1.0), LinearGaussianCPD("y", [1.0, 2.0], 1.0, ["x"]))
+    >>> mean_squared_error(network, pd.DataFrame({"x": [0.0, 1.0], "y": [1.0, 4.0]}), "y")
+    0.5
+    """
+    cpd = network.get_cpds(variable)
+    if cpd is None:
+        raise ValueError(f"The network has no CPD for {variable!r}: fit it first.")
+    y, *x = (np.asarray(records[name], dtype=np.float64) for name in (variable, *cpd.evidence))
+    predicted = sum(
+        (slope * column for slope, column in zip(cpd.beta[1:], x, strict=True)), np.full(y.shape, cpd.beta[0])
+    )
+    return float(((y - predicted) ** 2).mean())
 
 
 def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:

@@ -7,6 +7,7 @@ comparing uniform integers (Canonne, Kamath and Steinke 2020, Algorithm 1); ever
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,12 @@ Below = Callable[[int], int]
 """Uniform integer from 0 up to but without a positive bound."""
 
 
-def exponential_coin(exponent: float, below: Below) -> bool:
-    """True with probability exp(-exponent), exactly, for a float of at least 0."""
-    while exponent > 1.0:
+def exponential_coin(exponent: float | Fraction, below: Below) -> bool:
+    """True with probability exp(-exponent), exactly, for a number of at least 0."""
+    while exponent > 1:
         if not _small_exponential_coin(1, 1, below):
             return False
-        exponent -= 1.0  # exact below 2**53; above it the coin has come down long before
+        exponent -= 1  # exact below 2**53; above it the coin has come down long before
     return _small_exponential_coin(*exponent.as_integer_ratio(), below)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pgmpy_dp.release.archive import read_release
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
 from pgmpy_dp.release.consistency import mutual_consistency
-from pgmpy_dp.release.draws import PosteriorDraws
+from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.simplex import project_to_simplex
@@ -18,6 +18,7 @@ __all__ = [
     "NoisyCoefficients",
     "NoisyMarginals",
     "PosteriorDraws",
+    "RegressionDraws",
     "Release",
     "mutual_consistency",
     "project_to_simplex",

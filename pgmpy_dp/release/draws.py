@@ -44,3 +44,40 @@ class PosteriorDraws:
     def __repr__(self) -> str:
         number = len(self.draws)
         return f"PosteriorDraws: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionDraws:
+    """Linear regressions of a network's nodes on their parents, drawn from a truncated posterior: a release.
+
+    Attributes
+    ----------
+    schema : Schema
+        With the variables' bounds.
+    draws : tuple of mappings of family to ndarray
+        Intercept and one slope a parent, in the variables' own units, of every family; one mapping a draw.
+    std : mapping of node to float
+        Standard deviations about the regressions: not drawn but given.
+    coefficient_bound : mapping of node to float
+        Largest norm of the coefficients of values scaled to [-1, 1].
+    powers : mapping of node to float
+        Power to which the likelihood was raised.
+    guarantee : Guarantee
+        What holds for all draws together.
+    """
+
+    schema: Schema
+    draws: tuple[Mapping[Clique, NDArray[np.float64]], ...]
+    std: Mapping[str, float]
+    coefficient_bound: Mapping[str, float]
+    powers: Mapping[str, float]
+    guarantee: Guarantee
+
+    def mean(self) -> Mapping[Clique, NDArray[np.float64]]:
+        """The draws' mean, family by family."""
+        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.draws[0]}
+        return MappingProxyType(means)
+
+    def __repr__(self) -> str:
+        number = len(self.draws)
+        return f"RegressionDraws: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"

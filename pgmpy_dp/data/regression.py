@@ -1,0 +1,163 @@
+"""Draws from the truncated posteriors of linear regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.data.numeric import STEPS, Integers, moments
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.ball import draw_in_ball
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
+from pgmpy_dp.schema import Clique, Schema
+
+Floats = NDArray[np.float64]
+
+_MOST_STEPS = 2**49
+
+
+def price_regressions(
+    schema: Schema,
+    families: Iterable[Sequence[str]],
+    std: Mapping[str, Any],
+    coefficient_bound: Mapping[str, Any],
+    prior_precision: Any,
+    epsilon: Fraction,
+    neighbours: str,
+    paper: bool,
+    records: int,
+) -> dict[Clique, Regression]:
+    """The regressions of one draw of a network.
+
+    They share epsilon equally, but for those whose untempered posterior costs less: what they leave the others share.
+
+    Parameters
+    ----------
+    schema : Schema
+    families : iterable of sequences of str
+        A node, then its parents.
+    std, coefficient_bound : mapping of node to float
+        In the node's own unit; of the coefficients of values scaled to [-1, 1].
+    prior_precision : float
+    epsilon : Fraction
+        Of one draw.
+    neighbours : str
+    paper : bool
+    records : int
+        A public bound on the number of records.
+
+    Raises
+    ------
+    SchemaError
+        If a variable has no bounds.
+    ValueError
+        If two families begin with the same node, a number is missing or not positive, or draws could take too many
+        tries for some records. Which these are is not looked at: this is decided by public numbers alone.
+    """
+    checked: list[Clique] = [tuple(family) for family in families]
+    if len({family[0] for family in checked}) < len(checked):
+        raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+    prior = float(exact_positive("prior_precision", prior_precision))
+
+    def regression(family: Clique, share: Fraction) -> Regression:
+        bound = float(exact_positive(f"coefficient_bound of {family[0]!r}", coefficient_bound[family[0]]))
+        return temper(len(family) - 1, bound, precisions[family], prior, share, neighbours, paper)
+
+    precisions = {family: _precision(schema, family, std, coefficient_bound) for family in checked}
+    left = epsilon
+    found = {}
+    for place, family in enumerate(sorted(checked, key=lambda family: regression(family, epsilon).cost)):
+        share = left / (len(checked) - place)
+        chosen = found[family] = regression(family, share)
+        left -= share if chosen.power < 1 else chosen.cost
+        tries = expected_tries(chosen, records)
+        if not (tries <= MOST_TRIES and grid_steps(chosen, records) <= _MOST_STEPS):
+            raise ValueError(
+                f"Exact draws for {family[0]!r} could take {tries:.1g} tries for up to {records} records, more than "
+                f"{MOST_TRIES:.0g}: choose a smaller epsilon, a smaller coefficient_bound or a larger std."
+            )
+    return {family: found[family] for family in checked}
+
+
+def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficient_bound: Mapping[str, Any]) -> float:
+    """Of the scaled node about its regression; and all that the regression needs is there."""
+    for variable in family:
+        if variable not in schema.bounds:
+            raise SchemaError(f"Variable {variable!r} has no bounds: declare Schema(bounds={{{variable!r}: ...}}).")
+    node = family[0]
+    for name, values in (("std", std), ("coefficient_bound", coefficient_bound)):
+        if node not in values:
+            raise ValueError(f"{name} has no number for {node!r}: give one for every node.")
+    width = float(exact_positive(f"std of {node!r}", std[node]))
+    return float(exact_positive(f"precision of {node!r}", (_scale(schema, node)[1] / width) ** 2))
+
+
+def draw_coefficients(
+    numbers: Mapping[str, Integers],
+    schema: Schema,
+    regressions: Mapping[Clique, Regression],
+    draws: int,
+    records: int,
+    noise: NoiseSource,
+) -> tuple[Mapping[Clique, Floats], ...]:
+    """Coefficients of every node, from their tempered posterior on a public grid, truncated to a ball; exactly.
+
+    Values are whole numbers of steps, so that the sums that the posterior consists of are exact, and its density at
+    every grid point is a rational power of e: see `pgmpy_dp.privacy.ball`.
+
+    Parameters
+    ----------
+    numbers : mapping of str to ndarray
+    schema : Schema
+    regressions : mapping of family to Regression
+    draws : int
+    records : int
+        The public bound on their number.
+    noise : NoiseSource
+
+    Returns
+    -------
+    tuple of mappings of family to ndarray, shape (1 + number of parents,)
+        Intercept and slopes in the variables' own units.
+    """
+    found: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
+    for family, regression in regressions.items():
+        squares, products = moments(numbers, family[0], family[1:])
+        posterior = _posterior(squares, products, regression)
+        steps = grid_steps(regression, records)
+        for network in found:
+            point = draw_in_ball(*posterior, steps, noise)
+            network[family] = _own_units(schema, family, regression.bound * np.array(point) / steps)
+    return tuple(found)
+
+
+def _posterior(
+    squares: list[list[int]], products: list[int], regression: Regression
+) -> tuple[list[list[Fraction]], list[Fraction]]:
+    """Quadratic and linear part of the negative log-posterior in units of the ball's radius."""
+    bound, weight = Fraction(regression.bound), Fraction(regression.precision) / STEPS**2
+    prior = Fraction(regression.prior_precision)
+    square = [
+        [bound**2 * (weight * entry + (prior if i == j else 0)) for j, entry in enumerate(row)]
+        for i, row in enumerate(squares)
+    ]
+    return square, [bound * weight * entry for entry in products]
+
+
+def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
+    """Coefficients of the variables themselves from those of the scaled ones."""
+    middle, half = _scale(schema, family[0])
+    centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
+    slopes = coefficients[1:] * half / halves
+    return np.append(middle + half * coefficients[0] - slopes @ centres, slopes)
+
+
+def _scale(schema: Schema, variable: str) -> tuple[float, float]:
+    low, high = schema.bounds[variable]
+    return low + (high - low) / 2, (high - low) / 2

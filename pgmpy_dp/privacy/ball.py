@@ -1,0 +1,151 @@
+"""Exact draws from a Gaussian density on the grid points of a ball.
+
+The probabilities are proportional to exp(-q(s)), q(s) = s' A s / 2 - g' s, on the points s = t / T of a public grid,
+t in Z**d with |t| <= T. They are drawn by rejection, with exact coins from exact rational numbers: what is computed in
+floating point decides how long it takes, not what is drawn.
+
+Proposals. For a tilt nu >= 0 let A_nu = A + nu I = U' D U, with U unit upper triangular, and c be the centre of the
+Gaussian exp(-q(s) - nu |s|**2 / 2). From the last coordinate to the first, t_i is the nearest integer to its
+conditional centre plus k_i, where the k_i are independent discrete Gaussian variables about 0 of scales sigma_i. Any
+rounding of the centres is as good as another, since k and t determine each other. A proposal in the ball is accepted
+with probability exp(-E),
+
+    E = q(s) - sum_i k_i**2 / (2 sigma_i**2) + constant,
+
+so that what is accepted has the probabilities above. The constant has to make E >= 0 on the ball. Completing squares,
+
+    q(s) = q_min + sum_i (k_i - f_i)**2 / (2 s_i**2) - nu |s|**2 / 2,    s_i = T / sqrt(D_i),
+
+with |f_i| <= F s_i from rounding. With sigma_i**2 = s_i**2 (1 + F) no term is less than
+k_i**2 / (2 sigma_i**2) - F / 2, and -nu |s|**2 / 2 is at least -nu / 2.
+
+Acceptance. nu is 0 if then E|s|**2 <= 1 for a proposal: at least about half of them lie in the ball. Else it is such
+that E|s|**2 = 1. Then nu |s|**2 / 2 has a variance of at most d / 2 + nu, and about one proposal in
+sqrt(pi (d + 2 nu)) is accepted. This nu is at most d + |g|.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from operator import mul
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.random_bits import exponential_coin
+
+Exact = Sequence[Sequence[Fraction]]
+
+
+def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: NoiseSource) -> list[int]:
+    """One grid point t of the ball |t| <= T; see the module.
+
+    Parameters
+    ----------
+    square : d sequences of d Fractions
+        A, symmetric and positive definite.
+    linear : sequence of d Fractions
+        g.
+    steps : int
+        T.
+    noise : NoiseSource
+
+    Returns
+    -------
+    list of d ints
+    """
+    size = len(linear)
+    tilt = Fraction(_tilt(square, linear))
+    tilted = [[entry + (tilt if i == j else 0) for j, entry in enumerate(row)] for i, row in enumerate(square)]
+    diagonal, upper, centre = _factorise(tilted, linear)
+    start = [round(steps * c) for c in centre]
+    rows = np.array([[float(entry) for entry in row] for row in upper])
+    widths = [steps / math.sqrt(float(entry)) for entry in diagonal]
+    sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # of all coordinates, in a step
+    # Rounding of a conditional centre and of the centre itself, and of the floating-point sum of at most 2 T a term.
+    off = 0.5 / min(widths) + 0.5 * sharpness + 2.0**-49 * size * steps * sharpness
+    scales = [width * math.sqrt(1.0 + off) * (1.0 + 2.0**-40) for width in widths]
+    energy, proposed = _energy(square, linear, steps), _proposed(scales)
+    lowest = -sum((g * c for g, c in zip(linear, centre, strict=True)), Fraction(0)) / 2
+    constant = Fraction(math.ceil((tilt / 2 - lowest + size * Fraction(off) / 2) * 2**20), 2**20)
+    batch = 16
+    while True:
+        moves = np.stack([noise.discrete_gaussian(np.zeros(batch, dtype=np.int64), scale) for scale in scales], axis=1)
+        away = np.zeros_like(moves)
+        for i in reversed(range(size)):
+            away[:, i] = moves[:, i] - np.rint(away[:, i + 1 :] @ rows[i, i + 1 :]).astype(np.int64)
+        for move, path in zip(moves.tolist(), away.tolist(), strict=True):
+            point = [origin + step for origin, step in zip(start, path, strict=True)]
+            if sum(place**2 for place in point) > steps**2:
+                continue
+            if exponential_coin(energy(point) - proposed(move) + constant, noise.below):
+                return point
+        batch = min(2 * batch, 2**12)
+
+
+def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[Sequence[int]], Fraction]:
+    """From t to q(t / T), in whole numbers over one denominator."""
+    scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
+    rows = [[int(entry * scale) for entry in row] for row in square]
+    ends = [int(2 * steps * entry * scale) for entry in linear]
+
+    def energy(point: Sequence[int]) -> Fraction:
+        total = sum(
+            place * (sum(map(mul, row, point)) - end) for place, row, end in zip(point, rows, ends, strict=True)
+        )
+        return Fraction(total, 2 * scale * steps**2)
+
+    return energy
+
+
+def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
+    """From k to sum_i k_i**2 / (2 sigma_i**2)."""
+    weights = [1 / (2 * Fraction(scale) ** 2) for scale in scales]
+    common = math.lcm(*(weight.denominator for weight in weights))
+    whole = [int(weight * common) for weight in weights]
+    return lambda move: Fraction(sum(weight * k**2 for weight, k in zip(whole, move, strict=True)), common)
+
+
+def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
+    """nu, in floating point: E|s|**2 falls with it."""
+    values, vectors = np.linalg.eigh(np.array([[float(entry) for entry in row] for row in square]))
+    values = np.maximum(values, values[-1] * 1e-15)
+    turned: NDArray[np.float64] = vectors.T @ np.array([float(entry) for entry in linear])
+
+    def excess(tilt: float) -> float:
+        return float((1 / (values + tilt) + (turned / (values + tilt)) ** 2).sum()) - 1.0
+
+    if excess(0.0) <= 0:
+        return 0.0
+    low, high = 0.0, len(linear) + float(np.linalg.norm(turned))
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _factorise(
+    square: Exact, linear: Sequence[Fraction]
+) -> tuple[list[Fraction], list[list[Fraction]], list[Fraction]]:
+    """D, U and the solution c of A c = g, exactly, by elimination in whole numbers (Bareiss 1968)."""
+    size = len(linear)
+    scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
+    work = [[int(entry * scale) for entry in (*row, linear[i])] for i, row in enumerate(square)]
+    before = 1
+    diagonal, upper = [], []
+    for i in range(size):
+        pivot = work[i][i]
+        diagonal.append(Fraction(pivot, before * scale))
+        upper.append([Fraction(work[i][j], pivot) if j >= i else Fraction(0) for j in range(size)])
+        for k in range(i + 1, size):
+            first = work[k][i]
+            work[k] = [(pivot * b - first * a) // before for a, b in zip(work[i], work[k], strict=True)]
+        before = pivot
+    centre = [Fraction(0)] * size
+    for i in reversed(range(size)):
+        right = Fraction(work[i][size], work[i][i])
+        centre[i] = right - sum((upper[i][j] * centre[j] for j in range(i + 1, size)), Fraction(0))
+    return diagonal, upper, centre

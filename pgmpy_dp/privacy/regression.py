@@ -1,0 +1,109 @@
+"""What a draw from the truncated posterior of linear regressions costs, and the tempering that keeps it to an epsilon.
+
+A node y with k parents is y = x . theta + noise of precision tau, x = (1, u_1 .. u_k). Values are scaled to their
+public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is truncated to |theta| <= B. There
+
+    -tau R**2 / 2 <= log p(y | x, theta) - log p(0 | 0, theta) <= 0,    R = 1 + sqrt(1 + k) B,
+
+both reached, so that a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood raised to a
+power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the argument of
+`pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add.
+
+As printed (Zhang, Rubinstein and Dimitrakakis 2016, appendix D) epsilon is 2 L' with the Lipschitz constant in the
+record, L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1. It is no smaller than what holds, 2 L, since
+(1 + a)**2 <= 2 (1 + a**2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pgmpy_dp.privacy.checks import decimal_above, rounded_down
+
+# The most tries that a draw may be expected to take, whatever the records are.
+MOST_TRIES = 1e7
+
+
+@dataclass(frozen=True)
+class Regression:
+    """One node's regression, all of it public: coefficients with a posterior exp(-c sum r**2 / 2 - b |theta|**2 / 2).
+
+    Attributes
+    ----------
+    parents : int
+        k.
+    bound : float
+        B.
+    precision : float
+        c = lam tau, of the tempered likelihood.
+    prior_precision : float
+        b.
+    power : float
+        lam.
+    cost : Fraction
+        Epsilon of one draw.
+    """
+
+    parents: int
+    bound: float
+    precision: float
+    prior_precision: float
+    power: float
+    cost: Fraction
+
+
+def temper(
+    parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str, paper: bool
+) -> Regression:
+    """The largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
+
+    Parameters
+    ----------
+    parents : int
+    bound, tau, prior_precision : float
+        Positive.
+    epsilon : Fraction
+    neighbours : str
+    paper : bool
+        Tempered by the printed Lipschitz constant; what the draw then costs is less than epsilon.
+
+    Examples
+    --------
+    >>> temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one", False).power
+    0.5
+    >>> float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one", False).cost)
+    4.0
+    """
+    norm = Fraction(bound) * _root_above(Fraction(1 + parents))
+    span = (1 + norm) ** 2  # R**2, rounded up
+    sides = 1 if neighbours == "add_remove" else 2
+    printed = 2 * (1 + norm) * _root_above(1 + norm**2)
+    most = rounded_down(epsilon / (printed if paper else sides * span / 2))
+    precision = min(tau, most)
+    cost = Fraction(str(decimal_above(sides * Fraction(precision) * span / 2)))
+    return Regression(parents, bound, precision, prior_precision, precision / tau, min(cost, epsilon))
+
+
+def expected_tries(regression: Regression, records: int) -> float:
+    """How many tries a draw takes at most, about, for the most unlikely of so many records.
+
+    See `pgmpy_dp.privacy.ball`: the tilt is at most d + |g|, and |g| at most c B n sqrt(1 + k).
+    """
+    size = regression.parents + 1
+    tilt = size + regression.precision * regression.bound * records * math.sqrt(size)
+    return math.sqrt(math.pi * (size + 2 * tilt)) + 2
+
+
+def grid_steps(regression: Regression, records: int) -> int:
+    """Grid steps in the radius of the ball: a power of 2, public, so that the posterior is wide beside a step."""
+    size = regression.parents + 1
+    bound, precision = regression.bound, regression.precision
+    sharpest = bound**2 * (precision * records + regression.prior_precision)
+    sharpest += 2 * size + precision * bound * records * math.sqrt(size)
+    return int(2 ** math.ceil(12 + math.log2(sharpest) / 2))
+
+
+def _root_above(value: Fraction) -> Fraction:
+    return Fraction(math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf))
