@@ -320,6 +320,24 @@ def test_evidence_with_odd_names_and_types(tmp_path, monkeypatch):
     assert answer["answer"][0] == {"states": {"a=b": 1}, "probability": pytest.approx(0.025 / 0.775)}
 
 
+def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
+    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.models import DiscreteBayesianNetwork
+
+    monkeypatch.chdir(tmp_path)
+    schema = dp.Schema({"a, b": [0, 1.5, "ü, unknown"]})
+    network = DiscreteBayesianNetwork()
+    network.add_node("a, b")
+    network.add_cpds(TabularCPD("a, b", 3, [[0.25], [0.25], [0.5]], state_names=schema.state_names))
+    save_network(network, "n.bif")
+    call = ["sample", "n.bif", "--rows", 40, "--seed", 1, "--out"]
+    assert "several types" in refused(*call, "s.parquet")
+    run(*call, "s.csv")
+    table = dp.exact_marginals("s.csv", schema, [("a, b",)]).tables["a, b",]
+    assert table.sum() == 40
+    assert (table > 0).all()
+
+
 def test_wrong_usage_is_exit_code_2(asia):
     for wrong in ([], ["relase"], ["fit", "none.zip"], ["sample", "asia.json", "--rows", "0"]):
         run(*wrong, code=2)

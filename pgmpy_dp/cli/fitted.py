@@ -181,12 +181,18 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
     quiet()
     from pgmpy_dp.exports import load_network
     from pgmpy_dp.models.sampling import simulate
+    from pgmpy_dp.schema import Schema
 
     if out is not None and out.suffix.lower() not in (".csv", ".parquet"):
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
         loaded = load_network(network)
+        mixed = [v for v, states in Schema.from_model(loaded).states.items() if len(set(map(type, states))) > 1]
+        if mixed and out is not None and out.suffix.lower() == ".parquet":
+            raise click.ClickException(
+                f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
+            )
         begin("Drawing records")
         records = simulate(loaded, rows, seed)
     if out is None:

@@ -12,6 +12,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from pgmpy_dp._states import State
 from pgmpy_dp.data.counting import (
@@ -104,7 +105,8 @@ class LazyRecords:
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of the cliques, in as few scans as their sizes allow."""
         tables: dict[Clique, Counts] = {}
-        for scope, members in shared_scans(self.schema, cliques):
+        scans = shared_scans(self.schema, cliques)
+        for scope, members in tqdm(scans, desc="Counting", unit="scan", delay=1, leave=False, disable=None):
             table = self._table(scope)
             tables |= {clique: margin(table, scope, clique) for clique in members}
         return {clique: tables[clique] for clique in cliques}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 from itertools import combinations
@@ -59,29 +60,34 @@ def records(count=500):
     )
 
 
+def library(name):
+    """A library that reads records; where it is not installed the test is skipped, but not in CI."""
+    return importlib.import_module(name) if "CI" in os.environ else pytest.importorskip(name)
+
+
 def polars_eager(frame, folder):
-    return pytest.importorskip("polars").from_pandas(frame)
+    return library("polars").from_pandas(frame)
 
 
 def polars_lazy(frame, folder):
-    polars = pytest.importorskip("polars")
+    polars = library("polars")
     return polars_eager(frame, folder).lazy().with_columns(polars.selectors.string().cast(polars.Categorical))
 
 
 def arrow(frame, folder):
-    return pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    return library("pyarrow").Table.from_pandas(frame)
 
 
 def parquet(frame, folder):
-    pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
+    library("polars")
+    library("pyarrow")
     frame.to_parquet(folder / "records.parquet", index=False)
     return folder / "records.parquet"
 
 
 def parquet_folder(frame, folder):
-    pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
+    library("polars")
+    library("pyarrow")
     frame.iloc[:200].to_parquet(folder / "first.parquet", index=False)
     frame.iloc[200:].to_parquet(folder / "second.parquet", index=False)
     return folder
@@ -93,18 +99,17 @@ def csv(frame, folder):
 
 
 def duckdb(frame, folder):
-    return pytest.importorskip("duckdb").connect().from_arrow(arrow(frame, folder))
+    return library("duckdb").connect().from_arrow(arrow(frame, folder))
 
 
 def dask(frame, folder):
-    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    return library("dask.dataframe").from_pandas(frame, npartitions=3)
 
 
 def spark(frame, folder):
-    if "CI" not in os.environ:  # there it must run
-        pytest.importorskip("pyspark")
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java")
+    library("pyspark")
+    if shutil.which("java") is None and "CI" not in os.environ:
+        pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
     options = {
@@ -252,7 +257,7 @@ def test_lazy_numbers_agree_by_value(form, tmp_path):
 
 
 def test_nan_is_missing_in_lazy_frames():
-    polars = pytest.importorskip("polars")
+    polars = library("polars")
     frame = polars.LazyFrame({"v": [1.0, float("nan"), None], "b": [float("nan"), 1.0, None]})
     schema = Schema({"v": [1], "b": Bins([0, np.inf])}, missing={"v": "none", "b": "none"})
     tables = open_records(frame, schema, ["v", "b"]).counts([("v",), ("b",)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from html.parser import HTMLParser
 from importlib.util import find_spec
@@ -126,6 +127,17 @@ def test_the_promise_is_told_as_it_is():
     assert "learns little" not in simulated
 
 
+def assert_no_edge_passes_a_box(drawn):
+    """Edges run from box to box by cubic curves with vertical ends, and beside boxes on vertical lines."""
+    for line in drawn.lines:
+        (name, other) = line.label.split(" to ")
+        numbers = [float(text) for text in re.findall(r"-?[0-9.]+", line.path)]
+        for x, y in zip(numbers[::2], numbers[1::2], strict=True):
+            for box in drawn.boxes:
+                inside = box.x < x < box.x + drawing.WIDTH and box.y < y < box.y + drawing.HEIGHT
+                assert not inside or box.name in (name, other), (line.label, box.name)
+
+
 def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
     for graph in (
         nx.DiGraph(bnlearn("alarm").edges()),
@@ -141,9 +153,27 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
             0 <= b.x <= drawn.width - drawing.WIDTH and 0 <= b.y <= drawn.height - drawing.HEIGHT for b in drawn.boxes
         )
         place = {box.name: box.y for box in drawn.boxes}
+        if graph.is_directed():
+            assert_no_edge_passes_a_box(drawn)
         assert not graph.is_directed() or all(place[a] < place[b] for a, b in graph.edges())
     many = nx.path_graph([str(i) for i in range(300)])
     assert drawing.draw(many, dict.fromkeys(many), dict.fromkeys(many.edges())) is None
+
+
+def test_units_are_told_as_what_they_are():
+    rows = words(render_report(made({"a": [0, 1]}, [("a",)], scale=6.0, epsilon=0.5, unit="person_id", max_rows=3)))
+    for said in (
+        "with all its rows, added or removed",
+        "At most 3 of them are counted",
+        "share of the rows",
+        "Rows counted",
+    ):
+        assert said in rows
+    schema = dp.Schema({"a": [0, 1]})
+    promise = Guarantee(0.5, 0.0, None, "replace_one", "laplace", True, "person_id", {}, 1.0, None)
+    noisy = dp.NoisyMarginals(schema, {("a",): np.array([10.5, 20.25])}, {("a",): 4.0}, promise, 31)
+    for said in ("They share a weight of 1", "with all its rows, replaced by another", "Units counted", "31"):
+        assert said in words(render_report(noisy))
 
 
 def test_a_network_is_set_beside_the_release():
