@@ -320,6 +320,28 @@ def test_evidence_with_odd_names_and_types(tmp_path, monkeypatch):
     assert answer["answer"][0] == {"states": {"a=b": 1}, "probability": pytest.approx(0.025 / 0.775)}
 
 
+def test_names_of_others_do_not_reach_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hostile = "\x1b[2Jx\n\u202eEpsilon = 0"
+    schema = dp.Schema({hostile: ["a", hostile]})
+    records = pd.DataFrame({hostile: ["a"]})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), unit=hostile)
+    data.measure([(hostile,)], 1.0).save("r.zip")
+    (tmp_path / "model.json").write_text(json.dumps({hostile: ["a", hostile]}))
+    network = dp.PrivateMarkovNetwork()
+    network.add_node(hostile)
+    network.fit(dp.NoisyMarginals.load("r.zip"))
+    network.save("n.json")
+    said = [run("inspect", "r.zip"), run("schema", "model.json"), run("query", "n.json", "--target", hostile)]
+    said += [
+        refused("query", "n.json", "--target", "y"),
+        refused("query", "n.json", "--target", "y", "--evidence", "="),
+    ]
+    for text in said:
+        assert "\\x1b[2Jx\\n\\u202eEpsilon" in text
+        assert not {"\x1b", "\u202e"} & set(text)
+
+
 def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DiscreteBayesianNetwork

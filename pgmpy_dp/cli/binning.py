@@ -51,7 +51,7 @@ def bins(
     ledger, line = chosen.charged(budget)
     held = {"file": str(out), "variable": variable, "edges": [_edge(edge) for edge in found.edges]}
     lines = [f"{variable}: {' | '.join(found.labels)}", f"Written to {out}.", line]
-    emit(as_json, held | {"labels": list(found.labels), "epsilon": epsilon} | ledger, "\n".join(lines))
+    emit(as_json, held | {"labels": list(found.labels), "epsilon": epsilon} | ledger, lines)
 
 
 def _edge(edge: float) -> float | str:

@@ -29,8 +29,17 @@ class Command(click.Command):
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
         try:
             return super().invoke(ctx)
+        except click.UsageError:
+            raise
+        except click.ClickException as error:
+            raise click.ClickException(shown(error.message)) from error
         except (ValueError, OSError, ImportError) as error:
-            raise click.ClickException(one_line(error)) from error
+            raise click.ClickException(shown(one_line(error))) from error
+
+
+def shown(line: str) -> str:
+    """A line as a terminal may show it: names come from files of others, and may hold what moves its cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def one_line(error: BaseException) -> str:
@@ -54,9 +63,12 @@ def file_option(*names: str, help: str, exists: bool = True, required: bool = Fa
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
-def emit(as_json: bool, data: Any, text: str) -> None:
+def emit(as_json: bool, data: Any, lines: list[str]) -> None:
     """Print a result, as JSON or as text."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) if as_json else text)
+    if as_json:
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        click.echo("\n".join(map(shown, lines)))
 
 
 def sentence(guarantee: Guarantee) -> str:

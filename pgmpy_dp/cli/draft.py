@@ -52,8 +52,9 @@ def schema(source: Path, out: Path | None, as_json: bool) -> None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
     lines = [f"{v:<{width}}  {' | '.join(map(str, drafted.states[v]))}" for v in drafted.variables]
-    written = [f"\nWritten to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."] if out else []
-    emit(as_json, drafted.to_dict(), "\n".join(lines + written))
+    if out is not None:
+        lines += ["", f"Written to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."]
+    emit(as_json, drafted.to_dict(), lines)
 
 
 def read_dictionary(source: Path) -> Schema:

@@ -95,11 +95,12 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
     }
-    text = (
-        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, by {method}.\n"
-        f"{sentence(noisy.guarantee)}.\nWritten to {out}."
-    )
-    emit(as_json, held, text)
+    lines = [
+        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, by {method}.",
+        f"{sentence(noisy.guarantee)}.",
+        f"Written to {out}.",
+    ]
+    emit(as_json, held, lines)
 
 
 @click.command(cls=Command)
@@ -135,7 +136,7 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
             for states, probability in rows
         ],
     }
-    emit(as_json, held, "\n".join([f"P({', '.join(targets)}{condition})", *lines]))
+    emit(as_json, held, [f"P({', '.join(targets)}{condition})", *lines])
 
 
 def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
@@ -202,4 +203,4 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
         records.to_csv(out, index=False)
     else:
         records.to_parquet(out, index=False)
-    emit(as_json, {"file": str(out), "rows": rows}, f"{rows} synthetic records written to {out}.")
+    emit(as_json, {"file": str(out), "rows": rows}, [f"{rows} synthetic records written to {out}."])

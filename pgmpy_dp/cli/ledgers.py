@@ -34,7 +34,7 @@ def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
 
     if path.exists():
         raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
-    hint = f"\nKeep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
+    hint = f"Keep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
     _show(PrivacyBudget.open(path, epsilon, delta), as_json, hint)
 
 
@@ -71,7 +71,7 @@ def summary(budget: LedgerBudget) -> dict[str, Any]:
     }
 
 
-def _show(budget: LedgerBudget, as_json: bool, hint: str = "") -> None:
+def _show(budget: LedgerBudget, as_json: bool, *hints: str) -> None:
     held = summary(budget)
     delta = f", delta {budget.delta:g}" if budget.delta else ""
     lines = [
@@ -85,4 +85,4 @@ def _show(budget: LedgerBudget, as_json: bool, hint: str = "") -> None:
         price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     lines.append(f"  head       {held['head']}")
-    emit(as_json, held, "\n".join(lines) + hint)
+    emit(as_json, held, [*lines, *hints])

@@ -90,8 +90,8 @@ def release(
         )
         noisy.save(out)
     ledger, line = chosen.charged(budget)
-    text = "\n".join([*_lines(noisy), "", f"Written to {out}.", line])
-    emit(as_json, describe(noisy) | {"file": str(out)} | ledger, text)
+    lines = [*_lines(noisy), "", f"Written to {out}.", line]
+    emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
 
 
 def _measured(
@@ -119,7 +119,7 @@ def inspect(path: Path, as_json: bool) -> None:
     from pgmpy_dp.release import read_release
 
     noisy = read_release(path)
-    emit(as_json, describe(noisy), "\n".join(_lines(noisy)))
+    emit(as_json, describe(noisy), _lines(noisy))
 
 
 def _lines(noisy: Release) -> list[str]:

@@ -36,5 +36,7 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
         begin("Drawing the page")
         drowned = write_report(noisy, out, network)
     names = [list(clique) for clique in drowned]
-    warning = f"\nNoise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked." if names else ""
-    emit(as_json, {"file": str(out), "noise_exceeds_signal": names}, f"Written to {out}.{warning}")
+    lines = [f"Written to {out}."]
+    if names:
+        lines.append(f"Noise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked.")
+    emit(as_json, {"file": str(out), "noise_exceeds_signal": names}, lines)

@@ -46,7 +46,7 @@ def made(states, cliques, total=1000, scale=2.0, **promise):
 def hostile():
     """A release of hostile names, and a Markov network fitted to it."""
     names = list(HOSTILE)
-    release = made(HOSTILE, [names[:2], names[1:]])
+    release = made(HOSTILE, [names[:2], names[1:]], unit="<svg onload=alert(1)>")
     return release, dp.PrivateMarkovNetwork([names[:2], names[1:]]).fit(release)
 
 
