@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -76,7 +77,7 @@ class NoisySums:
         self._rows, self._groups, self._noise = rows, groups, noise
         self._size = int(rows.shape[0] if groups is None else groups.shape[0])
         self.batch_size = batch_size
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self.guarantee = guarantee
         self.steps = self.steps_left = steps
         self.noise_multiplier, self.sampling_rate = noise_multiplier, sampling_rate
@@ -252,6 +253,8 @@ class NoisySums:
 
     def _step(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take a step: row numbers of a fresh sample, and how many of its records have that row."""
+        if os.getpid() != self._process:
+            raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
         with self._lock:
             if self.steps_left <= 0:
                 raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")

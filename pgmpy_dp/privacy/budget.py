@@ -57,6 +57,9 @@ class Charge:
     delta : Fraction or None
         Exact delta that comes with epsilon, in (0, 1), for a block: a plan of many steps that was priced as a whole
         before its first step. None (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
+    protects : str or None
+        What neighbours differ in, such as "one record added or removed": charges add up only where they agree in it.
+        None: not stated, for charges that are entered by hand.
 
     Raises
     ------
@@ -74,10 +77,13 @@ class Charge:
     epsilon: Fraction | None = None
     rho: float | None = None
     delta: Fraction | None = None
+    protects: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.label, str) or not isinstance(self.mechanism, str):
             raise ValueError("A charge's label and mechanism must be text.")
+        if self.protects is not None and not isinstance(self.protects, str):
+            raise ValueError("What a charge protects must be text.")
         if (self.epsilon is None) == (self.rho is None):
             raise ValueError("A charge has either an epsilon or a rho: give exactly one of them.")
         if self.epsilon is not None:
@@ -107,7 +113,7 @@ class Charge:
     def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
         """Inverse of `to_dict`; ValueError or TypeError if the parts are no charge."""
         values: dict[str, Any] = dict(parts)
-        for name in values.keys() - {"label", "mechanism"}:
+        for name in values.keys() - {"label", "mechanism", "protects"}:
             if isinstance(values[name], str):
                 values[name] = exact_from_text(name, values[name])
         return cls(**values)
@@ -117,7 +123,8 @@ class PrivacyBudget:
     """A total of privacy loss for one collection of records, and the exact ledger of what was spent.
 
     Charges are checked and entered under a lock: threads cannot overspend together. A refused charge leaves
-    the ledger as it was. A budget can be neither copied nor pickled, since each copy could be spent again.
+    the ledger as it was. A budget can be neither copied nor pickled, since each copy could be spent again, and for the
+    same reason only the process that made it can charge it; :meth:`open` makes one that processes share.
 
     Parameters
     ----------
@@ -169,6 +176,7 @@ class PrivacyBudget:
         self._account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._history: list[Charge] = []
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @classmethod
     def open(
@@ -245,7 +253,7 @@ class PrivacyBudget:
         BudgetExceededError
             If it does not fit. The ledger is as before and may be charged less.
         ValueError
-            If it needs a delta and the budget has none.
+            If it needs a delta and the budget has none, or protects something else than the charges before.
         """
         if not isinstance(charge, Charge):
             raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
@@ -255,6 +263,7 @@ class PrivacyBudget:
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
         with self._lock, self._held():
+            self._require_agreement(charge)
             account = self._account.with_charge(charge)
             if account is None:
                 raise BudgetExceededError(_refusal(charge, self._account))
@@ -291,8 +300,23 @@ class PrivacyBudget:
         """
         return _Part(self, exact_positive("epsilon", epsilon))
 
+    def _require_agreement(self, charge: Charge) -> None:
+        """Refuse to add up what is not stated of the same neighbours."""
+        for before in self._history if charge.protects is not None else ():
+            if before.protects not in (None, charge.protects):
+                raise ValueError(
+                    f"This charge protects {charge.protects}, and the budget's charges so far protect "
+                    f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours and "
+                    "one unit, or state a budget for each."
+                )
+
     def _held(self) -> AbstractContextManager[None]:
-        """Keeps other processes out, and begins with what they charged: nothing, for a ledger in memory."""
+        """Keeps other processes out, and begins with what they charged: in memory, a forked copy is refused."""
+        if os.getpid() != self._process:
+            raise BudgetExceededError(
+                "This budget is a copy in a forked process, and each copy could be spent again. Nothing was charged. "
+                "Charge it in the process that made it, or share a ledger: PrivacyBudget.open(path, epsilon)."
+            )
         return nullcontext()
 
     def _record(self, charge: Charge) -> None:
@@ -315,7 +339,8 @@ class _Part(PrivacyBudget):
 
     def _record(self, charge: Charge) -> None:
         if not self._history:
-            self._whole.charge(Charge("several steps", charge.mechanism, epsilon=self._account.epsilon))
+            whole = self._account.epsilon
+            self._whole.charge(Charge("several steps", charge.mechanism, epsilon=whole, protects=charge.protects))
 
 
 @dataclass(frozen=True, eq=False)

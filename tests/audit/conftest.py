@@ -1,0 +1,255 @@
+"""What the trust tests go through: every mechanism of the wall and every estimator, once for each relation.
+
+A test with an argument `mechanism` or `fit` runs for each of them. A new one is one entry of MECHANISMS or FITS.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
+
+BOTH = ("add_remove", "replace_one")
+SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
+
+
+def _records(rows):
+    return pd.DataFrame(rows, columns=["v", "w", "n", "person"]).astype({"v": "str", "w": "str"})
+
+
+# Scores of the two edges of n are equal without X, and as unlike as a record can make them with it.
+_COMMON = [(s, t, 0.5 + i, 4 * i + 2 * (s == "x") + (t == "x")) for i, k in enumerate((4, 2, 3)) for s, t in
+           [("x", "y"), ("y", "y"), ("y", "x"), ("x", "x")][:k]]  # fmt: skip
+_X, _Y = [("x", "x", 0.5, 50)] * 3, [("y", "y", 2.5, 51)] * 3
+NEIGHBOURS = {
+    "records": {
+        "add_remove": (_records([*_COMMON, _Y[0]]), _records([*_COMMON, _Y[0], _X[0]])),
+        "replace_one": (_records([*_COMMON, _Y[0]]), _records([*_COMMON, _X[0]])),
+    },
+    "only record": {
+        "add_remove": (_records([]), _records([_X[0]])),
+        "replace_one": (_records([_Y[0]]), _records([_X[0]])),
+    },
+    "one of two": {
+        "add_remove": (_records([]), _records([_X[0]])),
+        "replace_one": (_records(_Y[:2]), _records([_Y[0], _X[0]])),
+    },
+    "persons": {
+        "add_remove": (_records(_COMMON), _records([*_COMMON, *_X])),
+        "replace_one": (_records([*_COMMON, *_Y]), _records([*_COMMON, *_X])),
+    },
+}
+
+
+class Noise:
+    """OpenDP's noise at some times the scale asked for, drawn thousands of cells at a time: audits ask very often."""
+
+    private = True
+
+    def __init__(self, times=1.0):
+        self.times = times
+        self.drawn = defaultdict(lambda: np.empty(0, np.int64))
+
+    def _draw(self, draw, counts, scale):
+        if self.drawn[draw, scale].size < counts.size:
+            self.drawn[draw, scale] = draw(np.zeros(8192, np.int64), self.times * scale)
+        noise, self.drawn[draw, scale] = np.split(self.drawn[draw, scale], [counts.size])
+        return counts + noise
+
+    def discrete_laplace(self, counts, scale):
+        return self._draw(OPENDP_NOISE.discrete_laplace, counts, scale)
+
+    def discrete_gaussian(self, counts, scale):
+        return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
+
+    def least(self, scores, scale):
+        return OPENDP_NOISE.least(scores, self.times * scale)
+
+    coins, choose, keys, below = OPENDP_NOISE.coins, OPENDP_NOISE.choose, OPENDP_NOISE.keys, OPENDP_NOISE.below
+
+
+class Bottomless(PrivacyBudget):
+    """For any number of trials."""
+
+    def charge(self, charge):
+        pass
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A method of the wall, for one relation.
+
+    Attributes
+    ----------
+    call : callable
+        From a data set and an epsilon (`delta` is delta) to what it releases.
+    times : float
+        Noise of this many times its scale is what the slow audit must catch.
+    trials : int
+        Of the slow audit.
+    draws : bool
+        Whether it adds no noise but draws: then the planted bug is an epsilon that is so much larger. Such draws give
+        away less than they may cost; tests/data/test_posterior.py has their exact odds.
+    """
+
+    name: str
+    relation: str
+    call: Callable[[dp.PrivateDataset, float], Any]
+    delta: float = 0.0
+    times: float = 0.7
+    trials: int = 8000
+    draws: bool = False
+    unit: Mapping[str, Any] = field(default_factory=dict)
+    pairs: str = "records"
+
+    def data(self, records, noise=OPENDP_NOISE, budget=None):
+        """A data set of these records."""
+        budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
+        return dp.PrivateDataset(records, SCHEMA, budget, self.relation, noise, **self.unit)
+
+    @property
+    def neighbours(self):
+        """Two neighbouring tables of records."""
+        return NEIGHBOURS[self.pairs][self.relation]
+
+    def pair(self, times=1.0):
+        """Two data sets for any number of trials, whose noise is at some times its scale."""
+        noise = Noise(times)
+        return tuple(self.data(records, noise, Bottomless(1.0, self.delta)) for records in self.neighbours)
+
+
+ONE, TWO = [("v", "w")], [("v",), ("w",)]
+FAMILIES = [("v",), ("w", "v")]
+PRIOR = {("v",): np.full(2, 0.01), ("w", "v"): np.full((2, 2), 0.01)}  # puts half of the draws on either end
+
+
+def indicators(codes):
+    """A record's cells, one hot."""
+    return np.eye(4)[2 * codes[:, 0].astype(int) + codes[:, 1]]
+
+
+def planned(data, epsilon):
+    """Two steps of sums over samples, one by vectors and one by counting."""
+    # The noise of samples under "add_remove" takes long to find; tests/data/test_sums.py has their distribution.
+    size = {"sampling_rate": 1.0} if data.neighbours == "add_remove" else {"batch_size": 1}
+    plan = data.plan(2, epsilon=epsilon, delta=DELTA, variables=["v", "w"], **size)
+    sums = plan.noisy_sum(indicators, clip_norm=1.0, non_negative=True)
+    return plan.guarantee, sums, plan.noisy_tables([(0, 1)], [2, 2], 1.0)
+
+
+def measured(cliques, **how):
+    return lambda data, epsilon: data.measure(cliques, epsilon, **how)
+
+
+GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
+LARGE = {"delta": DELTA, "trials": 40_000}
+DRAWS = {"pairs": "only record", "draws": True, "times": 0.05}
+KINDS = {  # what is called, and what differs from the defaults of Mechanism
+    "laplace": (measured(ONE), {}),
+    "laplace weighted": (measured(TWO, weights=[3, 1]), {}),
+    "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
+    "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
+    "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
+    "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
+    "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
+    "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
+    "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
+    "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {}),
+    "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25}),
+}
+MECHANISMS = [
+    *(Mechanism(name, relation, call, **options) for name, (call, options) in KINDS.items() for relation in BOTH),
+    Mechanism("sample", "add_remove", measured(ONE, sampling_rate=0.5), pairs="only record"),
+]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An estimator and a network, for data sets of one relation.
+
+    Attributes
+    ----------
+    estimator : callable
+        From an epsilon to a new estimator.
+    network : callable
+        From edges to a network.
+    """
+
+    name: str
+    relation: str
+    estimator: Callable[[float], Any]
+    network: Callable[[Any], Any] = DiscreteBayesianNetwork
+    delta: float = 0.0
+
+    def data(self, records, noise=OPENDP_NOISE, budget=None):
+        """A data set of these records."""
+        budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
+        return dp.PrivateDataset(records, SCHEMA, budget, self.relation, noise)
+
+    def pair(self):
+        """Two neighbouring data sets for any number of trials."""
+        noise = Noise()
+        return tuple(
+            self.data(records, noise, Bottomless(1.0, self.delta)) for records in NEIGHBOURS["records"][self.relation]
+        )
+
+    def __call__(self, data, epsilon, edges=(("v", "w"),)):
+        """The fitted estimator and network."""
+        network, estimator = self.network(list(edges)), self.estimator(epsilon)
+        network.fit(data, estimator=estimator)
+        return estimator, network
+
+
+def two_stages(relation):
+    return dp.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
+
+
+def _fits(relation):
+    sgd = {"delta": DELTA, "steps": 2, "sampling_rate": 1.0 if relation == "add_remove" else 0.5}
+    total = 10.0 if relation == "add_remove" else None
+    markov = dp.PrivateMarkovNetwork
+    yield "PrivateMLE", dp.PrivateMLE, {}
+    yield "PrivateMLE in stages", lambda e: dp.PrivateMLE(e, allocation=two_stages(relation)), {}
+    yield "CollectiveEM", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {}
+    yield (
+        "CollectiveEM undirected",
+        lambda e: dp.CollectiveEM(epsilon=e, max_iter=20),
+        {"network": markov},
+    )
+    yield "NaiveMLE", lambda e: dp.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
+    yield "PrivateBayesianEstimator", lambda e: dp.PrivateBayesianEstimator(epsilon=e), {}
+    yield "PrivateBayesianEstimator fourier", lambda e: dp.PrivateBayesianEstimator(epsilon=e, release="fourier"), {}
+    yield "PosteriorSampler", dp.PosteriorSampler, {}
+    yield "ExponentialMAP", dp.ExponentialMAP, {}
+    yield "PrivateVB", lambda e: dp.PrivateVB(e, **sgd), {"delta": DELTA}
+    yield "PrivateSGD", lambda e: dp.PrivateSGD(e, total=total, **sgd), {"network": markov, "delta": DELTA}
+    yield (
+        "PrivateSGD features",
+        lambda e: dp.PrivateSGD(e, statistic="features", **sgd),
+        {"network": markov, "delta": DELTA},
+    )
+
+
+FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name, estimator, options in _fits(relation)]
+
+
+@pytest.fixture
+def quick_noise():
+    """Function: times to OpenDP's noise at that many times its scale, quick where little is drawn very often."""
+    return Noise
+
+
+def pytest_generate_tests(metafunc):
+    for argument, cases in (("mechanism", MECHANISMS), ("fit", FITS)):
+        if argument in metafunc.fixturenames:
+            metafunc.parametrize(argument, cases, ids=[f"{case.name}, {case.relation}" for case in cases])
