@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -25,7 +26,7 @@ from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sam
 from pgmpy_dp.data.units import checked_unit, require_single_records
 from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.data.wall import checked_wall
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
@@ -63,7 +64,8 @@ class PrivateDataset:
         Public variables and their states, or bounds; every variable needs a column. Numbers with bounds are read from
         frames in memory.
     budget : PrivacyBudget
-        The ledger for these records. Several data sets of the same persons should share one.
+        The ledger for these records. Several data sets of the same persons should share one; they must then agree in
+        `neighbours` and `unit`, since losses for different neighbours do not add up.
     neighbours : {"add_remove", "replace_one"}
         What differs between neighbouring data sets: one record more or less (the number of records is
         private), or one record changed (the number of records is public).
@@ -195,7 +197,7 @@ class PrivateDataset:
             exact, mechanism, delta=price.delta, rho=price.charge.rho, sampling_rate=float(rate), **unit
         )
         counts = {} if rate < 1 else self._records.counts(checked)
-        self._budget.charge(price.charge)
+        self._charge(price.charge)
         if rate < 1:
             counts = sampled_counts(codes, self._schema, checked, rate, self._noise)
         weighted = guarantee.max_rows is None
@@ -248,7 +250,7 @@ class PrivateDataset:
         guarantee = self._guarantee(cost, "laplace")
         held = smallest_holders(self._schema, checked, subsets)
         counted = integer_coefficients(self._schema, self._records.counts(tuple(held)), held)
-        self._budget.charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
+        self._charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
         values = perturb_coefficients(counted, self._schema, scale, self._noise)
         return NoisyCoefficients(self._schema, checked, values, scale, guarantee, self._public_total())
 
@@ -307,7 +309,7 @@ class PrivateDataset:
         cost = each * draws
         guarantee = self._guarantee(cost, mechanism)
         counts = self._records.counts(families)
-        self._budget.charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
+        self._charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
         return draw_networks(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
 
     def sample_regressions(
@@ -336,7 +338,7 @@ class PrivateDataset:
         )
         cost = draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
         guarantee = self._guarantee(cost, "posterior_sampling")
-        self._budget.charge(
+        self._charge(
             Charge(f"draw {draws} network{'s' if draws > 1 else ''}", "posterior_sampling", epsilon=cost)
         )
         found = draw_coefficients(self._numbers, self._schema, regressions, draws, most, self._noise)
@@ -393,7 +395,7 @@ class PrivateDataset:
         exact = exact_positive("epsilon", epsilon)
         scales = edge_scales(exact, parts, self._neighbours, self._contribution)
         counts = self._records.counts([(variable,)])[variable,][: len(edges) - 1]
-        self._budget.charge(Charge(f"{parts} bins of {variable}", "permute-and-flip", epsilon=exact))
+        self._charge(Charge(f"{parts} bins of {variable}", "permute-and-flip", epsilon=exact))
         return choose_edges(counts, edges, parts, scales, self._noise)
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
@@ -517,6 +519,11 @@ class PrivateDataset:
             sampling=sampling,
         )
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
+
+    def _charge(self, charge: Charge) -> None:
+        """Charge the ledger, stating what neighbours differ in."""
+        unit = "record" if self._unit is None else self._unit.column
+        self._budget.charge(replace(charge, protects=protected(self._neighbours, unit)))
 
     @property
     def _codes(self) -> Mapping[str, Codes]:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.errors import BudgetExceededError
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
@@ -326,7 +326,8 @@ def charged_plan(
         scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
         _require_fine(guarantee, steps, (width, scale))
     noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing
-    charge = Charge(f"{steps} noisy sums", "sampled_gaussian", epsilon=exact, delta=Fraction(str(delta)))
+    whose = protected(neighbours)
+    charge = Charge(f"{steps} noisy sums", "sampled_gaussian", exact, delta=Fraction(str(delta)), protects=whose)
     try:
         budget.charge(charge)
     except BudgetExceededError as error:

@@ -119,6 +119,17 @@ class Charge:
         return cls(**values)
 
 
+def protected(neighbours: str, unit: str = "record") -> str:
+    """What neighbours differ in, as a charge states it.
+
+    Examples
+    --------
+    >>> protected("add_remove", "person_id")
+    'one person_id added or removed'
+    """
+    return f"one {unit} {'added or removed' if neighbours == 'add_remove' else 'replaced by another'}"
+
+
 class PrivacyBudget:
     """A total of privacy loss for one collection of records, and the exact ledger of what was spent.
 
@@ -306,8 +317,8 @@ class PrivacyBudget:
             if before.protects not in (None, charge.protects):
                 raise ValueError(
                     f"This charge protects {charge.protects}, and the budget's charges so far protect "
-                    f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours and "
-                    "one unit, or state a budget for each."
+                    f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours "
+                    "and one unit, or state a budget for each."
                 )
 
     def _held(self) -> AbstractContextManager[None]:

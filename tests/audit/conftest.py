@@ -97,6 +97,8 @@ class Mechanism:
         Noise of this many times its scale is what the slow audit must catch.
     trials : int
         Of the slow audit.
+    quick : int
+        Trials of the quick one, which must catch noise at an eightieth.
     draws : bool
         Whether it adds no noise but draws: then the planted bug is an epsilon that is so much larger. Such draws give
         away less than they may cost; tests/data/test_posterior.py has their exact odds.
@@ -108,6 +110,7 @@ class Mechanism:
     delta: float = 0.0
     times: float = 0.7
     trials: int = 8000
+    quick: int = 120
     draws: bool = False
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
@@ -153,7 +156,7 @@ def measured(cliques, **how):
 
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
-DRAWS = {"pairs": "only record", "draws": True, "times": 0.05}
+DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
 KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace": (measured(ONE), {}),
     "laplace weighted": (measured(TWO, weights=[3, 1]), {}),
@@ -164,12 +167,12 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
-    "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {}),
-    "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25}),
+    "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
+    "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 300}),
 }
 MECHANISMS = [
     *(Mechanism(name, relation, call, **options) for name, (call, options) in KINDS.items() for relation in BOTH),
-    Mechanism("sample", "add_remove", measured(ONE, sampling_rate=0.5), pairs="only record"),
+    Mechanism("sample", "add_remove", measured(ONE, sampling_rate=0.5), pairs="only record", quick=300),
 ]
 
 
