@@ -16,6 +16,7 @@ from pgmpy_dp.cli.fitted import fit, query, sample
 from pgmpy_dp.cli.ledgers import ledger
 from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
+from pgmpy_dp.cli.reproducing import reproduce
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -36,5 +37,5 @@ def main() -> None:
     """
 
 
-for command in (schema, ledger, bins, release, inspect, fit, query, sample, report, demo):
+for command in (schema, ledger, bins, release, inspect, fit, query, sample, report, demo, reproduce):
     main.add_command(command)

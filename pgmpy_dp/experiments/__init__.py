@@ -1,0 +1,17 @@
+"""The papers' experiments: one file each, and one runner for all. Simulated noise only, so nothing here is private."""
+
+# Name to module and title; modules are imported when an experiment runs.
+CATALOGUE = {
+    "cgm-chain": (
+        "cgm_divergence:CHAIN",
+        "KL against N and epsilon, third-order chain (Bernstein et al. 2017, Fig. 2 a-d)",
+    ),
+    "cgm-er": ("cgm_divergence:RANDOM_GRAPH", "the same on an Erdos-Renyi graph (Fig. 2 e-h)"),
+    "cgm-pathologies": ("cgm_pathologies:PATHOLOGIES", "what is wrong with naive likelihood (Fig. 1 a-c)"),
+    "cgm-scatter": ("cgm_scatter:SCATTER", "true and learned edge marginals (Fig. 3 a)"),
+    "dd-networks": (
+        "dd_networks:ALLOCATIONS",
+        "data-dependent budgets (Chowdhury et al. 2020, Fig. 1, Tables 1 and 2)",
+    ),
+    "bayes-naive": ("bayes_naive:NAIVE_BAYES", "naive Bayes from private posteriors (Zhang et al. 2016, Fig. 2)"),
+}

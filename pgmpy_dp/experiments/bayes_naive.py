@@ -1,0 +1,117 @@
+"""Zhang, Rubinstein and Dimitrakakis (2016), Fig. 2 left: accuracy of naive Bayes from private posteriors."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
+from pgmpy_dp.evaluation import prediction_accuracy
+from pgmpy_dp.experiments.drawing import plot_quartiles
+from pgmpy_dp.experiments.populations import random_naive_bayes, sampled_records
+from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+from pgmpy_dp.schema import Schema
+
+FEATURES, RECORDS, TRAINING = 16, 1000, 50
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+PRIOR: dict[str, Any] = {"prior_type": "K2"}  # Beta(1, 1)
+METHODS = {
+    "exact": "non-private",
+    "laplace": "Laplace",
+    "fourier": "Fourier, least increment",
+    "fourier_none": "Fourier, no increment",
+    "sampler": "posterior sampler, one draw",
+    "sampler_paper": "posterior sampler, the paper's truncation",
+    "exponential": "exponential mechanism MAP",
+    "default": "PrivateMLE",
+}
+RESULTS = tuple(METHODS)
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Repeats with data of their own."""
+    return [{"epsilon": e, "repeat": r} for e in EPSILONS for r in range(5 if quick else 100)]
+
+
+def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
+    """Accuracy of each mechanism on records that were not used."""
+    logging.getLogger("pgmpy").setLevel(logging.ERROR)
+    truth = random_naive_bayes(FEATURES, seed=repeat)
+    records = sampled_records(truth, RECORDS, seed=repeat)
+    train, test = records[:TRAINING], records[TRAINING:]
+    schema = Schema.from_model(truth)
+    estimators = {
+        "exact": PrivateBayesianEstimator(1e6, **PRIOR),
+        "laplace": PrivateBayesianEstimator(epsilon, **PRIOR),
+        "fourier": PrivateBayesianEstimator(epsilon, "fourier", **PRIOR),
+        "fourier_none": PrivateBayesianEstimator(epsilon, "fourier", increment=None, **PRIOR),
+        "sampler": PosteriorSampler(epsilon, **PRIOR),
+        "sampler_paper": PosteriorSampler(epsilon, paper=True, **PRIOR),
+        "exponential": ExponentialMAP(epsilon, **PRIOR),
+        "default": PrivateMLE(epsilon),
+    }
+    row: dict[str, Any] = {}
+    for number, (name, estimator) in enumerate(estimators.items()):
+        data = PrivateDataset(
+            train, schema, PrivacyBudget(1e7), "replace_one", SimulatedNoise([repeat, int(10 * epsilon), number])
+        )
+        network = DiscreteBayesianNetwork(truth.edges())
+        try:
+            network.fit(data, estimator=estimator)
+        except ValueError:
+            if name != "sampler_paper":  # impossible below epsilon = 2 |I| log 2
+                raise
+            row[name] = None
+            continue
+        row[name] = prediction_accuracy(network, test, "class")
+    return [row]
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Accuracy against epsilon."""
+    drawn = Figure(figsize=(9.5, 4.6), layout="constrained")
+    axes = drawn.add_subplot()
+    plot_quartiles(axes, rows, "epsilon", METHODS)
+    axes.set(
+        xscale="log", xlabel="epsilon (each mechanism, one release)", ylabel="accuracy of the class, held-out records"
+    )
+    axes.axhline(0.5, color="0.7", linewidth=0.8)
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Claim, outcome, reasons."""
+    means = rows.groupby("epsilon")[list(METHODS)].mean()
+    noisy = means[["laplace", "fourier", "fourier_none"]].max(axis=1)
+    ahead = means.index[means["sampler"] > noisy]
+    crossing = f"from epsilon = {ahead.min():g}" if len(ahead) else "nowhere"
+    one = means.loc[10.0]
+    others = ", ".join(f"{METHODS[m]} {one[m]:.3f}" for m in METHODS if m not in ("exact", "sampler_paper"))
+    return f"""
+        Naive Bayes with {FEATURES} binary features, {TRAINING} training records of {RECORDS}, Beta(1, 1)
+        priors, one record replaced; medians and quartiles of {rows["repeat"].nunique()} repeats. Predictions by
+        posterior means.
+
+        The paper (Zhang et al. 2016, Fig. 2): privacy costs accuracy; Fourier is a little worse than Laplace;
+        the posterior sampler is poor at small epsilon and best past a threshold.
+
+        Here, mean accuracy at epsilon 10: exact {one["exact"]:.3f}, {others}. The sampler (one draw) leads both noisy
+        updates {crossing}.
+
+        Why they differ: the paper predicts with many posterior samples and counts the privacy of one; here one
+        draw is one release. Its truncation needs epsilon > 2 |I| log 2, which is 23.6 for 17 nodes; the tight
+        one starts at any epsilon. Its Fourier increment, and plotting only the 90 % of runs that came out
+        non-negative, are replaced by the least increment that the noisy coefficients need, which costs nothing.
+        The number of features, the sizes and the generator are lost in the copy of the paper at hand; 17 nodes
+        and uniform probabilities are assumed.
+    """
+
+
+NAIVE_BAYES = Experiment(trials, run, RESULTS, figure, caption)

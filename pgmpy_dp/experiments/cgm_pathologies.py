@@ -1,0 +1,157 @@
+"""Bernstein et al. (2017), Fig. 1: what is wrong with naive maximum likelihood from noisy marginals."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from pgmpy_dp.data import PrivateDataset, exact_marginals
+from pgmpy_dp.estimators import MaximumLikelihood, NaiveMLE
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.evaluation import erdos_renyi, kl_divergence, random_markov_network, third_order_chain
+from pgmpy_dp.experiments.drawing import plot_quartiles
+from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+
+# Epsilon and number of states of each part, as in the paper where it says; it does not give epsilon in (a).
+EPSILON = {"slopes": 0.1, "projection": 0.5, "regularization": 0.1}
+STATES = {"slopes": 10, "projection": 20, "regularization": 10}
+REGULARIZED_SIZE = 100_000
+RESULTS = ("series", "value")
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """Three parts; each trial is a release of its own."""
+    releases = range(2 if quick else 10)
+    sizes = [10**4, 10**5, 10**6] if quick else [10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6]
+    weights = [10.0**-power for power in (range(0, 9, 2) if quick else range(9))]
+    return [
+        *({"part": "slopes", "size": n, "weight": 0.0, "release": r} for n in sizes for r in releases),
+        *({"part": "projection", "size": n, "weight": 0.0, "release": r} for n in sizes for r in releases),
+        *(
+            {"part": "regularization", "size": REGULARIZED_SIZE, "weight": w, "release": r}
+            for w in weights
+            for r in releases
+        ),
+    ]
+
+
+def run(part: str, size: int, weight: float, release: int) -> list[dict[str, Any]]:
+    """One release; each row is a curve's value there."""
+    truth = _truth(part)
+    records = _records(part, size, release)
+    layout, theta, _ = log_linear(truth)
+    noise = SimulatedNoise([size, release, len(part)])
+    data = PrivateDataset(records, truth.schema_, PrivacyBudget(EPSILON[part]), noise=noise)
+    noisy = data.measure(layout.scopes, EPSILON[part])
+    if part == "slopes":
+        marginals = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(theta).marginals
+        exact = exact_marginals(records, truth.schema_, layout.scopes)
+        variance = layout.per_cell([noisy.variances[scope] for scope in layout.scopes]) / size**2
+        series = {
+            "noisy": _square_error(layout.flatten(noisy.tables[s] for s in layout.scopes) / size, marginals),
+            "exact": _square_error(layout.flatten(exact.tables[s] for s in layout.scopes) / size, marginals),
+            "sampling, 1/N": float((marginals * (1 - marginals)).mean() / size),
+            "privacy, 1/N^2": float(variance.mean()),
+        }
+    elif part == "projection":
+        series = {
+            "projected": _divergence(truth, NaiveMLE(), noisy),
+            "not projected": _divergence(truth, NaiveMLE(projection=False), noisy),
+        }
+    else:
+        exact_fit = MaximumLikelihood(state_names=truth.schema_, regularization=weight, max_iter=500)
+        series = {
+            "noisy": _divergence(truth, NaiveMLE(regularization=weight), noisy),
+            "exact": _divergence(truth, exact_fit, records),
+        }
+    return [{"series": label, "value": value} for label, value in series.items()]
+
+
+@cache
+def _truth(part: str) -> PrivateMarkovNetwork:
+    edges = erdos_renyi(seed=0) if part == "projection" else third_order_chain()
+    return random_markov_network(edges, STATES[part], seed=0)
+
+
+@lru_cache(maxsize=2)
+def _records(part: str, size: int, population: int) -> pd.DataFrame:
+    return _truth(part).simulate(size, seed=population)
+
+
+def _square_error(estimate: np.ndarray, marginals: np.ndarray) -> float:
+    return float(((estimate - marginals) ** 2).mean())
+
+
+def _divergence(truth: PrivateMarkovNetwork, estimator: Any, data: Any) -> float:
+    return kl_divergence(truth, PrivateMarkovNetwork(truth.edges()).fit(data, estimator))
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Three panels."""
+    drawn = Figure(figsize=(12.6, 3.9), layout="constrained")
+    slopes, projection, regularization = drawn.subplots(1, 3)
+    wide = _wide(rows, "slopes", "size")
+    plot_quartiles(slopes, wide, "size", ["noisy", "exact"])
+    for column, style in (("sampling, 1/N", "--"), ("privacy, 1/N^2", ":")):
+        curve = wide.groupby("size")[column].mean()
+        slopes.plot(curve.index, curve, style, color="0.3", label=f"predicted: {column}")
+    slopes.set(
+        title="(a) two slopes, chain, epsilon = 0.1", ylabel="mean squared error of marginals", xlabel="records N"
+    )
+    plot_quartiles(projection, _wide(rows, "projection", "size"), "size", ["projected", "not projected"])
+    projection.set(title="(b) projection, Erdos-Renyi, epsilon = 0.5", ylabel="KL(true || fitted)", xlabel="records N")
+    plot_quartiles(regularization, _wide(rows, "regularization", "weight"), "weight", ["noisy", "exact"])
+    regularization.set(title="(c) regularisation, chain, epsilon = 0.1", ylabel="KL(true || fitted)", xlabel="lambda")
+    for axes in (slopes, projection, regularization):
+        axes.set(xscale="log", yscale="log")
+        axes.legend(frameon=False, fontsize=8)
+    return drawn
+
+
+def _wide(rows: pd.DataFrame, part: str, x: str) -> pd.DataFrame:
+    held = rows[rows["part"] == part]
+    return held.pivot(index=[x, "release"], columns="series", values="value").reset_index()
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Claim, outcome, reasons."""
+    slopes = _wide(rows, "slopes", "size")
+    predicted = slopes["sampling, 1/N"] + slopes["privacy, 1/N^2"]
+    agreement = float((slopes["noisy"] / predicted).mean())
+    crossing = float((slopes["privacy, 1/N^2"] / slopes["sampling, 1/N"] * slopes["size"]).mean())
+    projection = _wide(rows, "projection", "size").groupby("size")[["projected", "not projected"]].median()
+    gains = projection["not projected"] / projection["projected"]
+    weights = _wide(rows, "regularization", "weight").groupby("weight")[["noisy", "exact"]].median()
+    best = float(weights.index.to_numpy()[weights["noisy"].argmin()])
+    return f"""
+        Naive maximum likelihood from noisy marginals: (a) squared error of the noisy marginals with both
+        predicted terms; (b) effect of projecting them on the simplex, {STATES["projection"]} states; (c) effect
+        of the regularisation, N = {REGULARIZED_SIZE:,}. Ten variables; medians and quartiles of
+        {rows["release"].nunique()} populations with a release each.
+
+        The paper (Bernstein et al. 2017, Fig. 1): error falls with 1/N^2 until N is very large; projection
+        helps; with exact statistics any small lambda does, with noisy ones it must be just right.
+
+        Here: (a) the error is {agreement:.3f} times the sum of the two terms of Proposition 4, and the terms
+        are equal at N = {crossing:.2g}. (b) Projected is better in {int((gains > 1).sum())} of
+        {len(projection)} sizes, by a factor of {float(gains.max()):.3g} at
+        most. (c) Best at lambda = {best:.0e} with KL
+        {weights["noisy"].min():.3g}; the smallest lambda gives {weights["noisy"].iloc[0]:.3g} with noise and
+        {weights["exact"].iloc[0]:.3g} without.
+
+        What may differ: the paper gives neither epsilon in (a), nor lambda in (b), nor N in (c). In (b) both
+        fits have the library's default, a third of the noise scale over N, which bounds the damage of
+        unprojected marginals; with a lambda that does not follow the noise the gap is wider. In (c) the fits
+        stop after 500 to 1000 iterations, which also regularises: to convergence the left end would be higher
+        still.
+    """
+
+
+PATHOLOGIES = Experiment(trials, run, RESULTS, figure, caption)

@@ -1,0 +1,92 @@
+"""Bernstein et al. (2017), Fig. 3 a: every edge marginal of one network, true and learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.evaluation import erdos_renyi, random_markov_network
+from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+
+STATES, SIZE, EPSILON = 20, 100_000, 0.1
+METHODS = ("non-private", "naive MLE, little regularised", "naive MLE, default", "CollectiveEM")
+RESULTS = ("cell", "true", "learned")
+
+
+def trials(quick: bool) -> list[dict[str, Any]]:
+    """One fit a method; there is nothing to save."""
+    return [{"method": method} for method in METHODS]
+
+
+def run(method: str) -> list[dict[str, Any]]:
+    """All cells of all edge tables."""
+    truth = random_markov_network(erdos_renyi(seed=0), STATES, seed=0)
+    records = truth.simulate(SIZE, seed=0)
+    layout, theta, _ = log_linear(truth)
+    data = PrivateDataset(records, truth.schema_, PrivacyBudget(EPSILON), noise=SimulatedNoise(0))
+    source: Any = data.measure(layout.scopes, EPSILON)
+    estimator: Any = {
+        "naive MLE, little regularised": NaiveMLE(regularization=1e-6),
+        "naive MLE, default": NaiveMLE(),
+        "CollectiveEM": CollectiveEM(),
+    }.get(method)
+    if estimator is None:
+        source, estimator = records, MaximumLikelihood(state_names=truth.schema_)
+    true = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(theta).marginals
+    own, fitted, _ = log_linear(PrivateMarkovNetwork(truth.edges()).fit(source, estimator), truth.schema_.states)
+    tree = JunctionTree.build(own.cardinalities, own.scopes)
+    calibration = tree.calibrate(fitted)
+    flat = layout.flatten(tree.marginal(calibration, scope) for scope in layout.scopes)  # axes may be in another order
+    pairs = enumerate(zip(true, flat, strict=True))
+    return [{"cell": cell, "true": float(p), "learned": float(q)} for cell, (p, q) in pairs]
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """One panel a method."""
+    drawn = Figure(figsize=(12.6, 3.7), layout="constrained")
+    floor = rows["true"].min() / 30
+    for number, method in enumerate(METHODS):
+        held = rows[rows["method"] == method]
+        axes = drawn.add_subplot(1, len(METHODS), number + 1)
+        axes.loglog(held["true"], np.maximum(held["learned"], floor), ".", color="#0072B2", markersize=2, alpha=0.4)
+        ends = [rows["true"].min(), rows["true"].max()]
+        axes.plot(ends, ends, color="#D55E00", linewidth=1)
+        axes.set(title=method, xlabel="true edge marginal", ylim=(floor / 1.3, 2 * rows["true"].max()))
+        axes.set_ylabel("learned" if number == 0 else "")
+        axes.spines[["top", "right"]].set_visible(False)
+    return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Claim, outcome, reasons."""
+    apart = (rows["true"] - rows["learned"]).abs().groupby(rows["method"]).sum() / (
+        len(rows) / len(METHODS) / STATES**2
+    )
+    errors = ", ".join(f"{method} {apart[method]:.3g}" for method in METHODS)
+    drowned = rows[rows["learned"] < rows["true"] / 100].groupby("method").size()
+    lost = ", ".join(f"{method} {int(drowned.get(method, 0))}" for method in METHODS)
+    return f"""
+        All edge marginals of a connected Erdos-Renyi graph of 10 variables with {STATES} states, from {SIZE:,}
+        records at epsilon = {EPSILON}. On the line they are right; cells below the axis are drawn at its foot.
+
+        The paper (Bernstein et al. 2017, Fig. 3 a): CGM's marginals are much closer to the true ones, and to
+        those of the non-private fit, than those of naive MLE.
+
+        Here: mean L1 error of an edge's table: {errors}. Cells less than a hundredth of the truth: {lost}.
+
+        Why they differ: the paper gives neither N nor epsilon nor the regularisation of naive MLE for this
+        figure. With little regularisation the naive fit drives cells to zero, as in the paper's figure; with
+        one that follows the noise it is close to CollectiveEM.
+    """
+
+
+SCATTER = Experiment(trials, run, RESULTS, figure, caption)

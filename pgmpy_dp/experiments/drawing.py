@@ -1,0 +1,41 @@
+"""What the figures share: colours, markers, medians with quartiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+# Okabe and Ito: told apart by colour-blind readers too.
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+NEUTRAL = {"non-private": ("#000000", "--"), "random": ("#999999", ":")}
+
+
+def plot_quartiles(axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str]) -> None:
+    """Median over trials against x, with the quartiles as a band; one line a column of results.
+
+    Parameters
+    ----------
+    axes : Axes
+    rows : DataFrame
+        One row a trial.
+    x : str
+        Column.
+    methods : mapping of column to label, or sequence of columns
+        In the order of their colours. Reference methods are drawn thin and grey or black.
+    """
+    labels = methods if isinstance(methods, Mapping) else {method: method for method in methods}
+    coloured = [column for column in labels if labels[column] not in NEUTRAL]
+    for column, label in labels.items():
+        held = rows[[x, column]].dropna()
+        if held.empty:
+            continue
+        groups = held.groupby(x)[column]
+        middle, low, high = groups.median(), groups.quantile(0.25), groups.quantile(0.75)
+        neutral = NEUTRAL.get(label)
+        colour, style = neutral or (COLOURS[coloured.index(column) % len(COLOURS)], "o-")
+        axes.plot(middle.index, middle, style, color=colour, label=label, markersize=4, linewidth=1.4)
+        axes.fill_between(middle.index, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.2)

@@ -1,0 +1,190 @@
+"""Runs an experiment: trials on at most two processes, a CSV that grows as they finish, a figure with its caption.
+
+A run that was stopped is taken up where it was: trials whose rows are in the CSV are not run again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from pgmpy_dp._files import replacing
+from pgmpy_dp.experiments.worker import load, run_trial, start
+
+Trial = Mapping[str, Any]
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the runner needs to know.
+
+    Attributes
+    ----------
+    trials : callable
+        Whether to be quick, to the trials: texts and numbers by name, the same names in all. They are all that a
+        trial depends on, seeds included.
+    run : callable
+        A trial to its results, one mapping for each row; the same names in all, and none of the trial's.
+    results : tuple of str
+        Those names.
+    figure : callable
+        All rows of a run to a figure without caption.
+    caption : callable
+        All rows of a run to what the paper claims, what came out and why they differ: paragraphs of running text.
+    """
+
+    trials: Callable[[bool], list[dict[str, Any]]]
+    run: Callable[..., list[dict[str, Any]]]
+    results: tuple[str, ...]
+    figure: Callable[[pd.DataFrame], Figure]
+    caption: Callable[[pd.DataFrame], str]
+
+
+def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCESSES) -> list[Path]:
+    """Run what is missing of an experiment, then draw it.
+
+    Parameters
+    ----------
+    name : str
+        Of the catalogue.
+    out : Path
+        Folder; made if it is missing.
+    quick : bool
+        Few and small trials, under two minutes.
+    processes : int
+        1 to run in this process.
+
+    Returns
+    -------
+    list of Path
+        The CSV, the figure as PNG and SVG, and the caption as text.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds a CSV of this name with other columns.
+    """
+    experiment: Experiment = load(name)
+    trials = experiment.trials(quick)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}.csv"
+    keys = list(trials[0])
+    columns = [*keys, "rows", "private", *experiment.results]
+    rows = _finished(path, columns)
+    done = _identities(rows, keys)
+    missing = [trial for trial in trials if _identity(trial) not in done]
+    with tqdm(total=len(trials), initial=len(trials) - len(missing), desc=name, disable=None) as bar:
+        for trial, results in _results(name, missing, min(processes, len(missing))):
+            lines = [{**trial, "rows": len(results), "private": False, **result} for result in results]
+            _append(path, pd.DataFrame(lines, columns=columns))
+            bar.update()
+    return _draw(name, experiment, path, columns, trials)
+
+
+def _results(name: str, trials: list[dict[str, Any]], processes: int) -> Iterable[tuple[Trial, list[dict[str, Any]]]]:
+    if processes <= 1:
+        for trial in trials:
+            yield trial, run_trial(name, trial)
+        return
+    context = multiprocessing.get_context("spawn")  # threads of numerical libraries do not survive a fork
+    with ProcessPoolExecutor(processes, context, initializer=start) as pool:
+        futures = {pool.submit(run_trial, name, trial): trial for trial in trials}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:  # an interrupt too: it reaches the trials under way, which are lost
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _append(path: Path, frame: pd.DataFrame) -> None:
+    """Add the rows of a trial in one write, so that a kill leaves at most one line incomplete."""
+    text = frame.to_csv(index=False, header=not path.exists(), lineterminator="\n")
+    with path.open("ab", buffering=0) as handle:
+        handle.write(text.encode())
+        os.fsync(handle.fileno())
+
+
+def _finished(path: Path, columns: list[str]) -> pd.DataFrame:
+    """Rows of complete trials; what a kill left incomplete is removed from the file."""
+    if not path.exists():
+        return pd.DataFrame(columns=columns)
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if not whole:
+        path.unlink()
+        return pd.DataFrame(columns=columns)
+    frame = pd.read_csv(StringIO(whole))
+    if list(frame.columns) != columns:
+        raise ValueError(f"{path} holds another experiment or version: move it away, or choose another --out.")
+    keys = columns[: columns.index("rows")]
+    identities = _identities(frame, keys)
+    counts: dict[tuple[str, ...], int] = {}
+    for identity in identities:
+        counts[identity] = counts.get(identity, 0) + 1
+    complete = [counts[identity] == rows for identity, rows in zip(identities, frame["rows"], strict=True)]
+    if whole != text or not all(complete):
+        frame = frame[complete]
+        _write(path, frame)
+    return frame
+
+
+def _write(path: Path, frame: pd.DataFrame) -> None:
+    with replacing(path) as handle:
+        handle.write(frame.to_csv(index=False, lineterminator="\n").encode())
+
+
+def _identities(frame: pd.DataFrame, keys: list[str]) -> list[tuple[str, ...]]:
+    return [_identity(dict(zip(keys, row, strict=True))) for row in frame[keys].itertuples(index=False)]
+
+
+def _identity(trial: Trial) -> tuple[str, ...]:
+    """A trial as it prints, numbers alike whether they came from Python or from the file."""
+    values = trial.values()
+    return tuple(value if isinstance(value, str) else repr(float(value)) for value in values)
+
+
+def _draw(
+    name: str, experiment: Experiment, path: Path, columns: list[str], trials: list[dict[str, Any]]
+) -> list[Path]:
+    """Sort the CSV, which two processes fill in any order, and draw the rows of these trials."""
+    keys = columns[: columns.index("rows")]
+    rows = pd.read_csv(path)
+    order = {_identity(trial): number for number, trial in enumerate(trials)}
+    place = pd.Series([order.get(identity, len(order)) for identity in _identities(rows, keys)], index=rows.index)
+    rows = rows.loc[place.sort_values(kind="stable").index]
+    _write(path, rows)
+    rows = rows[(place < len(order)).loc[rows.index]].reset_index(drop=True)
+    paragraphs = [" ".join(paragraph.split()) for paragraph in experiment.caption(rows).strip().split("\n\n")]
+    paragraphs.append("Noise is simulated with fixed seeds: nothing here is private.")
+    figure = experiment.figure(rows)
+    _add_caption(figure, paragraphs)
+    written = [path, *(path.with_suffix(suffix) for suffix in (".png", ".svg", ".txt"))]
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(written[1], dpi=130, metadata={"Software": None})
+        figure.savefig(written[2], metadata={"Date": None})
+    written[3].write_text("\n\n".join(paragraphs) + "\n")
+    return written
+
+
+def _add_caption(figure: Figure, paragraphs: list[str]) -> None:
+    """Below the axes, as wide as the figure; the figure grows by the height of the text."""
+    width, height = figure.get_size_inches()
+    lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, int(width * 16.5))]
+    room = 0.155 * len(lines) + 0.15
+    figure.set_size_inches(width, height + room)
+    figure.get_layout_engine().set(rect=(0, room / (height + room), 1, height / (height + room)))  # type: ignore[union-attr, call-arg]
+    figure.text(0.01, (room - 0.1) / (height + room), "\n".join(lines), va="top", fontsize=8, linespacing=1.25)
