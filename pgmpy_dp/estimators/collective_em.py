@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
 from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.estimators.planning import plan_measurements
+from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.estimators.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
@@ -167,9 +168,11 @@ class CollectiveEM(DiscreteParameterEstimator):
         return self
 
     def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any) -> CollectiveEM:
-        nodes = list(network.nodes())
-
         self._check_options()
+        tying = Tying.of(network)
+        if tying is not None:
+            return self._fit_tied(tying, data)
+        nodes = list(network.nodes())
         release = self._measurement().take(data, nodes, lambda schema: plan_measurements(network, schema))
         schema, seen = observations(release, nodes)
         scopes = markov_scopes(network, seen.cliques)
@@ -178,6 +181,18 @@ class CollectiveEM(DiscreteParameterEstimator):
         fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
+        return self
+
+    def _fit_tied(self, tying: Tying, data: Any) -> CollectiveEM:
+        if self.inference == "loopy":
+            raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
+        release = self._measurement().take(data, tying.variables, tying.plan)
+        nodes, tables = tying.node_schema(release.schema), tying.tables(release)
+        names, seen = observations(tables, list(dict.fromkeys(v for name in tying.groups for v in name)))
+        engine = tying.engine(nodes, names)
+        fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
+        self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
+        tying.finish(self, engine, fit.potentials, release, nodes)
         return self
 
 

@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_n
 from pgmpy_dp.estimators.measuring import declared
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, markov_scopes, tabular_cpd
+from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.schema import Schema
 
@@ -71,8 +72,16 @@ class MaximumLikelihood(DiscreteParameterEstimator):
         """
         name = type(self).__name__
         refuse_weights(name, sample_weight)
-        schema = declared(self.state_names, list(model.nodes()))
-        if isinstance(model, DiscreteMarkovNetwork):
+        tying = Tying.of(markov_network(model, name)) if isinstance(model, DiscreteMarkovNetwork) else None
+        schema = declared(self.state_names, list(model.nodes()) if tying is None else tying.variables)
+        if tying is not None:
+            counts = exact_marginals(data, schema, tying.plan(schema)[0])
+            nodes, tables = tying.node_schema(schema), tying.tables(counts)
+            tied = tying.engine(nodes, tying.name_schema(schema))
+            marginals = tied.layout.flatten(tables.tables[name] / counts.total for name in tied.layout.scopes)
+            potentials = maximise_likelihood(tied, marginals, self.regularization, self.max_iter, self.tolerance)
+            tying.finish(self, tied, potentials, counts, nodes)
+        elif isinstance(model, DiscreteMarkovNetwork):
             scopes = markov_scopes(markov_network(model, name))
             counts = exact_marginals(data, schema, scopes)
             engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)

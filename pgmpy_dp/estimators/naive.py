@@ -14,10 +14,12 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.fitting import finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import markov_scopes
+from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import project_to_simplex
 from pgmpy_dp.schema import Schema
 
@@ -33,9 +35,11 @@ def maximise_likelihood(
 ) -> Vector:
     """Log-potentials theta that maximise theta . marginals - A(theta) - regularization |theta|^2, by L-BFGS.
 
+    Where k cliques share a table, the mean of their marginals counts k times.
+
     Parameters
     ----------
-    engine : JunctionTree or FactorGraph
+    engine : JunctionTree, TiedTree or FactorGraph
     marginals : ndarray
         Clique marginals, each summing to 1; they need not agree with each other.
     regularization : float
@@ -56,8 +60,10 @@ def maximise_likelihood(
     places = np.arange(size) if places is None else places
     # The Hessian is the covariance of the cell indicators: its diagonal makes steps of one size fit rare and
     # common cells.
+    repeats = engine.repeats[places] if isinstance(engine, TiedTree) else np.ones(places.size)
     share = np.clip(marginals, 0.0, 1.0)
-    scale = 1.0 / np.sqrt(share * (1 - share) + 2 * regularization + 1e-12)
+    scale = 1.0 / np.sqrt(repeats * share * (1 - share) + 2 * regularization + 1e-12)
+    target = repeats * marginals
 
     def spread(own: Vector) -> Vector:
         potentials = np.zeros(size)
@@ -66,8 +72,8 @@ def maximise_likelihood(
 
     def objective(own: Vector) -> tuple[float, Vector]:
         calibration = engine.calibrate(spread(own))
-        value = calibration.log_partition - own @ marginals + regularization * own @ own
-        return float(value), calibration.marginals[places] - marginals + 2 * regularization * own
+        value = calibration.log_partition - own @ target + regularization * own @ own
+        return float(value), repeats * calibration.marginals[places] - target + 2 * regularization * own
 
     start = np.zeros(places.size)
     return spread(minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale).point)
@@ -162,19 +168,34 @@ class NaiveMLE(DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
+        tying = Tying.of(network)
+        if tying is not None:
+            return self._fit_tied(tying, measurement, data)
         scopes = markov_scopes(network)
         release = measurement.take(data, list(network.nodes()), lambda _: (scopes, [1.0] * len(scopes)))
         schema = release.schema.select(network.nodes())
         scopes = markov_scopes(network, release.cliques)
         engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
-        own = [measured_table(release, scope) for scope in scopes]
+        potentials = self._maximise(engine, release)
+        finish_markov(self, engine, potentials, scopes, release, schema)
+        return self
+
+    def _fit_tied(self, tying: Tying, measurement: Measurement, data: Any) -> NaiveMLE:
+        if self.inference == "loopy":
+            raise ValueError("NaiveMLE fits tied parameters on a junction tree only: leave inference='auto'.")
+        release = measurement.take(data, tying.variables, tying.plan)
+        nodes, tables = tying.node_schema(release.schema), tying.tables(release)
+        engine = tying.engine(nodes, tying.name_schema(release.schema))
+        tying.finish(self, engine, self._maximise(engine, tables), release, nodes)
+        return self
+
+    def _maximise(self, engine: Engine, release: Any) -> Vector:
+        own = [measured_table(release, scope) for scope in engine.layout.scopes]
         marginals = engine.layout.flatten(self._marginal(table, release.total) for table, _ in own)
         weight = self.regularization
         if weight is None:
             weight = noise_regularization([variance for _, variance in own], release.total)
-        potentials = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
-        finish_markov(self, engine, potentials, scopes, release, schema)
-        return self
+        return maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
 
     def _marginal(self, table: Vector, total: float) -> Vector:
         return project_to_simplex(table / total) if self.projection else table / total

@@ -14,6 +14,7 @@ from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.estimators.fitting import markov_network, refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, run
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
+from pgmpy_dp.estimators.tying import refuse_tied
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector
@@ -150,6 +151,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         """
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
+        refuse_tied(network, type(self).__name__)
         if self.statistic not in STATISTICS:
             raise ValueError(f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}.")
         if self.inference not in INFERENCE:

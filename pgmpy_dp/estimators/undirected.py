@@ -19,6 +19,7 @@ from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Clique
 
@@ -70,7 +71,7 @@ class _Bound:
 
     def __init__(
         self,
-        tree: JunctionTree,
+        tree: JunctionTree | TiedTree,
         scopes: Sequence[Clique],
         seen: Observations,
         total: float,
@@ -184,7 +185,7 @@ class _Prior:
 
 
 def fit_undirected(
-    engine: JunctionTree | FactorGraph,
+    engine: JunctionTree | TiedTree | FactorGraph,
     scopes: Sequence[Clique],
     seen: Observations,
     release: Release,
@@ -195,7 +196,7 @@ def fit_undirected(
 
     Parameters
     ----------
-    engine : JunctionTree or FactorGraph
+    engine : JunctionTree, TiedTree or FactorGraph
         Whose layout holds all scopes and all observed cliques, each once.
     scopes : sequence of tuples of str
         Tables that carry log-potentials.

@@ -9,6 +9,7 @@ CATALOGUE = {
     "cgm-er": ("cgm_divergence:RANDOM_GRAPH", "the same on an Erdos-Renyi graph (Fig. 2 e-h)"),
     "cgm-pathologies": ("cgm_pathologies:PATHOLOGIES", "what is wrong with naive likelihood (Fig. 1 a-c)"),
     "cgm-scatter": ("cgm_scatter:SCATTER", "true and learned edge marginals (Fig. 3 a)"),
+    "cgm-mobility": ("cgm_mobility:MOBILITY", "tied chain of places, held-out likelihood (Fig. 3 b), simulated visits"),
     "dd-networks": (
         "dd_networks:ALLOCATIONS",
         "data-dependent budgets (Chowdhury et al. 2020, Fig. 1, Tables 1 and 2)",

@@ -50,6 +50,31 @@ def random_naive_bayes(features: int, seed: int) -> DiscreteBayesianNetwork:
     return network
 
 
+def random_days(people: int, places: int, slots: int, seed: int) -> np.ndarray:
+    """Where people are in each slot of a day: 0 nowhere, else a place. Sparse: one to a few short visits a day.
+
+    Returns
+    -------
+    ndarray of int, shape (people, slots)
+    """
+    truth = np.random.default_rng(0)  # the same building for all populations
+    popular = truth.dirichlet(np.full(places, 0.5))
+    moves = 0.6 * np.eye(places) + 0.4 * truth.dirichlet(0.3 * places * popular + 0.02, places)
+    generator = np.random.default_rng([1, seed])
+    cumulative = moves.cumsum(axis=1)
+    days = np.zeros((people, slots), dtype=np.int16)
+    for visit in range(4):
+        comes = generator.random(people) < 0.4**visit  # everybody comes once
+        start = generator.integers(0, slots, people)
+        end = np.minimum(start + generator.geometric(1 / 5, people), slots)
+        place = generator.choice(places, people, p=popular)
+        for slot in range(slots):
+            here = comes & (start <= slot) & (slot < end)
+            days[here, slot] = place[here] + 1
+            place = np.minimum((generator.random((people, 1)) > cumulative[place]).sum(axis=1), places - 1)
+    return days
+
+
 def marginals(network: Any, variable_sets: list[list[str]]) -> list[np.ndarray]:
     """Joint distributions of sets of variables, by variable elimination; axes in the order of each set."""
     from pgmpy.inference import VariableElimination

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
@@ -144,6 +147,43 @@ class NoisyMarginals:
         # The variance of very small noise underflows to 0, and exact counts have none: one common floor keeps
         # the weights finite, and then only the numbers of cells matter.
         return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
+
+    def join(self, other: NoisyMarginals) -> NoisyMarginals:
+        """Two releases of Laplace noise as one, at the sum of their epsilons.
+
+        For tables of different data sets about the same units, such as the steps and the starts of people's days, or
+        for tables measured one after the other.
+
+        Raises
+        ------
+        SchemaError
+            If a variable has other states in the other release.
+        ValueError
+            If both have a table of one clique, or their guarantees differ in more than epsilon.
+
+        Examples
+        --------
+        >>> guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
+        >>> one, two = (Schema({variable: ["x", "y"]}) for variable in "ab")
+        >>> first = NoisyMarginals(one, {("a",): np.array([31, 68])}, {("a",): 2.0}, guarantee)
+        >>> second = NoisyMarginals(two, {("b",): np.array([52, 49])}, {("b",): 2.0}, guarantee)
+        >>> print(first.join(second).guarantee)
+        differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
+        """
+        one, two = self.guarantee, other.guarantee
+        if replace(one, epsilon=two.epsilon) != two or one.mechanism != "laplace" or one.sampling_rate < 1:
+            raise ValueError("Only releases of Laplace noise whose guarantees differ in epsilon alone can be joined.")
+        if set(map(frozenset, self.tables)) & set(map(frozenset, other.tables)):
+            raise ValueError("Both releases have a table of the same variables: they would have to be averaged.")
+        if self.public_total != other.public_total:
+            raise ValueError("The releases have different public numbers of records: they are about different units.")
+        for variable in set(self.schema.variables) & set(other.schema.variables):
+            if self.schema.states[variable] != other.schema.states[variable]:
+                raise SchemaError(f"Variable {variable!r} has other states in the other release.")
+        epsilon = decimal_above(Fraction(str(one.epsilon)) + Fraction(str(two.epsilon)))
+        schema = Schema({**dict(self.schema.states), **dict(other.schema.states)})
+        tables, scales = {**self.tables, **other.tables}, {**self.scales, **other.scales}
+        return NoisyMarginals(schema, tables, scales, replace(one, epsilon=epsilon), self.public_total)
 
     def to_coefficients(self) -> Coefficients:
         """The tables made to agree on common variables, by their Fourier coefficients.
