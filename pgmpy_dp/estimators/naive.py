@@ -23,6 +23,9 @@ from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import project_to_simplex
 from pgmpy_dp.schema import Schema
 
+# A cell seen empty pulls its potential to minus infinity; beyond this nothing changes but the rounding.
+_FARTHEST = 100.0
+
 
 def maximise_likelihood(
     engine: Engine,
@@ -67,13 +70,14 @@ def maximise_likelihood(
 
     def spread(own: Vector) -> Vector:
         potentials = np.zeros(size)
-        potentials[places] = own
+        potentials[places] = np.clip(own, -_FARTHEST, _FARTHEST)
         return potentials
 
     def objective(own: Vector) -> tuple[float, Vector]:
         calibration = engine.calibrate(spread(own))
         value = calibration.log_partition - own @ target + regularization * own @ own
-        return float(value), repeats * calibration.marginals[places] - target + 2 * regularization * own
+        slope = repeats * calibration.marginals[places] * (np.abs(own) < _FARTHEST) - target
+        return float(value), slope + 2 * regularization * own
 
     start = np.zeros(places.size)
     return spread(minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale).point)

@@ -30,7 +30,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     """Three parts; each trial is a release of its own."""
     releases = range(2 if quick else 10)
     sizes = [10**4, 10**5, 10**6] if quick else [10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6]
-    weights = [10.0**-power for power in (range(0, 9, 2) if quick else range(9))]
+    weights = [10.0**-power for power in (range(0, 7, 2) if quick else range(8))]
     return [
         *({"part": "slopes", "size": n, "weight": 0.0, "release": r} for n in sizes for r in releases),
         *({"part": "projection", "size": n, "weight": 0.0, "release": r} for n in sizes for r in releases),

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 # Okabe and Ito: told apart by colour-blind readers too.
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B")
 NEUTRAL = {"non-private": ("#000000", "--"), "random": ("#999999", ":")}
 
 

@@ -23,5 +23,8 @@ def load(name: str) -> Any:
 
 def run_trial(name: str, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One trial, in whatever process."""
-    rows: list[dict[str, Any]] = load(name).run(**trial)
+    try:
+        rows: list[dict[str, Any]] = load(name).run(**trial)
+    except ValueError as error:
+        raise ValueError(f"{name}, trial {dict(trial)}: {error}") from error
     return rows
