@@ -23,7 +23,7 @@ from .estimators import (
     laskey_sensitivities,
     plan_measurements,
 )
-from .models import PrivateMarkovNetwork
+from .models import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .release import (
     Coefficients,
@@ -57,6 +57,7 @@ __all__ = [
     "PosteriorSampler",
     "PrivacyBudget",
     "PrivateBayesianEstimator",
+    "PrivateBayesianNetwork",
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",

@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.inference import Calibration, JunctionTree, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.models.answering import AnsweringNetwork
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema, parse_json
 
@@ -30,7 +31,7 @@ _FORMAT = "pgmpy_dp Markov network"
 _VERSION = 1
 
 
-class PrivateMarkovNetwork(DiscreteMarkovNetwork):
+class PrivateMarkovNetwork(AnsweringNetwork, DiscreteMarkovNetwork):
     """A discrete Markov network, fitted from private records or from a release.
 
     It is a pgmpy `DiscreteMarkovNetwork` whose factors have partition function 1, so pgmpy's own inference gives
@@ -54,6 +55,11 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         What holds for the records behind the fit.
     schema_ : Schema
         Variables and states.
+    release_ : NoisyMarginals or NoisyCoefficients
+        What it was fitted to, and what the bounds of its answers come from. It is not in the file that `save` writes:
+        `attach_release` brings it back.
+    posterior_ : PosteriorNetworks
+        Networks drawn from what the release leaves open.
 
     Examples
     --------
@@ -65,6 +71,9 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
     >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")]).fit(noisy)
     >>> answer = network.query(["lung"], evidence={"smoke": "no"})
     >>> bool(answer.get_value(lung="no") > 0.9)
+    True
+    >>> bounds = network.query(["lung"], evidence={"smoke": "yes"}, interval=0.9)
+    >>> bool(bounds.loc["yes", "lower"] < 0.5 < bounds.loc["yes", "upper"])
     True
     """
 
@@ -113,6 +122,8 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         estimator = CollectiveEM() if estimator is None else estimator
         estimator.fit(self, data)
         self.set_factors(estimator.parameters_, estimator.guarantee_)
+        if hasattr(estimator, "release_"):
+            self.release_ = estimator.release_
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee) -> None:
@@ -129,6 +140,7 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         self.add_factors(*factors)
         self.guarantee_ = guarantee
         self.schema_ = Schema.from_model(self)
+        self._forget()
         self.__dict__.pop("_engine", None)
         self.__dict__.pop("_calibration", None)
 
@@ -151,58 +163,6 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         if not hasattr(self, "schema_"):
             raise ValueError("The network is not fitted yet: call fit first.")
         return self.schema_
-
-    def _checked(self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
-        schema, given = self._fitted(), dict(evidence or {})
-        if variables is not None:
-            schema.require([variables])
-        for variable, state in given.items():
-            schema.require([(variable,)])
-            if state not in schema.states[variable]:
-                states = ", ".join(map(repr, schema.states[variable]))
-                raise SchemaError(f"Variable {variable!r} has no state {state!r}; it has {states}.")
-            if variables is not None and variable in variables:
-                raise SchemaError(f"Variable {variable!r} is both asked for and given as evidence.")
-        return given
-
-    def query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> DiscreteFactor:
-        """Distribution of some variables given the states of others, by pgmpy's variable elimination.
-
-        Parameters
-        ----------
-        variables : sequence of str
-        evidence : mapping of variable to state, optional
-
-        Returns
-        -------
-        DiscreteFactor
-            Normalised.
-
-        Raises
-        ------
-        SchemaError
-            If a variable or state is unknown.
-        ValueError
-            If the evidence has probability zero.
-        """
-        given = self._checked(list(variables), evidence)
-        answer = _elimination(self).query(list(variables), evidence=given, show_progress=False)
-        mass = float(np.sum(answer.values))
-        if not mass > 0:
-            raise ValueError(f"The evidence {given} has probability zero in the fitted network.")
-        answer.values = answer.values / mass
-        return answer
-
-    def map_query(
-        self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Most probable joint state of some variables (all that are not given by default); errors as `query`."""
-        given = self._checked(None if variables is None else list(variables), evidence)
-        asked = [v for v in self.nodes() if v not in given] if variables is None else list(variables)
-        if given and asked:
-            self.query(asked[:1], given)  # refuses evidence of probability zero
-        answer: dict[str, Any] = _elimination(self).map_query(asked, evidence=given, show_progress=False)
-        return answer
 
     def simulate(self, n_samples: int, seed: int | None = None) -> pd.DataFrame:
         """Independent synthetic records.
@@ -296,12 +256,6 @@ class PrivateMarkovNetwork(DiscreteMarkovNetwork):
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ReleaseFormatError(f"{path} holds no Markov network that save wrote: {error}") from error
         return network
-
-
-def _elimination(network: DiscreteMarkovNetwork) -> Any:
-    from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
-
-    return VariableElimination(network)
 
 
 def _ties_out(tied: Any) -> list[Any]:

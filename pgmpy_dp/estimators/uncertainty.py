@@ -1,0 +1,360 @@
+"""What a release leaves open: networks drawn from their posterior, from the release alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteMarkovNetwork
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import gammaln
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.networks import Network, bayesian_network, families, markov_scopes, maximal, table_places
+from pgmpy_dp.estimators.observing import observations
+from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyCoefficients, Release
+from pgmpy_dp.schema import Clique, Schema
+
+# Concentration of the Dirichlet priors: the values it may take, centre and spread of its own log-normal prior.
+_CONCENTRATIONS = np.geomspace(0.02, 10.0, 150)
+_CONCENTRATION, _CONCENTRATION_SPREAD = 0.5, 1.0
+# Log-potentials: a Student t prior, and where its squared scale is believed before the release, with what weight.
+_FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
+# Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
+_SIMULATED = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorNetworks:
+    """Networks drawn from the posterior given one or several releases of the same records.
+
+    Attributes
+    ----------
+    layout : Layout
+        Tables: families, or the cliques that carry potentials.
+    schema : Schema
+    records : ndarray of shape (draws, layout.size)
+        Log-potentials (logarithms of CPDs) of what a fit of the noiseless records would give.
+    population : ndarray of shape (draws, layout.size)
+        The same of what the records are a sample of.
+    totals : ndarray of shape (draws,)
+        Numbers of records.
+    """
+
+    layout: Layout
+    schema: Schema
+    records: Vector
+    population: Vector
+    totals: Vector
+
+    def draws(self, target: str) -> Vector:
+        """The draws of "records" or "population".
+
+        Raises
+        ------
+        ValueError
+            For another name.
+        """
+        if target not in ("records", "population"):
+            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
+        return self.records if target == "records" else self.population
+
+    def __repr__(self) -> str:
+        return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
+
+
+def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+    """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
+
+    Parameters
+    ----------
+    network : DAG, DiscreteBayesianNetwork or DiscreteMarkovNetwork
+        Its structure is used, not its parameters.
+    releases : sequence of NoisyMarginals or NoisyCoefficients
+        One or several releases of the same records.
+    draws : int
+    seed : int
+        Draws are repeatable; no privacy hangs on them.
+
+    Raises
+    ------
+    SchemaError
+        If the releases disagree on the states of a variable.
+    ValueError
+        If they say nothing of a variable, or are exact counts.
+    TreeTooLargeError
+        If the junction tree does not fit in memory.
+
+    Notes
+    -----
+    The records' own distribution is taken for one of the network's family, up to the deviations that sampling N records
+    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) a cell, d being
+    standard normal and n the cell's count (of a Bayesian family, the parents' table has them). Given this distribution
+    the observations have the noise of the mechanism, Laplace densities rounded off within their scale. Conditional
+    rows have symmetric Dirichlet priors of one concentration, log-potentials a Student t prior, and the concentration
+    (the scale) is learned from the release with the rest. Hamiltonian trajectories on the junction tree draw all of
+    it; see `pgmpy_dp.inference.hamiltonian`.
+
+    The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
+    the counts of a simulated sample are taken to the log-potentials by one Newton step.
+    """
+    if not releases:
+        raise ValueError("Give at least one release.")
+    problem = _problem(network, releases)
+    generator = np.random.default_rng(seed)
+    directed = problem.rows.size > 0
+    prior = _Concentration(problem.cells.size) if directed else _Scale(problem.cells.size)
+    density, start = problem.density(prior.first)
+    points, priors = sample_posterior(density, start, draws, prior.renew, generator)
+    records, population, totals = [], [], []
+    layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
+    for point, own in zip(points, priors, strict=True):
+        total = density.total(point)
+        calibration = problem.tree.calibrate(density.potentials(point))
+        if directed:
+            marginals = calibration.marginals[problem.cells]
+            records.append(_log_rows(np.log(np.maximum(marginals, 1e-300)), problem.rows))
+            population.append(_dirichlet(total * marginals + own, problem.rows, generator))
+        else:
+            logs = density.potentials(point)[problem.cells]
+            records.append(logs)
+            population.append(logs + _sampling(problem, logs, own, total, generator))
+        totals.append(total)
+    return PosteriorNetworks(layout, problem.schema, np.array(records), np.array(population), np.array(totals))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """All releases' observations of one network, in a junction tree's layout."""
+
+    schema: Schema
+    scopes: tuple[Clique, ...]
+    tree: JunctionTree
+    cells: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    effects: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sums: Any
+    observed: Vector
+    variance: Vector
+    gaussian: NDArray[np.bool_]
+    total: float
+    total_scale: float
+    start: Vector
+
+    def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
+        """The posterior density and where to start."""
+        from pgmpy_dp.inference.trajectories import Terms
+
+        scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
+        scale = np.where(self.gaussian, np.sqrt(self.variance), scale)
+        corner = np.where(self.gaussian, -1.0, corner)
+        potentials = np.zeros(self.tree.layout.size)
+        potentials[self.cells] = self.start
+        counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
+        spread = 1 / np.sqrt(np.maximum(counts, 1.0))
+        terms = Terms(
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, self.rows, prior, self.effects,
+            spread, self.places, self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32),
+            self.sums.data.astype(np.float64), self.observed, scale, corner, self.total, self.total_scale,
+        )  # fmt: skip
+        start = self.start
+        if self.rows.size:  # rows as Gamma variables: their sums have mean prior * states
+            start = start + np.log(prior * np.bincount(self.rows)[self.rows])
+        return LogPosterior(self.tree, terms), np.concatenate([start, np.zeros(self.effects.size + 1)])
+
+
+def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
+    directed = not isinstance(network, DiscreteMarkovNetwork)
+    nodes = list((bayesian_network(network, "The posterior") if directed else network).nodes())
+    for release in releases:
+        if release.guarantee.mechanism == "none":
+            raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+    schema = _agreed(releases, nodes)
+    seen = [observations(release, [v for v in nodes if _measured(release, v)])[1] for release in releases]
+    unseen = [v for v in nodes if not any(_measured(release, v) for release in releases)]
+    if unseen:
+        raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
+    cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
+    scopes = families(network) if directed else markov_scopes(network, cliques)
+    deviating = maximal(_deviating(cliques, scopes) if directed else _outside(cliques, scopes))
+    cards = {variable: schema.cardinality(variable) for variable in schema.variables}
+    tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
+    assert isinstance(tree, JunctionTree)
+    places = [table_places(tree.layout, part.cliques) for part in seen]
+    blocks = [sparse.eye_array(len(p)) if s.matrix is None else s.matrix for p, s in zip(places, seen, strict=True)]
+    observed = [part.observed for part in seen]
+    variance = [part.variance for part in seen]
+    gaussian = [np.full(part.observed.size, part.gaussian) for part in seen]
+    for number, release in enumerate(releases):
+        if isinstance(release, NoisyCoefficients) and release.public_total is None:
+            # The coefficient of the empty set, which `observations` leaves out: the sum of any table.
+            first = np.zeros((1, len(places[number])))
+            first[0, : schema.cells(seen[number].cliques[0])] = 1.0
+            blocks[number] = sparse.vstack([blocks[number], sparse.csr_array(first)])
+            observed[number] = np.append(observed[number], release.total)
+            variance[number] = np.append(variance[number], release.total_variance)
+            gaussian[number] = np.append(gaussian[number], False)
+    total, total_variance = _total(releases)
+    return _Problem(
+        schema=schema,
+        scopes=scopes,
+        tree=tree,
+        cells=table_places(tree.layout, scopes),
+        rows=_row_numbers(Layout.of(cards, scopes)) if directed else np.zeros(0, dtype=np.int64),
+        effects=table_places(tree.layout, deviating) if deviating else np.zeros(0, dtype=np.int64),
+        places=np.concatenate(places),
+        sums=sparse.csr_array(sparse.block_diag(blocks, format="csr")),
+        observed=np.concatenate(observed).astype(np.float64),
+        variance=np.concatenate(variance),
+        gaussian=np.concatenate(gaussian),
+        total=total,
+        total_scale=math.sqrt(total_variance),
+        start=_start(releases, scopes, schema) if directed else np.zeros(table_places(tree.layout, scopes).size),
+    )
+
+
+def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
+    """The states of the network's variables, on which all releases must agree."""
+    states: dict[str, Any] = {}
+    for release in releases:
+        for variable in nodes:
+            own = release.schema.states.get(variable)
+            if own is not None and states.setdefault(variable, own) != own:
+                raise SchemaError(f"Variable {variable!r} has other states in one release than in another.")
+    missing = [variable for variable in nodes if variable not in states]
+    if missing:
+        raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
+    return Schema({variable: states[variable] for variable in nodes})
+
+
+def _measured(release: Release, variable: str) -> bool:
+    return any(variable in clique for clique in release.cliques)
+
+
+def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """Tables in which sampled records may deviate from a Bayesian network that fits its families.
+
+    A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
+    """
+    own = {frozenset(scope): scope[1:] for scope in scopes}
+    parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
+    return [table for table in parents if len(table) > 1] + _outside(cliques, scopes)
+
+
+def _outside(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
+
+
+def _row_numbers(families: Layout) -> NDArray[np.int64]:
+    """The row (configuration of the parents) of each cell, counted over all families."""
+    rows, first = [], 0
+    for shape in families.shapes:
+        width = math.prod(shape[1:])
+        rows.append(first + np.arange(shape[0] * width) % width)
+        first += width
+    return np.concatenate(rows)
+
+
+def _total(releases: Sequence[Release]) -> tuple[float, float]:
+    """Number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    variances = np.array([release.total_variance for release in releases])
+    totals = np.array([release.total for release in releases])
+    if not variances.all():
+        return float(totals[variances == 0][0]), 0.0
+    return float(np.average(totals, weights=1 / variances)), float(1 / (1 / variances).sum())
+
+
+def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
+    """Logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    rows = []
+    for scope in scopes:
+        holding = [r for r in releases if any(set(scope) <= set(clique) for clique in r.cliques)]
+        table, variance = measured_table(holding[0], scope) if holding else (np.ones(schema.shape(scope)), 1.0)
+        positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
+        rows.append(np.log(positive / positive.sum(axis=0)).ravel())
+    return np.concatenate(rows)
+
+
+class _Concentration:
+    """One concentration for the Dirichlet priors of all rows, drawn from its conditional distribution on a grid."""
+
+    def __init__(self, cells: int) -> None:
+        self.first = np.full(cells, _CONCENTRATION)
+        self.log_prior = -0.5 * (np.log(_CONCENTRATIONS / _CONCENTRATION) / _CONCENTRATION_SPREAD) ** 2
+        self.log_prior -= cells * gammaln(_CONCENTRATIONS)
+
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        logs = self.log_prior + _CONCENTRATIONS * values.sum()
+        weights = np.exp(logs - logs.max())
+        return np.full_like(self.first, generator.choice(_CONCENTRATIONS, p=weights / weights.sum()))
+
+
+class _Scale:
+    """A Student t prior as a mixture of normal ones, its scale drawn with the rest."""
+
+    def __init__(self, cells: int) -> None:
+        self.first = np.full(cells, 1 / _FIRST_SCALE)
+        self.square = _FIRST_SCALE
+
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self.square))
+        shape = (values.size + _FIRST_WEIGHT) / 2
+        rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
+        self.square = rate / generator.gamma(shape)
+        precision: Vector = weight / self.square
+        return precision
+
+
+def _log_rows(logs: Vector, rows: NDArray[np.int64]) -> Vector:
+    """Logarithms of exp(logs) divided by its sum in each row."""
+    top = np.full(int(rows.max()) + 1, -np.inf)
+    np.maximum.at(top, rows, logs)
+    shifted = logs - top[rows]
+    normalised: Vector = shifted - np.log(np.bincount(rows, np.exp(shifted)))[rows]
+    return normalised
+
+
+def _dirichlet(counts: Vector, rows: NDArray[np.int64], generator: np.random.Generator) -> Vector:
+    """Logarithms of Dirichlet rows; in logarithms, since gamma variables of small shape underflow."""
+    logs = np.log(generator.gamma(counts + 1.0)) + np.log1p(-generator.random(counts.size)) / counts
+    return _log_rows(logs, rows)
+
+
+def _sampling(
+    problem: _Problem, logs: Vector, precision: Vector, total: float, generator: np.random.Generator
+) -> Vector:
+    """How the log-potentials of a sample of `total` records deviate: one regularised Newton step from the truth."""
+    tree, cells = problem.tree, problem.cells
+    potentials = np.zeros(tree.layout.size)
+    potentials[cells] = logs
+    calibration = tree.calibrate(potentials)
+    codes = sample(tree, calibration, _SIMULATED, generator)
+    place = {variable: number for number, variable in enumerate(tree.variables)}
+    counted = []
+    for scope in problem.scopes:
+        shape = problem.schema.shape(scope)
+        flat = np.ravel_multi_index(tuple(codes[:, place[variable]] for variable in scope), shape)
+        counted.append(np.bincount(flat, minlength=math.prod(shape)))
+    excess = math.sqrt(total / _SIMULATED) * (np.concatenate(counted) - _SIMULATED * calibration.marginals[cells])
+
+    def product(vector: Vector) -> Vector:
+        direction = np.zeros(tree.layout.size)
+        direction[cells] = vector.ravel()
+        curved: Vector = total * tree.covariance_product(calibration, direction)[cells] + precision * vector.ravel()
+        return curved
+
+    held = total * calibration.marginals[cells] + precision
+    size = (cells.size, cells.size)
+    scaling = LinearOperator(size, matvec=lambda v: v.ravel() / held, dtype=np.float64)
+    step: Vector = cg(LinearOperator(size, matvec=product, dtype=np.float64), excess, rtol=1e-3, M=scaling)[0]
+    return step

@@ -1,0 +1,114 @@
+"""A Bayesian network that keeps the release it was fitted to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp.estimators import PrivateMLE
+from pgmpy_dp.estimators.networks import family
+from pgmpy_dp.models.answering import AnsweringNetwork, bounds_frame, check_interval
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+
+
+class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
+    """A pgmpy `DiscreteBayesianNetwork` that keeps its release, so that its answers come with bounds.
+
+    Everything after `fit` is post-processing: queries cost no privacy. It is made as pgmpy's own network is.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What holds for the records behind the fit.
+    release_ : NoisyMarginals, NoisyCoefficients or tuple of them
+        What it was fitted to.
+    posterior_ : PosteriorNetworks
+        Networks drawn from what the release leaves open.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    >>> noisy = data.measure([("lung", "smoke")], epsilon=1.0)
+    >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")]).fit(noisy)
+    >>> bounds = network.query(["lung"], evidence={"smoke": "yes"}, interval=0.9)
+    >>> list(bounds.columns)
+    ['value', 'lower', 'upper']
+    >>> bool(bounds.loc["yes", "lower"] < 0.5 < bounds.loc["yes", "upper"])
+    True
+    """
+
+    guarantee_: Guarantee
+
+    def fit(self, data: Any, estimator: Any = None, sample_weight: None = None) -> PrivateBayesianNetwork:
+        """Estimate the CPDs and keep the release.
+
+        Parameters
+        ----------
+        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
+            A release costs nothing; a data set is charged the estimator's epsilon.
+        estimator : estimator of this package or of pgmpy, optional
+            `PrivateMLE()` by default. Bounds need one that releases tables or coefficients.
+        sample_weight : None
+            As pgmpy; no private estimator takes weights.
+        """
+        estimator = PrivateMLE() if estimator is None else estimator
+        super().fit(data, estimator=estimator, sample_weight=sample_weight)
+        self._forget()
+        for name in ("release_", "guarantee_"):
+            self.__dict__.pop(name, None)
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+        return self
+
+    def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
+        """P(node | parents) with bounds for every entry.
+
+        Parameters
+        ----------
+        node : str
+        interval, target
+            As `query`.
+
+        Returns
+        -------
+        DataFrame
+            A row for each state of the node and configuration of its parents (levels in that order); columns `value`,
+            `lower`, `upper`. Of a configuration that hardly occurs the bounds are those of the prior: nearly all.
+        """
+        schema = self._fitted()
+        schema.require([(node,)])
+        check_interval(interval)
+        posterior = self.posterior_
+        scope = family(self, node)
+        number = posterior.layout.scopes.index(scope)
+        start, stop = posterior.layout.offsets[number : number + 2]
+        cpd = self.get_cpds(node)
+        value = cpd.values.transpose([cpd.variables.index(variable) for variable in scope])
+        for axis, variable in enumerate(scope):
+            own = list(cpd.state_names[variable])
+            value = np.take(value, [own.index(state) for state in schema.states[variable]], axis=axis)
+        states = [list(schema.states[variable]) for variable in scope]
+        index = pd.MultiIndex.from_product(states, names=scope) if len(scope) > 1 else pd.Index(states[0], name=node)
+        return bounds_frame(value.ravel(), np.exp(posterior.draws(target)[:, start:stop]), interval, index, None)
+
+    def copy(self) -> PrivateBayesianNetwork:
+        """An independent network with the same structure, CPDs and release."""
+        fresh = PrivateBayesianNetwork(self.edges())
+        fresh.add_nodes_from(self.nodes())
+        fresh.add_cpds(*[cpd.copy() for cpd in self.get_cpds()])
+        for name in ("release_", "guarantee_", "_posterior"):
+            if name in self.__dict__:
+                setattr(fresh, name, self.__dict__[name])
+        return fresh
+
+    def _fitted(self) -> Schema:
+        if len(self.get_cpds()) < len(self.nodes()) or not self.nodes():
+            raise ValueError("The network is not fitted yet: call fit first.")
+        return Schema.from_model(self)
