@@ -68,6 +68,47 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     return figure
 
 
+def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability") -> Figure:
+    """Answers as bars, each with its lower and upper bound.
+
+    Parameters
+    ----------
+    bounds : pandas.DataFrame
+        What `query(..., interval=0.9)`, `cpd_interval` or `expectation` return: columns `value`, `lower`, `upper`.
+    title : str
+    label : str
+        Of the axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> index = pd.Index(["yes", "no"], name="smoke")
+    >>> bounds = pd.DataFrame({"value": [0.3, 0.7], "lower": [0.25, 0.66], "upper": [0.34, 0.75]}, index=index)
+    >>> [text.get_text() for text in plot_bounds(bounds).axes[0].get_yticklabels()]
+    ['yes', 'no']
+    """
+    states = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in bounds.index]
+    figure = Figure(figsize=(6.4, 0.34 * len(bounds) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    places = np.arange(len(bounds))
+    axes.barh(places, bounds["value"], 0.7, color=_COLOURS[1], alpha=0.45)
+    middle = (bounds["lower"] + bounds["upper"]) / 2
+    half = (bounds["upper"] - bounds["lower"]) / 2
+    axes.errorbar(middle, places, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4)
+    axes.set_yticks(places, states)
+    axes.invert_yaxis()
+    axes.set_ylabel(", ".join(map(str, bounds.index.names)) if bounds.index.names[0] else "")
+    axes.set_xlabel(label)
+    axes.set_xlim(left=min(0.0, float(bounds["lower"].min())))
+    axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, loc="left")
+    return figure
+
+
 def plot_divergence(
     epsilons: Sequence[float],
     divergences: Mapping[str, ArrayLike],

@@ -11,6 +11,7 @@ from pgmpy_dp.estimators.logistic_regression import PrivateLogisticRegression
 from pgmpy_dp.estimators.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.naive import NaiveMLE
 from pgmpy_dp.estimators.planning import plan_measurements
+from pgmpy_dp.estimators.posterior_mean import PosteriorMean
 from pgmpy_dp.estimators.posterior_sampling import ExponentialMAP, PosteriorSampler
 from pgmpy_dp.estimators.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.estimators.private_lda import PrivateLDA
@@ -29,6 +30,7 @@ __all__ = [
     "MaximumLikelihood",
     "NaiveMLE",
     "PlannedAllocation",
+    "PosteriorMean",
     "PosteriorSampler",
     "PrivateBayesianEstimator",
     "PrivateLDA",

@@ -77,16 +77,31 @@ class Measurement:
     def take_by(self, data: Any, variables: Sequence[str], measure: Callable[[PrivateDataset], Release]) -> Release:
         """As `take`, measuring by a function of the data set."""
         if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
-            if self.epsilon is not None:
-                raise ValueError(
-                    "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
-                )
-            if data.guarantee.mechanism == "none":
-                raise ValueError("These are exact counts, not a release: fit the records with MaximumLikelihood.")
+            self._check_release(data)
             _require_variables(data.schema, variables, "release")
             self._require_agreement(data.schema, data.guarantee.neighbours, variables)
             return data
         return measure(self.dataset(data, variables))
+
+    def take_several(self, releases: Sequence[Any], variables: Sequence[str]) -> list[Release]:
+        """Several releases of the same records, which hold the variables between them; errors as `take`."""
+        if not releases:
+            raise ValueError("Give at least one release.")
+        for release in releases:
+            if not isinstance(release, (NoisyMarginals, NoisyCoefficients)):
+                raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
+            self._check_release(release)
+            held = [variable for variable in variables if variable in release.schema.states]
+            self._require_agreement(release.schema, release.guarantee.neighbours, held)
+        return list(releases)
+
+    def _check_release(self, data: Release) -> None:
+        if self.epsilon is not None:
+            raise ValueError(
+                "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
+            )
+        if data.guarantee.mechanism == "none":
+            raise ValueError("These are exact counts, not a release: fit the records with MaximumLikelihood.")
 
     def dataset(self, data: Any, variables: Sequence[str]) -> PrivateDataset:
         """The data set that was handed in, or one for this fit alone made of raw records; errors as `take`."""

@@ -26,7 +26,7 @@ _ROUNDING = 1.0
 # The mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
-_STIFF = 40
+_STIFF = 20
 _FLOOR = 0.3
 _MODE_ITERATIONS = 100
 _STEPS = 16

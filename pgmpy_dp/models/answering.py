@@ -15,7 +15,7 @@ from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.models.conditioning import Conditioning
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, Release
+from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, Release, compose
 from pgmpy_dp.schema import Schema
 
 # A bound this many records away from 0 or 1 is 0 or 1: counts are whole numbers.
@@ -36,6 +36,7 @@ class AnsweringNetwork:
     """
 
     schema_: Schema
+    guarantee_: Guarantee
     release_: Release | tuple[Release, ...]
 
     def query(
@@ -216,14 +217,16 @@ class AnsweringNetwork:
     def attach_release(self, *releases: Release) -> None:
         """Keep the release, or several of the same records, that bounds are to be drawn from.
 
-        For networks that were fitted elsewhere or read from a file. States must be those of the network.
+        For networks that were fitted elsewhere or read from a file. `guarantee_` becomes that of all of them together.
 
         Raises
         ------
         TypeError
             If one is no release of tables or coefficients.
         SchemaError
-            If states differ.
+            If their states are not those of the network.
+        ValueError
+            If they are exact counts, or their promises differ in more than epsilon and delta.
         """
         for release in releases:
             if not isinstance(release, (NoisyMarginals, NoisyCoefficients)):
@@ -231,10 +234,22 @@ class AnsweringNetwork:
             for variable, states in self._fitted().states.items():
                 if variable in release.schema.states and set(release.schema.states[variable]) != set(states):
                     raise SchemaError(f"Variable {variable!r} has other states in the release than in the network.")
+            if release.guarantee.mechanism == "none":
+                raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
         if not releases:
             raise TypeError("Give at least one release.")
+        guarantee = compose([release.guarantee for release in releases])
         self._forget()
+        self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
+
+    def _keep(self, estimator: Any) -> None:
+        """Keep what an estimator was fitted to, and the posterior if it drew one."""
+        self._forget()
+        if isinstance(release := getattr(estimator, "release_", None), (NoisyMarginals, NoisyCoefficients, tuple)):
+            self.release_ = release
+        if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
+            self.__dict__["_posterior"] = posterior
 
     def _forget(self) -> None:
         """Drop what was derived from parameters and release."""
@@ -296,12 +311,27 @@ class AnsweringNetwork:
         return value, draws, float(np.mean(records)) if given else float(np.mean(posterior.totals))
 
 
-def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: float | None) -> pd.DataFrame:
-    """Bounds of each column of draws; as probabilities, rounded to 0 and 1 within half a record."""
+def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
+    """Lower and upper bounds of each column of draws.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (draws, answers)
+    interval : float
+        Share of the draws between them, as many being below as above.
+    records : float or ndarray of shape (answers,), optional
+        For probabilities, among how many records: bounds within half a record of 0 or 1 are 0 or 1.
+    """
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
     if records is not None:
         lower = np.where(lower * records < _HALF, 0.0, lower)
         upper = np.where((1 - upper) * records < _HALF, 1.0, upper)
+    return lower, upper
+
+
+def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
+    """Answers with their bounds."""
+    lower, upper = bounds(draws, interval, records)
     return pd.DataFrame({"value": values, "lower": lower, "upper": upper}, index=index)
 
 

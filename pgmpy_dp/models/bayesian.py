@@ -9,8 +9,9 @@ import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import PrivateMLE
-from pgmpy_dp.estimators.networks import family
+from pgmpy_dp.estimators.networks import conditional, family, log_linear
 from pgmpy_dp.models.answering import AnsweringNetwork, bounds_frame, check_interval
+from pgmpy_dp.models.conditioning import Conditioning
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
@@ -60,11 +61,10 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         """
         estimator = PrivateMLE() if estimator is None else estimator
         super().fit(data, estimator=estimator, sample_weight=sample_weight)
-        self._forget()
-        for name in ("release_", "guarantee_"):
-            self.__dict__.pop(name, None)
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
+        self.__dict__.pop("guarantee_", None)
+        if hasattr(estimator, "guarantee_"):
+            self.guarantee_ = estimator.guarantee_
+        self._keep(estimator)
         return self
 
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
@@ -80,23 +80,23 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         -------
         DataFrame
             A row for each state of the node and configuration of its parents (levels in that order); columns `value`,
-            `lower`, `upper`. Of a configuration that hardly occurs the bounds are those of the prior: nearly all.
+            `lower`, `upper`. Of a configuration that hardly occurs the bounds are those of the prior: nearly 0 and 1.
         """
         schema = self._fitted()
         schema.require([(node,)])
         check_interval(interval)
         posterior = self.posterior_
         scope = family(self, node)
-        number = posterior.layout.scopes.index(scope)
-        start, stop = posterior.layout.offsets[number : number + 2]
-        cpd = self.get_cpds(node)
-        value = cpd.values.transpose([cpd.variables.index(variable) for variable in scope])
-        for axis, variable in enumerate(scope):
-            own = list(cpd.state_names[variable])
-            value = np.take(value, [own.index(state) for state in schema.states[variable]], axis=axis)
+        layout, draws = posterior.layout, posterior.draws(target)
+        number = layout.scopes.index(scope)
+        own = draws[:, layout.offsets[number] : layout.offsets[number + 1]]
+        mass = self._conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
+        records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
+        fitted, logs, _ = log_linear(self, schema.states)
+        value, _ = Conditioning(fitted, schema).distributions([logs], scope, {})
         states = [list(schema.states[variable]) for variable in scope]
         index = pd.MultiIndex.from_product(states, names=scope) if len(scope) > 1 else pd.Index(states[0], name=node)
-        return bounds_frame(value.ravel(), np.exp(posterior.draws(target)[:, start:stop]), interval, index, None)
+        return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
 
     def copy(self) -> PrivateBayesianNetwork:
         """An independent network with the same structure, CPDs and release."""

@@ -56,6 +56,15 @@ class Conditioning:
             probabilities.append(math.exp(calibration.log_partition))
         return np.array(answers), np.array(probabilities)
 
+    def marginals(self, potentials: Iterable[Vector], scopes: Sequence[Sequence[str]]) -> Vector:
+        """Marginals of tables of the layout, or of parts of them, end to end; shape (networks, cells)."""
+        tree = self._tree(())
+        rows = []
+        for logs in potentials:
+            calibration = tree.calibrate(logs)
+            rows.append(np.concatenate([tree.marginal(calibration, scope).ravel() for scope in scopes]))
+        return np.array(rows)
+
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Mapping[str, Any]
     ) -> list[tuple[int, ...]]:

@@ -122,8 +122,7 @@ class PrivateMarkovNetwork(AnsweringNetwork, DiscreteMarkovNetwork):
         estimator = CollectiveEM() if estimator is None else estimator
         estimator.fit(self, data)
         self.set_factors(estimator.parameters_, estimator.guarantee_)
-        if hasattr(estimator, "release_"):
-            self.release_ = estimator.release_
+        self._keep(estimator)
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee) -> None:

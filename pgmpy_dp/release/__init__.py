@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgmpy_dp.release.archive import read_release
 from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
+from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.guarantee import Guarantee
@@ -20,6 +21,7 @@ __all__ = [
     "PosteriorDraws",
     "RegressionDraws",
     "Release",
+    "compose",
     "mutual_consistency",
     "project_to_simplex",
     "read_release",

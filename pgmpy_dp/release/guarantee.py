@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none")
+MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "several", "none")
 
 _CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
 _NOISE = {
@@ -20,6 +20,7 @@ _NOISE = {
     "sampled_gaussian": "Gaussian noise on sums over random samples",
     "posterior_sampling": "draws from a truncated posterior",
     "exponential": "exponential mechanism",
+    "several": "several releases together",
 }
 
 
@@ -37,9 +38,10 @@ class Guarantee:
         Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
     neighbours : {"add_remove", "replace_one"}
         What may differ between two data sets that the release cannot tell apart.
-    mechanism : {"laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "none"}
+    mechanism : {"laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "several", "none"}
         Discrete noise added to every cell of tables; Gaussian noise added to sums over random samples, in the steps
-        of an iterative fit; draws from a truncated or tempered posterior; "none" for exact counts.
+        of an iterative fit; draws from a truncated or tempered posterior; several releases by
+        different ones; "none" for exact counts.
     private : bool
         False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
     unit : str

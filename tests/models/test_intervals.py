@@ -13,6 +13,8 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.evaluation.coverage import coverage_study, random_queries
+from pgmpy_dp.models.conditioning import Conditioning
 
 EDGES = [("a", "c"), ("b", "c"), ("c", "d")]
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y", "z"]}
@@ -42,10 +44,12 @@ def records(seed, count=3000):
     return simulate(TRUTH, count, seed)[NODES]
 
 
-def released(seed=0, epsilon=1.0, cliques=(("c", "a", "b"), ("d", "c")), frame=None, **options):
+def released(
+    seed=0, epsilon=1.0, cliques=(("c", "a", "b"), ("d", "c")), frame=None, neighbours="add_remove", **options
+):
     frame = records(seed) if frame is None else frame
     budget = dp.PrivacyBudget(epsilon, options.get("delta", 0.0))
-    data = dp.PrivateDataset(frame, SCHEMA, budget, noise=dp.SimulatedNoise(seed))
+    data = dp.PrivateDataset(frame, SCHEMA, budget, neighbours=neighbours, noise=dp.SimulatedNoise(seed))
     return data.measure(list(cliques), epsilon=epsilon, **options)
 
 
@@ -87,7 +91,7 @@ def test_bounds_cover_records_and_population():
 
     Answers of one data set are correlated; the mean share of a data set has a standard deviation of about .1, so that
     of 8 of about .035: below .78 once in a thousand. Bounds from a release that claims a quarter of its noise are found
-    out. (Figures with many data sets come from tests/benchmarks/coverage.py.)
+    out. (Figures with many data sets come from tests/benchmarks/interval_coverage.py.)
     """
     shares = {"population": [], "records": [], "overconfident": []}
     for seed in range(8):
@@ -166,6 +170,37 @@ def test_second_release_narrows():
     alone, both = bayesian(one), bayesian(one, released(5, 1.0, frame=records(4)))
     widths = [width(answers(fitted, target="records")) for fitted in (alone, both)]
     assert widths[1] < 0.8 * widths[0]
+
+
+@pytest.mark.parametrize("markov", [False, True], ids=["bayesian", "markov"])
+def test_posterior_mean(markov):
+    """Of all networks, that with the least mean divergence from the draws; the network keeps draws and releases."""
+    releases = [released(4, 0.3), released(5, 1.0, frame=records(4))]
+    network = dp.PrivateMarkovNetwork([*EDGES, ("a", "b")]) if markov else dp.PrivateBayesianNetwork(EDGES)
+    estimator = dp.PosteriorMean(draws=50)
+    network.fit(releases, estimator=estimator)
+    assert network.posterior_ is estimator.posterior_
+    assert network.release_ == tuple(releases)
+    assert network.guarantee_.epsilon == 1.3
+    marginals = network.query(["c", "a", "b"]).values
+    conditioning = Conditioning(network.posterior_.layout, network.posterior_.schema)
+    mean = conditioning.marginals(network.posterior_.population, [("c", "a", "b")]).mean(axis=0)
+    if markov:
+        assert marginals.ravel() == pytest.approx(mean, abs=1e-4)
+    else:
+        tables = mean.reshape(2, 2, 3)
+        assert network.get_cpds("c").values == pytest.approx(tables / tables.sum(axis=0))
+    with pytest.raises(ValueError, match="already paid"):
+        network.fit(releases, estimator=dp.PosteriorMean(epsilon=1.0))
+    with pytest.raises(TypeError, match="releases only"):
+        network.fit([releases[0], records(4)], estimator=dp.PosteriorMean())
+
+
+def test_posterior_mean_of_a_data_set_spends_its_budget():
+    data = dp.PrivateDataset(records(0), SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    network = dp.PrivateBayesianNetwork(EDGES).fit(data, estimator=dp.PosteriorMean(epsilon=0.4, draws=20))
+    assert data.budget.spent.epsilon == 0.4
+    assert network.check_model()
 
 
 def test_bounds_widen_with_interval_and_target(network):
@@ -260,9 +295,10 @@ def test_what_is_refused(network):
             dp.Schema({"a": ["x", "z"]}), {("a",): np.array([1, 2])}, {("a",): 1.0},
             dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", False),
         ))  # fmt: skip
-    other.attach_release(dp.exact_marginals(records(0), SCHEMA, [("c", "a", "b"), ("d", "c")]))
     with pytest.raises(ValueError, match="exact counts"):
-        other.query(["a"], interval=0.9)
+        other.attach_release(dp.exact_marginals(records(0), SCHEMA, [("c", "a", "b"), ("d", "c")]))
+    with pytest.raises(ValueError, match="neighbours"):
+        other.attach_release(released(0), released(0, neighbours="replace_one"))
 
 
 def test_saved_markov_network_needs_its_release(tmp_path):
@@ -276,3 +312,14 @@ def test_saved_markov_network_needs_its_release(tmp_path):
     for one in (loaded, network):
         one.sample_posterior(20)
     assert answers(loaded).equals(answers(network))
+
+
+def test_coverage_study():
+    frame = coverage_study(TRUTH, 1.0, records=2000, sets=2, queries=5)
+    assert frame.index.tolist() == [(t, k) for t in ("population", "records") for k in ("node", "family", "query")]
+    assert frame["coverage"].between(0.5, 1).all()
+    assert (frame["coverage"] + frame["below"] + frame["above"]).to_numpy() == pytest.approx(np.ones(6))
+    assert set(frame.attrs["divergence"]) == {"PrivateMLE", "PosteriorMean"}
+    for query in random_queries(TRUTH, 20):
+        assert query.variable not in query.evidence
+        assert 1 <= len(query.evidence) <= 3

@@ -1,0 +1,151 @@
+"""The network of least expected divergence under the posterior of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+
+from pgmpy_dp.estimators.directed import require_exact
+from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.naive import maximise_likelihood
+from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, tabular_cpd
+from pgmpy_dp.estimators.planning import plan_measurements
+from pgmpy_dp.estimators.uncertainty import draw_networks
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.release import Release, compose
+from pgmpy_dp.schema import Clique, Schema
+
+_REGULARIZATION = 1e-9
+
+
+class PosteriorMean(DiscreteParameterEstimator):
+    """The network whose expected divergence from the truth is least, given all that one or several releases say.
+
+    Networks are drawn from the posterior (`pgmpy_dp.estimators.uncertainty.draw_networks`), and the network fitted to
+    the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the draws.
+    It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the noise
+    is strong, and is the only estimator that fits several releases of the same records at once.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        What to spend when `fit` is handed records or a `PrivateDataset`. Leave it out to fit releases.
+    delta : float
+        0, or in (0, 1) with ``mechanism="gaussian"``.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    draws : int
+        Networks to draw.
+    mechanism : {"laplace", "gaussian"}
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+    posterior_ : PosteriorNetworks
+        The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` reads its bounds.
+    state_names_ : dict
+    release_ : NoisyMarginals, NoisyCoefficients or tuple of them
+    guarantee_ : Guarantee
+        Of several releases, of all together.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
+    >>> first, second = (data.measure([("smoke", "lung")], epsilon=1.0) for _ in range(2))
+    >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")])
+    >>> network = network.fit([first, second], estimator=dp.PosteriorMean())
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    >>> network.guarantee_.epsilon
+    2.0
+    """
+
+    _tags = {  # noqa: RUF012
+        "supported_model_types": (DAG, DiscreteMarkovNetwork),
+        "supports_latent_variables": False,
+        "supports_weighted_data": False,
+    }
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        state_names: Mapping[str, Any] | Schema | None = None,
+        draws: int = 200,
+        mechanism: str = "laplace",
+        neighbours: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.draws = draws
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        super().__init__(state_names=state_names)
+
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PosteriorMean:
+        """Fit a network.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
+        data : release, list of releases, PrivateDataset or data frame
+            Releases (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        sample_weight : None
+            Not supported.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, the records do not agree with them, or releases with each other.
+        BudgetExceededError
+            If the data set's ledger has less than epsilon left; nothing is charged.
+        ValueError
+            If an argument is out of range, releases say nothing of a variable, or promise different things.
+        TreeTooLargeError
+            If the junction tree does not fit in memory.
+        """
+        name = type(self).__name__
+        refuse_weights(name, sample_weight)
+        undirected = isinstance(model, DiscreteMarkovNetwork)
+        network = markov_network(model, name) if undirected else bayesian_network(model, name)
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 20:
+            raise ValueError(f"draws is {self.draws!r}; it must be a whole number, at least 20.")
+
+        def plan(schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+            cliques, weights = plan_measurements(network, schema)
+            require_exact(schema, [*([] if undirected else families(network)), *cliques])
+            return cliques, weights
+
+        measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
+        releases: list[Release]
+        if isinstance(data, (list, tuple)):
+            releases = measurement.take_several(data, list(network.nodes()))
+        else:
+            releases = [measurement.take(data, list(network.nodes()), plan)]
+        guarantee = compose([release.guarantee for release in releases])
+        posterior = draw_networks(network, releases, self.draws)
+        schema, layout = posterior.schema, posterior.layout
+        tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+        mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
+        if undirected:
+            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8)
+            finish_markov(self, tree, potentials, layout.scopes, releases[0], schema)
+        else:
+            tables = layout.tables(mean)
+            cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
+            finish_bayesian(self, cpds, releases[0], schema)
+        self.posterior_, self.guarantee_ = posterior, guarantee
+        if len(releases) > 1:
+            self.release_ = tuple(releases)
+        return self
