@@ -41,5 +41,5 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> 
 
     for name in CATALOGUE if "all" in names else dict.fromkeys(names):
         written = run(name, out, quick)
-        text = f"{written[-1].read_text()}\nWritten to " + ", ".join(map(str, written)) + "."
-        emit(as_json, {"experiment": name, "files": [str(path) for path in written]}, text)
+        lines = [*written[-1].read_text().splitlines(), "Written to " + ", ".join(map(str, written)) + "."]
+        emit(as_json, {"experiment": name, "files": [str(path) for path in written]}, lines)

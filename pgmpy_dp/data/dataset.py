@@ -338,9 +338,7 @@ class PrivateDataset:
         )
         cost = draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
         guarantee = self._guarantee(cost, "posterior_sampling")
-        self._charge(
-            Charge(f"draw {draws} network{'s' if draws > 1 else ''}", "posterior_sampling", epsilon=cost)
-        )
+        self._charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", "posterior_sampling", epsilon=cost))
         found = draw_coefficients(self._numbers, self._schema, regressions, draws, most, self._noise)
         by_node = {family[0]: regression for family, regression in regressions.items()}
         return RegressionDraws(

@@ -148,7 +148,8 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         )
         dataset = self._dataset(X, iteration)
         variables = dataset.schema.variables
-        plan = iteration.open(dataset, variables)
+        responses, terms = len(variables) + 1, int(hidden) + 1
+        plan = iteration.open(dataset, variables, responses * terms + len(variables) * (terms * (terms + 1) // 2))
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
         layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
