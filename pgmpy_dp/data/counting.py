@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from itertools import repeat
 from typing import Any
 
@@ -255,6 +256,11 @@ def is_number(dtype: Any) -> bool:
     return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))
 
 
+def is_binnable(dtype: Any) -> bool:
+    """Whether a column of this type holds numbers that bins take."""
+    return is_number(dtype) or isinstance(dtype, (nw.Int128, nw.UInt128, nw.Decimal))
+
+
 def _state_codes(column: nw.Series[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     """Position of each value among the states; `_OUTSIDE` where it is none of them or missing."""
     if is_number(column.dtype):
@@ -337,11 +343,8 @@ def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -
     if is_number(column.dtype):
         values = _numbers(column, missing)
     else:
-        # Objects are fine if they are numbers; a decimal or a text is not.
-        objects = [0 if absent else value for value, absent in zip(column.to_list(), missing, strict=True)]
-        if not all(_key(value)[0] in (int, float) for value in objects):
-            return np.full(len(objects), _OUTSIDE, dtype=np.int64)
-        values = np.array([_as_float(value) for value in objects], dtype=np.float64)
+        # One by one: what a record says must not decide where others are counted.
+        values = np.array([_as_float(value) for value in column.to_list()], dtype=np.float64)
     edges = np.array(bins.edges)
     codes = np.searchsorted(edges, values, side="right") - 1
     codes[values == edges[-1]] = len(edges) - 2
@@ -350,6 +353,9 @@ def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -
 
 
 def _as_float(value: Any) -> float:
+    """A number, or NaN for a value of another kind."""
+    if _key(value)[0] not in (int, float) and not isinstance(value, Decimal):
+        return math.nan
     try:
         return float(value)
     except OverflowError:  # an integer beyond all floats

@@ -19,6 +19,7 @@ from pgmpy_dp.data.counting import (
     Counts,
     as_dtype,
     column_codes,
+    is_binnable,
     is_number,
     margin,
     require_columns,
@@ -171,7 +172,7 @@ def _is_held(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
     """Whether a value that is not missing is a declared one, in value and in kind."""
     if variable in schema.bins:
         edges = schema.bins[variable].edges
-        if not is_number(dtype):
+        if not is_binnable(dtype):
             return nw.lit(False)
         value = nw.col(variable).cast(nw.Float64)
         return (value >= edges[0]) & (value <= edges[-1])
@@ -217,7 +218,7 @@ def _key(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
     """What a variable is grouped by: its declared values, or the positions of its bins. There are few of either."""
     if variable in schema.bins:
         position = nw.lit(0)
-        if is_number(dtype):
+        if is_binnable(dtype):
             for edge in schema.bins[variable].edges[1:-1]:
                 position = position + (nw.col(variable).cast(nw.Float64) >= edge).cast(nw.Int64)
         return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(position).otherwise(nw.lit(0))

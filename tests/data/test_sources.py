@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import shutil
+from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
@@ -254,6 +256,34 @@ def test_lazy_numbers_agree_by_value(form, tmp_path):
     tables = open_records(form(frame, tmp_path), schema, ["v", "w"]).counts([("v",), ("w",)])
     assert tables["v",].tolist() == [0, 1, 1]
     assert tables["w",].tolist() == [1, 1]
+
+
+def test_decimals_and_long_integers_are_numbers_to_bins():
+    duckdb = library("duckdb")
+    schema = Schema({"v": Bins([0, 18, 65])}, missing={"v": "none"}, other={"v": "other"})
+    values = [Decimal("17.5"), Decimal(18), None, Decimal("65.25"), Decimal(3)]
+    frames = [pd.DataFrame({"v": values}), duckdb.sql("SELECT unnest([17.5, 18, NULL, 65.25, 3])::DECIMAL(9, 2) AS v")]
+    frames.append(duckdb.sql("SELECT unnest([17, 18, NULL, 66, 3])::HUGEINT AS v"))
+    for frame in frames:
+        assert open_records(frame, schema, ["v"]).counts([("v",)])["v",].tolist() == [2, 1, 1, 1]
+
+
+STRANGE = ["x", "", "12", True, None, float("nan"), math.inf, -math.inf, 10**400, -1, 0.5, Decimal("NaN"), Decimal(7)]
+STRANGE += [pd.NaT, pd.Timestamp("2020-01-01"), b"x", (1, 2), [1], {}, 2 + 0j, np.float32("nan"), np.int8(3)]
+
+
+@pytest.mark.parametrize("states", [Bins([0, 10, 20]), [5, 15], [5.0, 15.0], ["5", "15"], [True, False]], ids=str)
+@pytest.mark.parametrize("strange", STRANGE, ids=repr)
+def test_a_strange_record_is_counted_once_and_moves_no_other(strange, states, tmp_path):
+    """Sensitivity: where one record is counted must not depend on another, whatever that holds."""
+    schema = Schema({"v": states}, missing={"v": "none"}, other={"v": "other"})
+    before = [5, 15, "5", True, 15.0, 5, None] * 3
+    frames = [pd.DataFrame({"v": pd.Series(values, dtype=object)}) for values in (before, [*before, strange])]
+    for frame in frames:
+        frame.to_csv(tmp_path / f"{len(frame)}.csv", index=False)
+    for one, other in (frames, [tmp_path / f"{len(frame)}.csv" for frame in frames]):
+        first, then = (open_records(r, schema, ["v"]).counts([("v",)])["v",] for r in (one, other))
+        assert sorted(then - first) == [0] * (first.size - 1) + [1]
 
 
 def test_nan_is_missing_in_lazy_frames():
