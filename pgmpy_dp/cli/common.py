@@ -63,11 +63,12 @@ def file_option(*names: str, help: str, exists: bool = True, required: bool = Fa
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
-def emit(as_json: bool, data: Any, lines: list[str]) -> None:
-    """Print a result, as JSON or as text."""
+def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
+    """Print a result, as JSON or as text; lines that hold names of others are handed over one by one."""
     if as_json:
         click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
     else:
+        lines = text.splitlines() if isinstance(text, str) else text
         click.echo("\n".join(map(shown, lines)))
 
 
