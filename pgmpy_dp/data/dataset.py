@@ -64,9 +64,9 @@ class PrivateDataset:
         Public variables and their states, or bounds; every variable needs a column. Numbers with bounds are read from
         frames in memory.
     budget : PrivacyBudget
-            The ledger for these records. Several data sets of the same persons should share one; they must then agree in
+        The ledger for these records. Several data sets of the same persons should share one; they must then agree in
         `neighbours` and `unit`, since losses for different neighbours do not add up.
-        neighbours : {"add_remove", "replace_one"}
+    neighbours : {"add_remove", "replace_one"}
         What differs between neighbouring data sets: one record more or less (the number of records is
         private), or one record changed (the number of records is public).
     unit : str, optional

@@ -32,7 +32,7 @@ _ROUNDING = 0.6
 # Degrees of freedom of the prior: log-potentials have a long lower tail, of states that hardly occur together.
 _FREEDOM = 3.0
 # The prior's squared scale before learning, and how many potentials' worth of evidence that guess has.
-_FIRST_SCALE, _FIRST_WEIGHT = 0.3, 10.0
+_FIRST_SCALE, _FIRST_WEIGHT = 0.6, 2.0
 # Of the interactions that the tables identify, the share that posterior correlations leave.
 _DETERMINED = 0.75
 

@@ -38,8 +38,11 @@ OTHERS = {
     "paper, data": mle(allocation="data_dependent", tables="paper", consistency="mutual"),
     "data, q=1, no W": mle(allocation=dp.DataDependentAllocation(sampling_rate=1.0, weights=())),
     "data, covary": mle(allocation=dp.DataDependentAllocation(sensitivity="covary")),
-    "mutual": mle(consistency="mutual"),
+    "planned": mle(allocation="planned"),
+    "each alone": mle(consistency=None),
+    "planned, alone": mle(allocation="planned", consistency=None),
     "inference": mle(consistency="inference"),
+    "planned, inf.": mle(allocation="planned", consistency="inference"),
 }
 ESTIMATORS = ALLOCATIONS | OTHERS
 
