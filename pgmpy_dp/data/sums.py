@@ -71,7 +71,7 @@ class NoisySums:
         *,
         steps: int,
         noise_multiplier: float,
-        sampling_rate: float,
+        sampling_rate: Fraction,
         batch_size: int | None,
     ) -> None:
         self._rows, self._groups, self._noise = rows, groups, noise
@@ -80,7 +80,8 @@ class NoisySums:
         self._lock, self._process = threading.Lock(), os.getpid()
         self.guarantee = guarantee
         self.steps = self.steps_left = steps
-        self.noise_multiplier, self.sampling_rate = noise_multiplier, sampling_rate
+        self._rate = sampling_rate  # as it was priced: a float may be above it
+        self.noise_multiplier, self.sampling_rate = noise_multiplier, float(sampling_rate)
         self.sampling = "poisson" if batch_size is None else "without_replacement"
 
     def noisy_sum(self, statistic: Statistic, clip_norm: float, *, non_negative: bool = False) -> Vector:
@@ -260,7 +261,7 @@ class NoisySums:
                 raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")
             self.steps_left -= 1
         if self.batch_size is None:
-            mask = self._noise.coins(Fraction(str(self.sampling_rate)), self._size)
+            mask = self._noise.coins(self._rate, self._size)
         else:
             mask = self._noise.choose(self.batch_size, self._size)
         if self._groups is None:
@@ -339,7 +340,7 @@ def charged_plan(
         guarantee,
         steps=steps,
         noise_multiplier=multiplier,
-        sampling_rate=float(rate),
+        sampling_rate=rate,
         batch_size=batch,
     )
 
@@ -363,7 +364,7 @@ def _require_fine(guarantee: Guarantee, steps: int, *parts: tuple[int, float]) -
 
 def _sample_size(
     size: int, method: str, sampling_rate: float | None, batch_size: int | None
-) -> tuple[Fraction | float, int | None]:
+) -> tuple[Fraction, int | None]:
     if (sampling_rate is None) == (batch_size is None):
         raise ValueError("A plan needs a sampling_rate or, where the number of records is public, a batch_size.")
     if method == "poisson":
@@ -372,8 +373,7 @@ def _sample_size(
                 'Under "add_remove" the number of records is private and samples have no fixed size: give a '
                 "sampling_rate instead of batch_size."
             )
-        exact_positive("sampling_rate", sampling_rate)
-        return sampling_rate, None
+        return exact_positive("sampling_rate", sampling_rate), None
     if batch_size is None:
         batch_size = int(exact_positive("sampling_rate", sampling_rate) * size)
     if isinstance(batch_size, bool) or not isinstance(batch_size, (int, np.integer)) or not 1 <= batch_size <= size:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -86,7 +87,7 @@ def price(
     rate = checked_plan(steps, sampling_rate, sampling, accounting)
     if sigma > MAX_MULTIPLIER:
         raise ValueError(f"noise_multiplier must be at most 2**20, got {noise_multiplier!r}.")
-    return _price(sigma, delta * (1.0 - GRID_SHARE), int(steps), rate, sampling, accounting)
+    return _price(sigma, _without_grid(delta), int(steps), rate, sampling, accounting)
 
 
 def calibrate(
@@ -126,7 +127,7 @@ def calibrate(
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = checked_delta(delta, zero_allowed=False)
     rate = checked_plan(steps, sampling_rate, sampling, accounting)
-    return _calibrate(target, delta * (1.0 - GRID_SHARE), int(steps), rate, sampling, accounting)
+    return _calibrate(target, _without_grid(delta), int(steps), rate, sampling, accounting)
 
 
 def checked_plan(steps: Any, sampling_rate: Any, sampling: Any, accounting: Any) -> float:
@@ -159,6 +160,11 @@ def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> floa
     at most steps * cells * eta, under each of two neighbours: (1 + exp(epsilon)) times that joins delta.
     """
     return (1.0 + math.exp(min(epsilon, 700.0))) * steps * cells / (24.0 * deviation**2)
+
+
+def _without_grid(delta: float) -> float:
+    """Delta, which is charged as the decimal it prints as, without the grid's share: rounded down."""
+    return rounded_down(Fraction(str(delta)) * (1 - Fraction(GRID_SHARE)))
 
 
 @lru_cache(maxsize=1024)

@@ -289,6 +289,16 @@ def test_a_plan_too_wide_for_its_delta_is_refused():
     assert data.budget.history == ()
 
 
+@pytest.mark.parametrize("rate", [0.1, Fraction(2, 3), 0.7])
+def test_coins_have_the_rate_that_was_priced(rate):
+    """As the decimal it prints as, or as the fraction it is: not the float, which may be above it."""
+    noise, seen = NoNoise(), []
+    noise.coins = lambda rate, size: seen.append(rate) or np.ones(size, dtype=bool)
+    plan = dataset(RECORDS, noise=noise).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=rate)
+    plan.noisy_sum(lambda codes: codes, 1.0)
+    assert seen == [Fraction(str(rate))]
+
+
 def test_an_empty_sample_is_noise():
     plan = dataset([]).plan(2, epsilon=1.0, delta=1e-5, sampling_rate=0.5)
     assert plan.noisy_sum(lambda codes: codes, 1.0).tolist() == [0.0, 0.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from pgmpy_dp.privacy.subsampling import (
     SAMPLINGS,
     _price,
     _step_epsilon,
+    _without_grid,
     grid_delta,
 )
 
@@ -111,9 +113,9 @@ def test_calibration_reaches_small_and_large_epsilons(epsilon, rate):
 
 
 def test_a_price_leaves_a_share_of_delta_to_the_grid():
-    assert price(1.24, 1e-4, steps=20, sampling_rate=0.05) == _price(
-        1.24, 1e-4 * (1 - GRID_SHARE), 20, 0.05, "poisson", "tight"
-    )
+    less = _price(1.24, 1e-4 * (1 - GRID_SHARE), 20, 0.05, "poisson", "tight")
+    assert price(1.24, 1e-4, steps=20, sampling_rate=0.05) == pytest.approx(less, rel=1e-12)
+    assert less > _price(1.24, 1e-4, 20, 0.05, "poisson", "tight") * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.7, 3.0, 10.0, 41.5])
@@ -177,3 +179,10 @@ def test_ties_are_drawn_again(monkeypatch):
     draws = iter([np.array([5, 9, 9], dtype=np.uint64), np.array([7, 3, 3], dtype=np.uint64)])
     monkeypatch.setattr(samples.os, "urandom", lambda size: next(draws).tobytes())
     assert samples.fixed_sample(2, 3).tolist() == [False, True, True]
+
+
+def test_the_shares_of_delta_fit_in_it():
+    """As the decimal it is charged as, which products of floats may exceed."""
+    for delta in (*np.random.default_rng(1).random(200).tolist(), 1e-5, 0.1, 3e-7):
+        shares, charged = Fraction(_without_grid(delta)) + Fraction(str(delta)) / 1024, Fraction(str(delta))
+        assert shares <= charged < shares * (1 + Fraction(1, 10**15))
