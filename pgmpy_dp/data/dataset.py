@@ -419,7 +419,7 @@ class PrivateDataset:
         sampling: str | None = None,
         accounting: str = "tight",
         variables: Iterable[str] | None = None,
-        width: int | None = None,
+        width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
 
@@ -448,8 +448,9 @@ class PrivateDataset:
             than epsilon by the tight accounting is refused.
         variables : iterable of str, optional
             Columns of the records that a statistic is handed, in order; all of the schema by default.
-        width : int, optional
-            How many numbers the widest sum will have, to refuse sums that are too wide for delta before the charge.
+        width : int or tuple of int, optional
+            How many numbers the widest sum will have, or the shape of moments (see
+            :class:`~pgmpy_dp.data.moments.Moments`), to refuse sums that are too wide for delta before the charge.
 
         Returns
         -------

@@ -119,6 +119,7 @@ class PrivateFeatures:
         batch_size: int | None = None,
         sampling: str | None = None,
         accounting: str = "tight",
+        width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
         """Charge a plan of Gaussian sums, as :meth:`~pgmpy_dp.data.PrivateDataset.plan`.
 
@@ -146,6 +147,7 @@ class PrivateFeatures:
             batch_size=batch_size,
             sampling=sampling,
             accounting=accounting,
+            width=width,
         )
 
     def __repr__(self) -> str:

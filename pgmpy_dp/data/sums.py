@@ -294,7 +294,7 @@ def charged_plan(
     batch_size: int | None,
     sampling: str | None,
     accounting: str,
-    width: int | None = None,
+    width: int | tuple[int, int, int] | None = None,
 ) -> NoisySums:
     """Price a plan, charge it whole and hand it out; see :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
     size = int(rows.shape[0] if groups is None else groups.shape[0])
@@ -323,7 +323,10 @@ def charged_plan(
     guarantee = Guarantee(
         decimal_above(exact), delta, None, neighbours, "sampled_gaussian", noise.private, versions=versions
     )
-    if width is not None:
+    if isinstance(width, tuple):
+        grid = MomentGrid.of(width, multiplier, neighbours)
+        _require_fine(guarantee, steps, *zip(grid.cells, grid.scales, strict=True))
+    elif width is not None:
         scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
         _require_fine(guarantee, steps, (width, scale))
     noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing

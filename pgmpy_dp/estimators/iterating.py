@@ -56,8 +56,8 @@ class Iteration:
         if not self.delta:
             raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
 
-    def open(self, dataset: PrivateDataset, variables: Sequence[str], width: int) -> NoisySums:
-        """Charge the plan of sums of `width` numbers; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
+    def open(self, dataset: PrivateDataset, variables: Sequence[str], width: int | tuple[int, int, int]) -> NoisySums:
+        """Charge the plan of sums or moments of a width; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
         return dataset.plan(**self.options, variables=variables, width=width)
 
     @property

@@ -160,7 +160,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
         delay, forgetting = checked_schedule(self.delay, self.forgetting)
-        plan = data.plan(**iteration.options)
+        plan = data.plan(**iteration.options, width=(features + 1, sticks, sticks))
         averages = Averages(plan.sampling_rate)
         posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
         precision = np.ones((sticks, features + 1))

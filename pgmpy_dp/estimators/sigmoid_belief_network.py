@@ -148,8 +148,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         )
         dataset = self._dataset(X, iteration)
         variables = dataset.schema.variables
-        responses, terms = len(variables) + 1, int(hidden) + 1
-        plan = iteration.open(dataset, variables, responses * terms + len(variables) * (terms * (terms + 1) // 2))
+        plan = iteration.open(dataset, variables, (int(hidden) + 1, len(variables) + 1, len(variables)))
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
         layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))

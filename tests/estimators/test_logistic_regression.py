@@ -235,6 +235,7 @@ def test_noise_of_a_symmetric_matrix():
         ({"delta": 0.0}, ValueError, "needs a delta"),
         ({"epsilon": 1.5}, dp.BudgetExceededError, "noise multiplier"),
         ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"delta": 1e-13}, ValueError, "larger delta"),
         ({"steps": 0}, ValueError, "steps"),
         ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
         ({"batch_size": 10}, ValueError, "private"),
