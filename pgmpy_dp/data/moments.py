@@ -16,8 +16,8 @@ Vector = NDArray[np.float64]
 # terms is then at most 2**53, up to which floating-point numbers add integers exactly, in any order.
 _VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
 _MOST_NUMBERS = 2**22
-# Noise has at most about 2**30 steps of the grid that sums are cut to.
-_GRID_BITS = 30
+# Sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31: 2**31 records fit 64 bits.
+_NOISE_BITS, _RECORD_BITS = 34, 31
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class MomentGrid:
             (_FIRST + _VECTOR, 1.0, k * d),
             (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # cells beside the diagonal count twice
         ):
-            noise = max(noise_multiplier * sensitivity / share, 0.5)
-            shift = max(0, bits - _GRID_BITS + math.ceil(math.log2(noise)))
+            noise = math.ceil(math.log2(noise_multiplier * sensitivity / share))
+            shift = max(0, bits - _RECORD_BITS, bits - _NOISE_BITS + noise)
             shifts.append(shift)
             bounds.append(2.0 ** (bits - shift) / share)
             cells.append(count)

@@ -77,13 +77,13 @@ def test_a_huge_epsilon_gives_what_scikit_learn_gives():
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_posterior_covariance_covers_the_truth(neighbours):
-    """Mahalanobis distances of 30 fits are chi-squared of 4 degrees: their sum, two-sided, false alarm below 1e-6.
+    """Mahalanobis distances of 24 fits are chi-squared of 4 degrees: their sum, two-sided, false alarm below 1e-6.
 
     Much of the spread at this epsilon is noise: without it the covariance is too small, which the test finds.
     """
     total, without = 0.0, 0.0
     true = np.append(TRUTH, OFFSET)
-    for seed in range(30):
+    for seed in range(24):
         X, y = records(4000, 100 + seed)
         data = features(X, y, 0.7, 1e-5, seed, neighbours=neighbours)
         model = dp.PrivateLogisticRegression(0.7, 1e-5).fit(data)
@@ -93,8 +93,8 @@ def test_posterior_covariance_covers_the_truth(neighbours):
         p = expit(x @ true)
         without += error @ (x * (p * (1 - p))[:, None]).T @ x @ error
     cut = 5e-7
-    assert stats.chi2.ppf(cut, 120) < total < stats.chi2.isf(cut, 120)
-    assert without > stats.chi2.isf(cut, 120)
+    assert stats.chi2.ppf(cut, 96) < total < stats.chi2.isf(cut, 96)
+    assert without > stats.chi2.isf(cut, 96)
 
 
 def test_several_classes():
@@ -235,7 +235,7 @@ def test_noise_of_a_symmetric_matrix():
         ({"delta": 0.0}, ValueError, "needs a delta"),
         ({"epsilon": 1.5}, dp.BudgetExceededError, "noise multiplier"),
         ({"epsilon": -1.0}, ValueError, "epsilon"),
-        ({"delta": 1e-13}, ValueError, "larger delta"),
+        ({"delta": 1e-13, "steps": 100_000}, ValueError, "larger delta"),
         ({"steps": 0}, ValueError, "steps"),
         ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
         ({"batch_size": 10}, ValueError, "private"),

@@ -201,7 +201,7 @@ def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
         ({"delta": 0.0}, ValueError, "needs a delta"),
         ({"epsilon": 1.5}, dp.BudgetExceededError, "noise multiplier"),
         ({"steps": 0}, ValueError, "steps"),
-        ({"delta": 1e-13}, ValueError, "larger delta"),
+        ({"delta": 1e-11, "n_components": 300}, ValueError, "larger delta"),
         ({"sampling_rate": 0.0}, ValueError, "sampling_rate"),
         ({"batch_size": 10}, ValueError, "private"),
         ({"clip_norm": -1.0}, ValueError, "clip_norm"),
