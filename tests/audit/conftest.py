@@ -16,6 +16,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 
 BOTH = ("add_remove", "replace_one")
@@ -150,6 +151,20 @@ def planned(data, epsilon):
     return plan.guarantee, sums, plan.noisy_tables([(0, 1)], [2, 2], 1.0)
 
 
+def signed(codes):
+    """A record's cell, with a sign that tells its first variable."""
+    cells = indicators(codes)
+    return Moments(cells, None, 1.0 - 2.0 * codes[:, :1], np.ones((len(codes), 1)))
+
+
+def moments(data, epsilon):
+    """One step of first and second moments over a sample."""
+    size = {"sampling_rate": 1.0} if data.neighbours == "add_remove" else {"batch_size": 1}
+    plan = data.plan(1, epsilon=epsilon, delta=DELTA, variables=["v", "w"], width=(4, 1, 1), **size)
+    noisy = plan.noisy_moments(signed, 1.0)
+    return plan.guarantee, noisy.first.ravel(), noisy.second.ravel()
+
+
 def measured(cliques, **how):
     return lambda data, epsilon: data.measure(cliques, epsilon, **how)
 
@@ -168,6 +183,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
+    "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 300}),
 }
 MECHANISMS = [
