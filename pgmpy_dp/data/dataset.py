@@ -46,7 +46,7 @@ class PrivateDataset:
     Parameters
     ----------
     records : frame, array, path or mapping
-        One row a record. Columns outside the schema are ignored.
+        One row a record. Columns outside the schema are ignored. Numbers with bounds are read from frames in memory.
 
         - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
           codes are kept, one or two bytes a value.
@@ -314,7 +314,7 @@ class PrivateDataset:
 
     def sample_regressions(
         self,
-        families: Iterable[Sequence[str]],
+        families: Iterable[Iterable[str]],
         std: Mapping[str, float],
         coefficient_bound: Mapping[str, float],
         epsilon: float | Fraction,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +24,7 @@ _MOST_STEPS = 2**49
 
 def price_regressions(
     schema: Schema,
-    families: Iterable[Sequence[str]],
+    families: Iterable[Iterable[str]],
     std: Mapping[str, Any],
     coefficient_bound: Mapping[str, Any],
     prior_precision: Any,
@@ -40,7 +40,7 @@ def price_regressions(
     Parameters
     ----------
     schema : Schema
-    families : iterable of sequences of str
+    families : iterable of iterables of str
         A node, then its parents.
     std, coefficient_bound : mapping of node to float
         In the node's own unit; of the coefficients of values scaled to [-1, 1].

@@ -71,9 +71,9 @@ def temper(
 
     Examples
     --------
-    >>> temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one", False).power
+    >>> round(temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one", False).power, 9)
     0.5
-    >>> float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one", False).cost)
+    >>> round(float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one", False).cost), 9)
     4.0
     """
     norm = Fraction(bound) * _root_above(Fraction(1 + parents))
