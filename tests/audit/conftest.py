@@ -269,6 +269,7 @@ def quick_noise():
 
 
 def pytest_generate_tests(metafunc):
+    own = {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize") if isinstance(mark.args[0], str)}
     for argument, cases in (("mechanism", MECHANISMS), ("fit", FITS)):
-        if argument in metafunc.fixturenames:
+        if argument in metafunc.fixturenames and argument not in own:
             metafunc.parametrize(argument, cases, ids=[f"{case.name}, {case.relation}" for case in cases])
