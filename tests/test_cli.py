@@ -153,6 +153,10 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     assert "(at most 2 rows) replaced by another" in shown
     assert "in each cell, in rows" in shown
     assert "'who' has no column" in refused(*call, "--unit", "who")
+    (visits / "none").mkdir()
+    assert "no .parquet file" in refused("release", "none", *call[2:])
+    (visits / "edges.txt").write_bytes(b"\xff -> smoke")
+    assert "edges.txt: not a text in UTF-8" in refused(*call)
     assert "--unit" in run("release", "--help")
 
 

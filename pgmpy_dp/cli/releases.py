@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 @click.option("--epsilon", type=float, required=True, help="Privacy loss of this release.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only.")
 @click.option(
-    "--mechanism", type=click.Choice(["laplace", "gaussian"]), default="laplace", show_default=True, help="Noise."
+    "--mechanism",
+    type=click.Choice(["laplace", "gaussian"]),
+    default="laplace",
+    show_default=True,
+    help="Noise: laplace promises epsilon alone; gaussian needs a delta, and is less where many tables share it.",
 )
 @click.option(
     "--sampling-rate",
@@ -61,7 +65,8 @@ def release(
 ) -> None:
     """Count the records of DATA with noise, and write the release file.
 
-    DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole.
+    DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole (but
+    for a sample).
 
     This command and `pgmpy-dp bins` alone read records. The ledger is charged, on disk, before noise is drawn. What is
     written may be published: it promises what `pgmpy-dp inspect` prints.

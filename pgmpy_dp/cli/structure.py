@@ -45,7 +45,11 @@ def read_structure(path: Path) -> Any:
 def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
     nodes: dict[str, None] = {}
     edges, arrows = [], set()
-    for line in path.read_text(encoding="utf-8").splitlines():
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path}: not a text in UTF-8; save it as one.") from None
+    for line in lines:
         text = line.strip()
         if not text or text.startswith("#"):
             continue

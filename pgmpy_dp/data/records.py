@@ -148,6 +148,8 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
 
 
 def _scan_parquet(path: Path) -> nw.LazyFrame[Any]:
+    if not path.exists() or (path.is_dir() and not any(path.glob("*.parquet"))):
+        raise FileNotFoundError(f"{path}: there is no such file, or no .parquet file in this folder.")
     for backend in ("duckdb", "polars"):  # DuckDB needs the least memory
         try:
             __import__(backend)

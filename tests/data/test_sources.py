@@ -447,8 +447,9 @@ def test_ready_made_counts():
 def test_other_forms_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\.csv and \.parquet"):
         open_records(tmp_path / "records.xlsx", SCHEMA, ["text"])
-    with pytest.raises(FileNotFoundError):
-        open_records(tmp_path / "none.csv", SCHEMA, ["text"])
+    for none in (tmp_path / "none.csv", tmp_path / "none.parquet", tmp_path):
+        with pytest.raises(FileNotFoundError):
+            open_records(none, SCHEMA, ["text"])
     for other in ({"text": ["x"]}, [["x"]], None, pd.Series([1])):
         with pytest.raises(TypeError):
             open_records(other, SCHEMA, ["text"])
