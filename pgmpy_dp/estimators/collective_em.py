@@ -41,8 +41,8 @@ class CollectiveEM(DiscreteParameterEstimator):
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     inference : {"auto", "junction_tree", "loopy"}
-        "auto" takes a junction tree where its tables fit in memory. Loopy inference is approximate, and for Markov
-        networks only; their partition function is then 1 by approximation too.
+        "auto" takes a junction tree where its tables fit in memory, else loopy belief propagation, with a warning: it
+        is approximate, and so is the partition function 1 of a Markov network that it fits.
     max_iter : int
         Most iterations of the last round of optimisation.
     prior_scale : float, optional
@@ -154,14 +154,11 @@ class CollectiveEM(DiscreteParameterEstimator):
 
     def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
         scopes = families(network)
-        if self.inference == "loopy":
-            raise ValueError("CollectiveEM fits Bayesian networks on a junction tree only: leave inference='auto'.")
-
         self._check_options()
         nodes = list(network.nodes())
-        release = self._measurement().take(data, nodes, lambda schema: _exact_plan(network, schema))
+        release = self._measurement().take(data, nodes, lambda schema: self._plan(network, schema))
         schema = release.schema.select(nodes)
-        fit = fit_release(release, scopes, self.max_iter)
+        fit = fit_release(release, scopes, self.max_iter, self.inference)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
         finish_bayesian(self, cpds, release, schema)
@@ -195,9 +192,9 @@ class CollectiveEM(DiscreteParameterEstimator):
         tying.finish(self, engine, fit.potentials, release, nodes)
         return self
 
-
-def _exact_plan(network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-    """The plan, after a look at whether its junction tree will fit: an error later would come after the charge."""
-    cliques, weights = plan_measurements(network, schema)
-    require_exact(schema, [*families(network), *cliques])
-    return cliques, weights
+    def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        """The plan; a tree that is asked for and will not fit is refused here, before the charge."""
+        cliques, weights = plan_measurements(network, schema)
+        if self.inference == "junction_tree":
+            require_exact(schema, [*families(network), *cliques])
+        return cliques, weights

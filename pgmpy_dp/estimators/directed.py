@@ -7,18 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmpy_dp.estimators.family_tables import explain_tables
 from pgmpy_dp.estimators.fitting import observation_noise
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.estimators.observing import Observations, observations
-from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
+# Noise of less than half a record is taken for half a record.
+_LEAST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,10 @@ class DirectedFit:
     objective: float
 
 
-class _Problem:
-    """Minus the penalised log-likelihood of the observations as a function of the logits of all rows."""
+class _Rows:
+    """The rows of all CPDs: cells of the families' tables that share a configuration of the parents."""
 
-    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
-        layout = tree.layout
-        self.tree, self.families, self.observed, self.total = tree, families, observed, total
-        self.free = table_places(layout, families.scopes)
-        self.seen = table_places(layout, observed.cliques)
+    def __init__(self, families: Layout) -> None:
         widths = [size // shape[0] for size, shape in zip(np.diff(families.offsets), families.shapes, strict=True)]
         first = np.cumsum([0, *widths])
         self.rows = np.concatenate(
@@ -54,18 +54,28 @@ class _Problem:
             ]
         )
         self.row_count = int(first[-1])
-        self.pseudo = families.per_cell([1.0 / shape[0] for shape in families.shapes])
+        self.pseudo = families.per_cell([1.0 / shape[0] for shape in families.shapes])  # one record a row
 
-    def row_sums(self, values: Vector) -> Vector:
+    def sums(self, values: Vector) -> Vector:
         sums: Vector = np.bincount(self.rows, values, self.row_count)[self.rows]
         return sums
 
-    def log_rows(self, logits: Vector) -> Vector:
+    def normalise(self, logits: Vector) -> Vector:
+        """Logarithms of the conditional probabilities."""
         top = np.full(self.row_count, -np.inf)
         np.maximum.at(top, self.rows, logits)
         shifted = logits - top[self.rows]
-        log_rows: Vector = shifted - np.log(self.row_sums(np.exp(shifted)))
+        log_rows: Vector = shifted - np.log(self.sums(np.exp(shifted)))
         return log_rows
+
+
+class _Problem:
+    """Minus the penalised log-likelihood of the observations as a function of the logits of all rows."""
+
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
+        self.tree, self.rows, self.observed, self.total = tree, _Rows(families), observed, total
+        self.free = table_places(tree.layout, families.scopes)
+        self.seen = table_places(tree.layout, observed.cliques)
 
     def calibrate(self, log_rows: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
@@ -80,20 +90,20 @@ class _Problem:
         self.noise = observation_noise(mechanism, seen.observed, seen.variance, expected, self.total, squares)
 
     def __call__(self, logits: Vector) -> tuple[float, Vector]:
-        log_rows = self.log_rows(logits)
+        log_rows = self.rows.normalise(logits)
         calibration = self.calibrate(log_rows)
         expected = self.observed.expected(self.total * calibration.marginals[self.seen])
-        value = self.noise.log_density(expected) + float(self.pseudo @ log_rows)
+        value = self.noise.log_density(expected) + float(self.rows.pseudo @ log_rows)
         direction = np.zeros(self.tree.layout.size)
         direction[self.seen] = self.total * self.observed.to_counts(self.noise.gradient(expected))
-        slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
-        return -value, -(slope - np.exp(log_rows) * self.row_sums(slope))
+        slope = self.tree.covariance_product(calibration, direction)[self.free] + self.rows.pseudo
+        return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
 
     def steepness(self, log_rows: Vector, marginals: Vector, family_variance: Vector) -> Vector:
         """Diagonal approximation of the Hessian in the logits: precision of each cell by its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
-        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
+        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.rows.pseudo + 1e-3
         return steepness
 
 
@@ -136,31 +146,77 @@ def fit_directed(
     start = np.maximum(layout.flatten(table for table, _ in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
     logits, value = np.log(start), np.inf
     for _ in range(_ROUNDS):
-        log_rows = problem.log_rows(logits)
+        log_rows = problem.rows.normalise(logits)
         marginals = problem.calibrate(log_rows).marginals
         problem.observe(marginals)
         scale = 1.0 / np.sqrt(problem.steepness(log_rows, marginals, family_variance))
 
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
-    tables = layout.tables(np.exp(problem.log_rows(logits)))
+    tables = layout.tables(np.exp(problem.rows.normalise(logits)))
     return DirectedFit(tables, -value)
 
 
-def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int) -> DirectedFit:
-    """`fit_directed` on all that a release says of the families' variables.
+def fit_directed_loopily(
+    graph: FactorGraph,
+    families: Sequence[Clique],
+    observed: Observations,
+    release: Release,
+    max_iter: int,
+) -> DirectedFit:
+    """As `fit_directed` for networks whose junction tree does not fit in memory, by loopy belief propagation.
+
+    Rows fitted until the loopy marginals explain the observations would make up for the errors of loopy propagation,
+    which CPDs are read without. So this is EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2),
+    whose M-step does not propagate: from the rows that explain each family's own table best, the most probable counts
+    behind all observations by the dual of the E-step, then rows proportional to the families' counts and one
+    pseudo-record a row. It is one round: further ones fit the noise.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        Whose layout holds all families and all observed cliques, each once.
+    families, observed, release
+        As `fit_directed`.
+    max_iter : int
+        Most iterations of the E-step.
+
+    Returns
+    -------
+    DirectedFit
+        Its objective is minus the gap of the E-step.
+    """
+    layout = Layout.of(graph.layout.cardinalities, families)
+    rows, total = _Rows(layout), release.total
+    free, places = table_places(graph.layout, families), table_places(graph.layout, observed.cliques)
+    scale = np.sqrt(np.maximum(observed.variance, _LEAST_VARIANCE) / (1 if observed.gaussian else 2))
+    dual = linear_gaussian_dual if observed.gaussian else linear_laplace_dual
+    function = LinearMap(places, observed.matrix)
+    own = [_start(release, family, total) for family in families]
+    explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
+    potentials = np.zeros(graph.layout.size)
+    potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
+    step = dual(graph, potentials, function, observed.observed, scale, total, max_iter)
+    counts = np.maximum(step.counts[free], 0.0) + rows.pseudo
+    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
+
+
+def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
+    """The network behind all that a release says of the families' variables.
 
     Raises
     ------
     ValueError
         If it says nothing of one.
     TreeTooLargeError
+        If a junction tree is asked for and does not fit in memory.
     """
     schema, seen = observations(release, [scope[0] for scope in scopes])
     cards = {variable: schema.cardinality(variable) for variable in schema.variables}
-    tree = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), "junction_tree")
-    assert isinstance(tree, JunctionTree)
-    return fit_directed(tree, scopes, seen, release, max_iter)
+    engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
+    if isinstance(engine, FactorGraph):
+        return fit_directed_loopily(engine, scopes, seen, release, max_iter)
+    return fit_directed(engine, scopes, seen, release, max_iter)
 
 
 def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:

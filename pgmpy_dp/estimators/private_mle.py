@@ -225,7 +225,7 @@ class PrivateMLE(DiscreteParameterEstimator):
     def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
         """P(node | parents) of each family."""
         if self.consistency == "inference":
-            fit = fit_release(release, scopes, _INFERENCE_ITERATIONS)
+            fit = fit_release(release, scopes, _INFERENCE_ITERATIONS, "junction_tree")
             return [fit.tables[scope] for scope in scopes]
         agreement = self.consistency_weights if self.consistency == "mutual" else None
         return (read_joint if self.tables == "joint" else read_pairs)(release, scopes, agreement)

@@ -192,3 +192,38 @@ def test_fits_do_not_depend_on_the_order_of_nodes_or_edges(small):
     other = DiscreteBayesianNetwork(edges[::-1]).fit(noisy, estimator=dp.CollectiveEM())
     for node in one.nodes():
         np.testing.assert_allclose(one.get_cpds(node).get_values(), other.get_cpds(node).get_values(), atol=1e-6)
+
+
+def test_a_network_whose_tables_do_not_fit_is_fitted_loopily_and_says_so(small, monkeypatch):
+    """The family's factor graph is a tree, on which loopy propagation is exact."""
+    schema, records, edges = small
+    monkeypatch.setattr("pgmpy_dp.inference.engine.MAX_TABLE_CELLS", 4)
+    monkeypatch.setattr("pgmpy_dp.estimators.directed.MAX_TABLE_CELLS", 4)
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0), noise=dp.SimulatedNoise(0))
+    network = DiscreteBayesianNetwork(edges)
+    with pytest.raises(ValueError, match="table cells"):
+        network.fit(data, estimator=dp.CollectiveEM(epsilon=1.0, inference="junction_tree"))
+    assert data.budget.spent.epsilon == 0
+    with pytest.warns(UserWarning, match="loopy belief propagation"):
+        network.fit(data, estimator=dp.CollectiveEM(epsilon=10.0))
+    assert network.check_model()
+    share = (records.smoke == "yes").mean()
+    assert network.get_cpds("smoke").get_value(smoke="yes") == pytest.approx(share, abs=0.01)
+    lungs = records[(records.smoke == "yes") & (records.site == 2)].lung
+    row = network.get_cpds("lung").get_value(lung="yes", smoke="yes", site=2)
+    assert row == pytest.approx((lungs == "yes").mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_loopy_fits_of_overlapping_tables(small, mechanism):
+    """A second, precise table of two variables informs the family's rows."""
+    schema, records, edges = small
+    structure, exact = DiscreteBayesianNetwork(edges), DiscreteBayesianNetwork(edges)
+    exact.fit(records, estimator=DiscreteMLE())
+    delta = 0.0 if mechanism == "laplace" else 1e-6
+    budget = dp.PrivacyBudget(100.0, delta)
+    data = dp.PrivateDataset(records, schema, budget, noise=dp.SimulatedNoise(3))
+    cliques = [("lung", "site", "smoke"), ("smoke",), ("site",), ("smoke", "lung")]
+    noisy = data.measure(cliques, 2.0, weights=[1.0, 1.0, 1.0, 20.0], mechanism=mechanism, delta=delta)
+    structure.fit(noisy, estimator=dp.CollectiveEM(inference="loopy"))
+    assert kl_divergence(exact, structure) < 0.02

@@ -1,0 +1,312 @@
+"""Speed and memory beside mbi (Private-PGM), always in one run on the same noisy tables and the same objective.
+
+mbi is imported inside functions and subprocesses only: `pip install 'pgmpy-dp[bench]'`. It runs in double precision and
+without a persistent compilation cache, as it recommends.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pgmpy.readwrite import BIFReader
+
+from pgmpy_dp.estimators.networks import Network, log_linear
+from pgmpy_dp.evaluation.protocol import random_markov_network, third_order_chain
+from pgmpy_dp.inference import JunctionTree, closest_marginals, sample
+from pgmpy_dp.inference.layout import Scope, Vector
+
+CASES = ("child", "alarm", "hailfinder", "chain")
+ESTIMATORS = ("MirrorDescent", "DualAveraging", "InteriorGradient", "UniversalAcceleratedMethod", "LBFGS")
+
+_OURS = """
+import json, re, sys
+import numpy as np
+from pgmpy_dp.inference import JunctionTree, closest_marginals
+problem = json.load(open(sys.argv[1]))
+tree = JunctionTree.build(problem["cardinalities"], problem["scopes"])
+scale = tree.layout.per_cell(problem["scales"])
+fit = closest_marginals(tree, np.array(problem["observed"]), scale, problem["total"], tolerance=0.0, max_iter=1000)
+print(json.dumps([fit.losses[-1], int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024]))
+"""
+
+_MBI = """
+import json, re, sys, warnings
+warnings.filterwarnings("ignore")
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)
+import mbi, numpy as np
+problem = json.load(open(sys.argv[1]))
+cards = problem["cardinalities"]
+domain = mbi.Domain(tuple(cards), tuple(cards.values()))
+measured, start = [], 0
+for scope, scale in zip(problem["scopes"], problem["scales"]):
+    size = domain.size(tuple(scope))
+    measured.append(mbi.LinearMeasurement(np.array(problem["observed"][start:start + size]), tuple(scope), scale))
+    start += size
+model = mbi.estimation.MirrorDescent().estimate(domain, measured, known_total=problem["total"], iters=1000)
+loss = sum(
+    (((np.asarray(model.project(m.clique).datavector()) - m.noisy_measurement) / m.stddev) ** 2).sum() / 2
+    for m in measured
+)
+print(json.dumps([float(loss), int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024]))
+"""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Noisy tables of one network.
+
+    Attributes
+    ----------
+    cardinalities : dict of str to int
+    scopes : list of tuples of str
+    observed : ndarray
+        Noisy counts, tables end to end.
+    scales : list of float
+        Standard deviation of the noise, one a table.
+    total : float
+        N, in records.
+    """
+
+    cardinalities: dict[str, int]
+    scopes: list[Scope]
+    observed: Vector
+    scales: list[float]
+    total: float
+
+    def save(self, path: Path) -> None:
+        """As JSON, which a fresh process reads without any of our libraries."""
+        path.write_text(json.dumps({**self.__dict__, "observed": self.observed.tolist()}))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound."""
+
+    case: str
+    ours: float
+    theirs: float
+    reached: bool = True
+
+    @property
+    def ratio(self) -> float:
+        return self.theirs / self.ours
+
+
+def example_network(name: str) -> Network:
+    """A network of the bnlearn repository that pgmpy ships, or "chain": ten variables of ten states, of third order."""
+    if name == "chain":
+        return random_markov_network(third_order_chain(), 10, 0)
+    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
+    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+
+
+def noisy_problem(name: str, records: int = 10_000, epsilon: float = 1.0, seed: int = 0) -> Problem:
+    """Tables of all families (of the chain, all edges) with simulated Laplace noise that shares epsilon equally."""
+    layout, potentials, _ = log_linear(example_network(name))
+    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+    generator = np.random.default_rng(seed)
+    codes = sample(tree, tree.calibrate(potentials), records, generator)
+    column = {variable: number for number, variable in enumerate(tree.variables)}
+    scale = len(layout.scopes) / epsilon
+    tables = []
+    for scope, shape in zip(layout.scopes, layout.shapes, strict=True):
+        cells = np.ravel_multi_index([codes[:, column[v]] for v in scope], shape)
+        counts = np.bincount(cells, minlength=int(np.prod(shape)))
+        tables.append(counts + np.round(generator.laplace(0.0, scale, counts.size)))
+    scales = [scale * 2**0.5] * len(tables)
+    return Problem(dict(layout.cardinalities), list(layout.scopes), np.concatenate(tables), scales, float(records))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process from start to end: seconds on the clock, seconds of all its threads, loss reached, peak megabytes."""
+
+    seconds: float
+    cpu: float
+    loss: float
+    megabytes: float
+
+
+def run(code: str, path: Path) -> Run:
+    """Fit a saved problem in a process of its own."""
+    with tempfile.TemporaryFile() as out:
+        start = time.perf_counter()
+        process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, str(path)], stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"a benchmark process ended with status {process.returncode}")
+        out.seek(0)
+        printed = out.read().decode().strip().splitlines()[-1]
+    loss, megabytes = json.loads(printed)  # the process tells its own peak: that of getrusage begins with its parent's
+    return Run(seconds, used.ru_utime + used.ru_stime, loss, megabytes)
+
+
+def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
+    """From a fresh process to a fitted model: 1000 mirror-descent steps (mbi calibrates twice in each).
+
+    Returns
+    -------
+    dict
+        Medians of "seconds", "cpu" and "megabytes", and the "loss" reached.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.json"
+        noisy_problem(case).save(path)
+        run(_OURS, path)  # compiles, once a machine
+        pairs = [(run(_OURS, path), run(_MBI, path)) for _ in range(repeats)]
+
+    def median(read: Callable[[Run], float]) -> Comparison:
+        ours, theirs = (statistics.median(map(read, runs)) for runs in zip(*pairs, strict=True))
+        return Comparison(case, ours, theirs)
+
+    return {
+        "seconds": median(lambda done: done.seconds),
+        "cpu": median(lambda done: done.cpu),
+        "megabytes": median(lambda done: done.megabytes),
+        "loss": median(lambda done: done.loss),
+    }
+
+
+def _mbi() -> tuple[Any, Any]:
+    import jax
+
+    config: Any = jax.config
+    config.update("jax_enable_x64", True)
+    config.update("jax_enable_compilation_cache", False)
+    import mbi
+
+    return jax, mbi
+
+
+def _measured(problem: Problem) -> tuple[Any, list[Any]]:
+    """Domain and measurements of mbi."""
+    _, mbi = _mbi()
+    cards = problem.cardinalities
+    domain = mbi.Domain(tuple(cards), tuple(cards.values()))
+    ends = np.cumsum([domain.size(scope) for scope in problem.scopes])[:-1]
+    tables = np.split(problem.observed, ends)
+    return domain, [
+        mbi.LinearMeasurement(table, scope, scale)
+        for table, scope, scale in zip(tables, problem.scopes, problem.scales, strict=True)
+    ]
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def calibration(case: str, repeats: int = 200) -> Comparison:
+    """Least seconds of a warm calibration with all marginals; of mbi's two oracles for a CPU the faster one."""
+    jax, mbi = _mbi()
+    problem = noisy_problem(case)
+    tree = JunctionTree.build(problem.cardinalities, problem.scopes)
+    potentials = np.random.default_rng(0).normal(size=tree.layout.size)
+    domain, _ = _measured(problem)
+    arrays = {
+        scope: mbi.Factor(domain.project(scope), jax.numpy.asarray(table))
+        for scope, table in tree.layout.tables(potentials).items()
+    }
+    cliques = mbi.clique_utils.maximal_subset(problem.scopes)
+    theirs = mbi.CliqueVector(domain, cliques, {clique: arrays[clique] for clique in cliques})
+    oracles = [
+        jax.jit(oracle)
+        for oracle in (mbi.marginal_oracles.message_passing_hugin, mbi.marginal_oracles.message_passing_shafer_shenoy)
+    ]
+    actions: list[Callable[[], Any]] = [lambda: tree.calibrate(potentials)]
+    actions += [partial(lambda oracle: jax.block_until_ready(oracle(theirs)), oracle) for oracle in oracles]
+    for action in actions:
+        action()
+    least = np.min([[_seconds(action) for action in actions] for _ in range(repeats)], axis=0)
+    return Comparison(case, float(least[0]), float(least[1:].min()))
+
+
+class _Stop(Exception):
+    pass
+
+
+def near_optimum(
+    case: str, within: float = 1e-3, longest: float = 60.0, estimators: Sequence[str] = ESTIMATORS
+) -> tuple[Comparison, dict[str, float]]:
+    """Seconds to a loss within a share of the least one, both sides compiled before the clock starts.
+
+    Returns
+    -------
+    comparison, seconds
+        Ours beside the best of mbi's estimators; seconds of each (infinite where `longest` was not enough).
+    """
+    _, mbi = _mbi()
+    problem = noisy_problem(case)
+    tree = JunctionTree.build(problem.cardinalities, problem.scopes)
+    scale = tree.layout.per_cell(problem.scales)
+    best = closest_marginals(tree, problem.observed, scale, problem.total, tolerance=1e-6, max_iter=20_000).losses
+    goal = (1 + within) * best[-1]
+    needed = int(np.argmax(best <= goal)) + 1
+    ours = statistics.median(
+        _seconds(lambda: closest_marginals(tree, problem.observed, scale, problem.total, 0.0, needed)) for _ in range(5)
+    )
+    domain, measured = _measured(problem)
+    loss = mbi.marginal_loss.from_linear_measurements(measured, domain)
+
+    def seconds(name: str) -> float:
+        estimator = getattr(mbi.estimation, name)()
+        begun = [math.inf]
+
+        def look(marginals: Any) -> None:
+            if float(loss(marginals)) <= goal or time.perf_counter() - begun[0] > longest:
+                raise _Stop
+
+        spent = math.inf
+        for iterations in (50, 10**6):  # the first compiles
+            try:
+                estimator.estimate(domain, loss, known_total=problem.total, iters=iterations, callback_fn=look)
+            except _Stop:
+                spent = time.perf_counter() - begun[0]
+            begun[0] = time.perf_counter()
+        return spent if 0 <= spent <= longest else math.inf
+
+    theirs = {name: seconds(name) for name in estimators}
+    fastest = min(theirs.values())
+    return Comparison(case, ours, min(fastest, longest), fastest <= longest), theirs
+
+
+def table_cells(case: str) -> Comparison:
+    """Cells of all tables of the junction tree."""
+    _, mbi = _mbi()
+    layout, _, _ = log_linear(example_network(case))
+    domain = mbi.Domain(tuple(layout.cardinalities), tuple(layout.cardinalities.values()))
+    tree, _ = mbi.junction_tree.make_junction_tree(domain, list(layout.scopes))
+    ours = JunctionTree.cliques_of(layout.cardinalities, layout.scopes)
+    cells = [domain.size(clique) for clique in mbi.junction_tree.maximal_cliques(tree)]
+    return Comparison(case, float(sum(domain.size(clique) for clique in ours)), float(sum(cells)))
+
+
+def compare(cases: Sequence[str] = CASES) -> dict[str, list[Comparison]]:
+    """All comparisons of all cases."""
+    fresh = [fresh_process(case) for case in cases]
+    return {
+        **{f"fresh process, {name}": [found[name] for found in fresh] for name in fresh[0]},
+        "calibration, seconds": [calibration(case) for case in cases],
+        "to 0.1 % of the optimum, seconds": [near_optimum(case)[0] for case in cases],
+        "table cells": [table_cells(case) for case in cases],
+    }

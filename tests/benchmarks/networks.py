@@ -1,0 +1,127 @@
+"""Every bnlearn network in pgmpy's wheel: cells, one calibration, a fit of CollectiveEM, and the peak of memory.
+
+python tests/benchmarks/networks.py [--plot cells.png] [network ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import json
+import re
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import matplotlib
+import networkx as nx
+import numpy as np
+import pandas as pd
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.evaluation.peers import example_network
+from pgmpy_dp.inference import JunctionTree, build_engine
+
+RECORDS = 10_000
+
+
+def forward_samples(network, generator) -> pd.DataFrame:
+    """Records drawn node after node: no junction tree is needed."""
+    codes: dict[str, np.ndarray] = {}
+    for node in nx.topological_sort(network):
+        cpd = network.get_cpds(node)
+        row = np.zeros(RECORDS, dtype=np.int64)
+        for parent, states in zip(cpd.variables[1:], cpd.cardinality[1:], strict=True):
+            row = row * states + codes[parent]
+        cumulative = np.cumsum(cpd.values.reshape(cpd.variable_card, -1), axis=0).T[row]
+        codes[node] = (generator.random((RECORDS, 1)) * cumulative[:, -1:] > cumulative).sum(axis=1)
+    states = network.states
+    return pd.DataFrame({node: pd.Categorical.from_codes(codes[node], list(map(str, states[node]))) for node in codes})
+
+
+def measure(name: str) -> dict[str, object]:
+    """CPU seconds: a busy machine does not change them much."""
+    network = example_network(name)
+    records = forward_samples(network, np.random.default_rng(0))
+    layout, potentials, _ = log_linear(network)
+    start = time.process_time()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        engine = build_engine(layout.cardinalities, layout.scopes)
+    built = time.process_time() - start
+    exact = isinstance(engine, JunctionTree)
+    engine.calibrate(potentials)
+    seconds = []
+    while len(seconds) < 3 or (sum(seconds) < 0.5 and len(seconds) < 50):
+        start = time.process_time()
+        engine.calibrate(potentials)
+        seconds.append(time.process_time() - start)
+    schema = dp.Schema({node: list(map(str, network.states[node])) for node in network.nodes()})
+    blank = DiscreteBayesianNetwork(network.edges())
+    blank.add_nodes_from(network.nodes())
+    del network, engine
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    start = time.process_time()
+    blank.fit(data, estimator=dp.CollectiveEM(epsilon=1.0))
+    fitted = time.process_time() - start
+    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    cells = sum(
+        int(np.prod([layout.cardinalities[v] for v in clique]))
+        for clique in JunctionTree.cliques_of(layout.cardinalities, layout.scopes)
+    )
+    return {
+        "name": name, "nodes": len(schema.variables), "cells": cells, "exact": exact, "build": built,
+        "calibration": float(np.median(seconds)), "fit": fitted, "megabytes": int(peak[1]) / 1024 if peak else 0,
+        "said": [str(warning.message) for warning in said],
+    }  # fmt: skip
+
+
+def plot(found: list[dict], path: str) -> None:
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
+    exact = [row for row in found if row["exact"]]
+    for what, marker in (("calibration", "o"), ("fit", "s")):
+        axes.loglog([row["cells"] for row in exact], [row[what] for row in exact], marker, label=what)
+    for row in exact:
+        axes.annotate(row["name"], (row["cells"], row["calibration"]), (4, -7), textcoords="offset points", fontsize=7)
+    cells = np.geomspace(min(row["cells"] for row in exact), max(row["cells"] for row in exact))
+    axes.loglog(cells, 1e-8 * cells, color="grey", linewidth=0.8, label="10 ns a cell")
+    axes.set(xlabel="table cells of the junction tree", ylabel="CPU seconds", title="Cost grows as the cells do")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("--plot")
+    parser.add_argument("--one", action="store_true", help="print one network as JSON")
+    chosen = parser.parse_args()
+    if chosen.one:
+        print(json.dumps(measure(chosen.networks[0])))
+        sys.exit()
+    folder = importlib.resources.files("pgmpy").joinpath("utils/example_models")
+    names = sorted(item.name.removesuffix(".bif.gz") for item in folder.iterdir() if item.name.endswith(".bif.gz"))
+    rows = []
+    for name in chosen.networks or names:
+        run = subprocess.run([sys.executable, __file__, "--one", name], capture_output=True, text=True, check=False)
+        if run.returncode:
+            print(f"{name:<12} FAILED: {run.stderr.strip().splitlines()[-1]}", flush=True)
+            continue
+        row = json.loads(run.stdout.splitlines()[-1])
+        rows.append(row)
+        print(
+            f"{row['name']:<12}{row['nodes']:>6} nodes {row['cells']:>12,} cells, built in {row['build']:.2f} s, "
+            f"calibration {1e3 * row['calibration']:.3f} ms ({1e9 * row['calibration'] / row['cells']:.1f} ns a cell), "
+            f"fit {row['fit']:.2f} s, peak {row['megabytes']:.0f} MB {'' if row['exact'] else '(loopy)'}",
+            *row["said"],
+            flush=True,
+        )
+        if chosen.plot and len(rows) > 1:
+            plot(rows, chosen.plot)

@@ -1,0 +1,29 @@
+"""Beside mbi 2.0.0, always as a ratio in one run: `pip install 'pgmpy-dp[bench]'`.
+
+python tests/benchmarks/peers.py [case ...]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pgmpy_dp.evaluation.peers import CASES, calibration, fresh_process, near_optimum, table_cells
+
+
+def show(what, comparison) -> None:
+    bound = "" if comparison.reached else "at least "
+    print(f"  {what:<44}{comparison.ours:>12.4g}{comparison.theirs:>12.4g}   {bound}{comparison.ratio:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    print(f"ours, mbi's, and their ratio; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    for case in sys.argv[1:] or CASES:
+        print(case)
+        for name, comparison in fresh_process(case).items():
+            show(f"fresh process, 1000 steps: {name}", comparison)
+        show("calibration, seconds", calibration(case))
+        nearest, estimators = near_optimum(case)
+        show("to 0.1 % of the optimum, seconds", nearest)
+        print("    " + ", ".join(f"{name} {seconds:.3g}" for name, seconds in estimators.items()))
+        show("table cells", table_cells(case))
