@@ -86,6 +86,7 @@ class FactorGraph:
             raise ValueError(f"log-potentials have shape {potentials.shape}, not ({layout.size},)")
         if np.isnan(potentials).any() or np.isposinf(potentials).any():
             raise ValueError("log-potentials must not be NaN or plus infinity")
+        potentials = np.array(potentials, dtype=np.float64)  # a strided or read-only one would be compiled for anew
         first_edge, cards, strides, starts, neighbours, first_neighbour = self.edges
         messages = np.repeat(-np.log(cards), cards)
         incoming, belief = np.empty_like(messages), np.empty(layout.size)

@@ -160,8 +160,10 @@ class JunctionTree:
         size = self.layout.size
         if potentials.shape != (size,):
             raise ValueError(f"log-potentials have shape {potentials.shape}, not ({size},)")
+        # In the buffer they are of one type: strided, read-only or single-precision ones would be compiled for anew.
         buffer = np.empty(self.buffer_size)
-        shift, lost = kernel.exponentiate(potentials, self.layout.offsets, buffer)
+        buffer[:size] = potentials
+        shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
         log_partition = kernel.calibrate(self.program, self.maps, buffer, lost)
         if not math.isfinite(log_partition + shift):
             return self._calibrate_log(potentials)

@@ -40,7 +40,7 @@ def sample(
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
-    records = np.zeros((count, len(tree.variables)), dtype=np.int32)
+    records = np.zeros((len(tree.variables), count), dtype=np.int32).T  # a variable's states lie together
     cards = [tree.layout.cardinalities[variable] for variable in tree.variables]
     cell = np.empty(count, dtype=np.int64)
     for clique in tree.cliques:
@@ -53,6 +53,9 @@ def sample(
         width = int(np.prod([cards[number] for number in rest], dtype=np.int64))
         cumulative = np.cumsum(belief.reshape(width, -1).T, axis=1)
         kernel.draw_residual(np.ascontiguousarray(cumulative), rows, generator.random(count), cell)
-        for number, states in zip(rest, np.unravel_index(cell, [cards[number] for number in rest]), strict=True):
-            records[:, number] = states
+        left = cell
+        for number in reversed(rest[1:]):
+            left, records[:, number] = np.divmod(left, cards[number])
+        if rest:
+            records[:, rest[0]] = left
     return records

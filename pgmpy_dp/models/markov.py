@@ -187,7 +187,7 @@ class PrivateMarkovNetwork(AnsweringNetwork, DiscreteMarkovNetwork):
         states = self._fitted().states
         codes = sample(self._engine, self._calibration, n_samples, np.random.default_rng(seed))
         columns = {v: codes[:, number] for number, v in enumerate(self._engine.variables)}
-        return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).to_numpy() for v in self.nodes()})
+        return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).array for v in self.nodes()})
 
     def log_likelihood(self, records: Any) -> float:
         """Mean log-likelihood of records that were not used in the fit, in nats a record.

@@ -34,4 +34,4 @@ def simulate(network: Network, n_samples: int, seed: int | None = None) -> pd.Da
     assert isinstance(tree, JunctionTree)
     codes = sample(tree, tree.calibrate(potentials), n_samples, np.random.default_rng(seed))
     columns = {v: codes[:, number] for number, v in enumerate(tree.variables)}
-    return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).to_numpy() for v in network.nodes()})
+    return pd.DataFrame({v: pd.Series(states[v]).take(columns[v]).array for v in network.nodes()})

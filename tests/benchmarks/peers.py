@@ -21,7 +21,7 @@ if __name__ == "__main__":
     for case in sys.argv[1:] or CASES:
         print(case)
         for name, comparison in fresh_process(case).items():
-            show(f"fresh process, 1000 steps: {name}", comparison)
+            show(f"fresh process to a fitted model: {name}", comparison)
         show("calibration, seconds", calibration(case))
         nearest, estimators = near_optimum(case)
         show("to 0.1 % of the optimum, seconds", nearest)

@@ -18,6 +18,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.estimators.networks import families, log_linear
 from pgmpy_dp.evaluation import erdos_renyi, random_markov_network, third_order_chain
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.models.sampling import simulate
 from pgmpy_dp.privacy import OPENDP_NOISE
 
 IMPORT = """
@@ -69,6 +70,25 @@ def fits() -> None:
             collective = median(lambda: network.fit(noisy), 9)
             ratio = collective / naive
             print(f"    {name:<18} N = {size:<9}epsilon = {epsilon:<6}{naive:.3f} {collective:.3f} {ratio:.1f}")
+
+
+def simulation() -> None:
+    print("100,000 records of ALARM: seconds of ours, of pgmpy's, their ratio; largest total variation of a family")
+    packed = importlib.resources.files("pgmpy").joinpath("utils/example_models/alarm.bif.gz")
+    truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    ours = median(lambda: simulate(truth, 100_000, 0), 5)
+    theirs = median(lambda: truth.simulate(100_000, seed=0, show_progress=False), 3)
+    drawn = [simulate(truth, 100_000, 0), *(truth.simulate(100_000, seed=s, show_progress=False) for s in (1, 2))]
+
+    def apart(first, second) -> float:
+        shares = [
+            [records.astype(str).groupby(list(family)).size() / len(records) for records in (first, second)]
+            for family in families(truth)
+        ]
+        return max(one.sub(other, fill_value=0.0).abs().sum() / 2 for one, other in shares)
+
+    distances = f"{apart(drawn[0], drawn[1]):.4f}, of two of pgmpy's {apart(drawn[1], drawn[2]):.4f}"
+    print(f"    {ours:.3f} {theirs:.3f} {theirs / ours:.1f}; {distances}")
 
 
 def coefficients() -> None:
@@ -123,6 +143,7 @@ def imports() -> None:
 if __name__ == "__main__":
     imports()
     calibration()
+    simulation()
     fits()
     coefficients()
     samplers()

@@ -1,0 +1,66 @@
+"""Kernels are compiled once a machine, for no problem in particular, wherever the package lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgmpy_dp.inference import FactorGraph, JunctionTree, kernel
+
+CODE = """
+import numpy as np
+from pgmpy_dp.inference import kernel
+buffer = np.empty(2)
+assert kernel.exponentiate(np.zeros(2), np.array([0, 2]), buffer) == (0.0, False) and (buffer == 1.0).all()
+print(kernel.__file__, sum(kernel.exponentiate.stats.cache_hits.values()))
+"""
+
+
+def run(folder: Path, cache: Path) -> tuple[str, int]:
+    """Where the kernel was imported from, and whether it came from a cache."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-W", "ignore", "-c", CODE]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    path, hits = done.stdout.rsplit(maxsplit=1)
+    return path, int(hits)
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """The package where nothing can be written: a file stands in the place of its cache, which stops even root."""
+    package = Path(kernel.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "pgmpy_dp", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pgmpy_dp/inference/__pycache__").write_text("")
+    return tmp_path
+
+
+def test_a_read_only_install_is_compiled_once_a_user(read_only):
+    path, hits = run(read_only, read_only / "cache")
+    assert (Path(path), hits) == (read_only / "pgmpy_dp/inference/kernel.py", 0)
+    assert run(read_only, read_only / "cache") == (path, 1)
+
+
+def test_without_any_place_to_write_it_still_runs(read_only):
+    (read_only / "taken").write_text("")
+    assert run(read_only, read_only / "taken")[1] == 0
+
+
+def test_nothing_is_compiled_for_a_problem():
+    """Neither for its size, nor for potentials that are strided, read-only or of single precision."""
+    for cards, scopes in (({"a": 2}, [("a",)]), ({"a": 3, "b": 2, "c": 2}, [("a", "b"), ("b", "c"), ("a", "c")])):
+        tree, graph = JunctionTree.build(cards, scopes), FactorGraph.build(cards, scopes)
+        fixed = np.zeros(tree.layout.size)
+        fixed.flags.writeable = False
+        for potentials in (fixed, np.zeros((fixed.size, 2))[:, 0], fixed.astype(np.float32)):
+            calibration = tree.calibrate(potentials)
+            tree.covariance_product(calibration, potentials)
+            graph.calibrate(potentials)
+    for function in (kernel.exponentiate, kernel.calibrate, kernel.covariance_product, kernel.loopy_sweep):
+        assert len(function.signatures) == 1
