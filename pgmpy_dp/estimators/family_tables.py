@@ -155,7 +155,8 @@ def _stationary(
         low, high = np.where(value > 0, logs, low), np.where(value > 0, high, logs)
         slope = pseudo / counts + noise.curvature(counts) * counts
         newton = logs + value / np.maximum(slope, 1e-300)
-        moved = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        # At the root to the last digit the step is nothing, and its end the bracket's: it must not be halved again.
+        moved = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
         if (np.abs(moved - logs) <= 1e-12).all():
             return moved
         logs = moved
