@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import kn
 from tqdm import tqdm
 
@@ -135,7 +135,10 @@ class LogPosterior:
 
         operator = LinearOperator((self.size, self.size), matvec=product, dtype=np.float64)
         start = np.ones(self.size)
-        values, vectors = eigsh(operator, k=min(_STIFF, self.size - 1), which="LM", tol=1e-2, v0=start)
+        try:
+            values, vectors = eigsh(operator, k=min(_STIFF, self.size - 1), which="LM", tol=1e-2, v0=start)
+        except ArpackNoConvergence as partial:  # any directions do; the best are those that converged
+            values, vectors = partial.eigenvalues, partial.eigenvectors
         kept = values > 1.0
         return _Metric(unit, np.ascontiguousarray(vectors.T[kept]), values[kept])
 

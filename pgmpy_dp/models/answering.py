@@ -71,6 +71,8 @@ class AnsweringNetwork:
         ValueError
             If the evidence has probability zero and no interval is asked for; if the interval is not between 0 and 1,
             or the network has no release.
+        TreeTooLargeError
+            With an interval, if a junction tree does not fit in memory.
 
         Warns
         -----
@@ -79,7 +81,9 @@ class AnsweringNetwork:
 
         Notes
         -----
-        Bounds are equal-tailed, of the draws in `posterior_`; a fit that is penalised may lie outside.
+        Bounds are equal-tailed, of the draws in `posterior_`; a fit that is penalised may lie outside. They take the
+        structure for right, and count records as independent: with several rows a person, the population's are too
+        narrow. Where the release hides the evidence they are those of the prior, and no better than it.
         """
         asked, given = list(variables), self._checked(variables, evidence)
         if interval is None:

@@ -87,11 +87,11 @@ def exact(model):
 
 
 def test_bounds_cover_records_and_population():
-    """8 data sets, 18 probabilities each: 90 % bounds cover between 78 and 99 % of them.
+    """8 data sets, 18 probabilities each: most lie within 90 % bounds, unless a release claims a quarter of its noise.
 
-    Answers of one data set are correlated; the mean share of a data set has a standard deviation of about .1, so that
-    of 8 of about .035: below .78 once in a thousand. Bounds from a release that claims a quarter of its noise are found
-    out. (Figures with many data sets come from tests/benchmarks/interval_coverage.py.)
+    Seeds fix records, noise and draws, so that a failure is a change. Answers of one data set rise and fall together:
+    the share covered in one scatters by .07 (population) and .2 (records), hence the wide limits. How often bounds hold
+    over many data sets is measured by tests/benchmarks/interval_coverage.py.
     """
     shares = {"population": [], "records": [], "overconfident": []}
     for seed in range(8):
@@ -114,8 +114,8 @@ def test_bounds_cover_records_and_population():
             shares[label].append(np.mean((bounds["lower"] <= wanted) & (wanted <= bounds["upper"])))
     means = {label: np.mean(values) for label, values in shares.items()}
     assert 0.78 < means["population"] < 0.99
-    assert 0.78 < means["records"] < 0.99
-    assert means["overconfident"] < 0.75
+    assert 0.72 < means["records"] < 0.99
+    assert means["overconfident"] < 0.7
 
 
 def test_without_noise_only_sampling_is_left():
