@@ -115,7 +115,7 @@ def test_bounds_cover_records_and_population():
     means = {label: np.mean(values) for label, values in shares.items()}
     assert 0.78 < means["population"] < 0.99
     assert 0.72 < means["records"] < 0.99
-    assert means["overconfident"] < 0.7
+    assert means["overconfident"] < 0.75
 
 
 def test_without_noise_only_sampling_is_left():
