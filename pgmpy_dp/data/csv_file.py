@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.counting import Codes, column_codes, require_columns
 from pgmpy_dp.data.units import Unit, labels_of
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Schema
 
 _BLOCK_ROWS = 2**18
@@ -42,7 +43,23 @@ def encode_csv(
         As :func:`~pgmpy_dp.data.counting.encode`, and with its errors.
     labels : ndarray of int64, shape (n_records,), or None
         The unit of each row; the texts of its column tell units apart.
+
+    Raises
+    ------
+    SchemaError
+        If it is no such file, as well. Where it is damaged is not told: other libraries quote values and rows.
     """
+    try:
+        return _encoded(path, schema, variables, unit)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError) as error:
+        problem = type(error).__name__
+    # Here and not above, so that the other error does not hang on this one.
+    raise SchemaError(f"{path}: not a sound CSV file with a header line, in UTF-8 ({problem}): save it anew.")
+
+
+def _encoded(
+    path: Path, schema: Schema, variables: Sequence[str], unit: Unit | None
+) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
     read: dict[str, Any] = {"dtype": str, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
     names = pd.read_csv(path, header=None, nrows=1, **read).iloc[0].tolist()
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
@@ -78,7 +95,8 @@ def _value(text: str, schema: Schema, variable: str) -> Any:
         return text.lower() == "true"
     if not _NUMBER.fullmatch(text):
         return text
-    number = int(text) if text.lstrip("+-").isdigit() else float(text)
+    # Python reads no integer of thousands of digits; as a float it is infinite.
+    number = int(text) if text.lstrip("+-").isdigit() and len(text) < 400 else float(text)
     # Numbers agree by value: 1.0 is the state 1.
     same = (state for state in states if not isinstance(state, (bool, str)) and state == number)
     return number if binned else next(same, number)

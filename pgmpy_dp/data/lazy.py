@@ -159,8 +159,18 @@ def shared_scans(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Clique
 
 
 def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    # Polars holds whole columns in memory unless asked to stream.
-    return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
+    try:
+        # Polars holds whole columns in memory unless asked to stream.
+        return frame.collect(engine="streaming") if frame.implementation.is_polars() else frame.collect()
+    except (MemoryError, OSError, ImportError):
+        raise
+    except Exception as error:
+        problem = type(error).__name__
+    # Here and not above, so that the other error, which may quote values of records, does not hang on this one.
+    raise SchemaError(
+        f"The engine of the lazy frame failed ({problem}). Its message is kept back, since it may show values of "
+        "records: collect the frame to see it."
+    )
 
 
 def _is_missing(variable: str, dtype: Any) -> nw.Expr:

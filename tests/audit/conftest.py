@@ -174,7 +174,7 @@ LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
 KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace": (measured(ONE), {}),
-    "laplace weighted": (measured(TWO, weights=[3, 1]), {}),
+    "laplace weighted": (measured(TWO, weights=[3, 1]), {"trials": 20_000}),
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
@@ -260,6 +260,12 @@ def _fits(relation):
 
 
 FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name, estimator, options in _fits(relation)]
+
+
+@pytest.fixture
+def mechanisms():
+    """All of them, for a test that needs some."""
+    return MECHANISMS
 
 
 @pytest.fixture

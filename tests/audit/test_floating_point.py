@@ -1,5 +1,5 @@
 """The attack of Mironov (2012) on the lattice of floating-point noise: it tells inputs apart where noise comes from
-numpy, and has nothing to hold on to in a release."""
+numpy, and has nothing to hold on to in a release: counts are integers, and all other numbers lie on public grids."""
 
 from __future__ import annotations
 
@@ -67,6 +67,48 @@ def test_releases_are_integers_and_rule_no_count_out(mechanism):
     for values, others in ((one, other), (other, one)):
         distinct, times = np.unique(values, return_counts=True)
         assert np.isin(distinct[times >= 60], others).all()
+
+
+GRIDS = {  # from a release to its numbers, and the grid that they lie on whatever the records are
+    "persons of weight one": lambda noisy: (noisy.tables["v", "w"], multiples(2.0**-20)),
+    "posterior": lambda drawn: (drawn.draws[0]["w", "v"], simplex(drawn.floors["w", "v"])),
+    "exponential": lambda drawn: (drawn.draws[0]["w", "v"], simplex(drawn.floors["w", "v"])),
+    "quantiles": lambda bins: (np.array(bins.edges), lambda values: np.isin(values, [0, 1, 2, 3])),
+    "coefficients": lambda noisy: (np.concatenate([v.ravel() for v in noisy.values.values()]), multiples(1.0)),
+}
+
+
+def multiples(step):
+    return lambda values: np.rint(values / step) * step == values
+
+
+def simplex(floor):
+    """Rows of two probabilities, from the number of steps of the first."""
+    first = floor + (1 - 2 * floor) * np.arange(4096) / 4095
+    grid = np.stack([first, first[::-1]])
+    grid = (grid / grid.sum(axis=0)).ravel()
+    return lambda values: np.abs(values[..., None] - grid).min(axis=-1) < 1e-15
+
+
+def test_other_numbers_lie_on_public_grids(mechanism):
+    if mechanism.name not in GRIDS:
+        pytest.skip("integers, or sums")
+    for records in mechanism.neighbours:
+        for _ in range(20):
+            values, on_grid = GRIDS[mechanism.name](mechanism.call(mechanism.data(records), 0.5))
+            assert on_grid(values).all()
+
+
+@pytest.mark.parametrize("records", [0, 7])
+def test_sums_lie_on_a_public_grid(records):
+    """Whole multiples of clip_norm over the norm's bound in grid steps, both public."""
+    frame = pd.DataFrame({"v": np.zeros(records, int)})
+    data = dp.PrivateDataset(frame, dp.Schema({"v": [0, 1]}), dp.PrivacyBudget(2.0, 0.1))
+    plan = data.plan(3, epsilon=2.0, delta=0.1, sampling_rate=1.0)
+    step = 0.7 / plan._grid(2, 1.0)[0]
+    for _ in range(3):
+        values = plan.noisy_sum(lambda codes: np.hstack([codes, codes + 1 / 3]), clip_norm=0.7)
+        assert (np.rint(values / step) * step == values).all()
 
 
 def test_an_audit_finds_the_lattice_by_itself():

@@ -1,0 +1,137 @@
+"""What every mechanism costs, by brute force: over all neighbours of small data, what changes before the noise is added
+is paid for by the noise's scale. Whole calls are made, so encoding, bounding, sampling and counting are walked as well.
+
+Draws from posteriors add no noise; tests/data/test_posterior.py has their exact odds.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmpy_dp import data
+from pgmpy_dp.privacy import PrivacyBudget, calibrate
+from pgmpy_dp.privacy.sampling import epsilon_on_sample
+
+EPSILON = 0.75
+# One of each cell of (v, w), in all bins of n. The states of v and w alone decide over a record's place.
+ROWS = [("x", "x", 0.5), ("x", "y", 1.5), ("y", "x", 1.5), ("y", "y", 2.5)]
+REST = [("x", "x", 0.5)] * 3 + [("y", "y", 2.5)]  # more below the first edge than above: no score changes its sign
+
+
+class Recorder:
+    """Adds nothing, takes everybody into samples, and keeps what it was handed."""
+
+    private = True
+
+    def __init__(self):
+        self.seen = []
+
+    def note(self, kind):
+        def draw(counts, scale):
+            self.seen.append((kind, counts.astype(float), scale))
+            return counts
+
+        return draw
+
+    @property
+    def discrete_laplace(self):
+        return self.note("laplace")
+
+    @property
+    def discrete_gaussian(self):
+        return self.note("gaussian")
+
+    def least(self, scores, scale):
+        self.seen.append(("least", scores.astype(float), scale))
+        return 0
+
+    def coins(self, rate, size):
+        return np.ones(size, dtype=bool)
+
+    def choose(self, chosen, size):  # the last, whom neighbours differ in
+        return np.arange(size) >= size - chosen
+
+    def keys(self, size):
+        return np.arange(size, dtype=np.uint64)
+
+
+def frame(records):
+    """Rows of (v, w, n, person)."""
+    made = pd.DataFrame(records, columns=["v", "w", "n", "person"])
+    return made.astype({"v": "str", "w": "str", "n": "float64", "person": "int64"})
+
+
+def data_sets(mechanism):
+    """What one record, or all rows of one person, may be; each completed to a data set by the same others."""
+    others = [(*row, person) for person, row in enumerate(REST)]
+    most = 3 if mechanism.unit else 1
+    units = [rows for number in range(1, most + 1) for rows in itertools.combinations_with_replacement(ROWS, number)]
+    return frame(others), [frame([*others, *((*row, 99) for row in rows)]) for rows in units]
+
+
+def seen(mechanism, records):
+    recorder = Recorder()
+    budget = PrivacyBudget(1.0, mechanism.delta)
+    mechanism.call(mechanism.data(records, recorder, budget), EPSILON)
+    return recorder.seen, budget.history[0]
+
+
+def loss(one, other):
+    """Privacy loss of what two data sets hand to the noise: epsilon, or rho for Gaussian noise."""
+    total = 0.0
+    assert [(kind, scale, values.shape) for kind, values, scale in one] == [
+        (kind, scale, values.shape) for kind, values, scale in other
+    ]
+    for (kind, values, scale), (_, others, _) in zip(one, other, strict=True):
+        change = np.abs(values - others)
+        if kind == "laplace":
+            total += change.sum() / scale
+        elif kind == "gaussian":
+            total += (change**2).sum() / (2 * scale**2)
+        else:
+            total += 2 * change.max() / scale
+    return total
+
+
+def test_no_neighbour_costs_more_than_is_charged(mechanism):
+    if mechanism.draws:
+        pytest.skip("draws add no noise")
+    without, units = data_sets(mechanism)
+    found = [seen(mechanism, records) for records in units]
+    charge = found[0][1]
+    assert all(own == charge for _, own in found)
+    before = [seen(mechanism, without)[0]] if mechanism.relation == "add_remove" else [own for own, _ in found]
+    worst = max(loss(one, other) for one, _ in found for other in before)
+    paid = charge.rho or float(charge.epsilon)
+    if mechanism.name == "sample":
+        paid = float(epsilon_on_sample(EPSILON, 0.5))
+    if mechanism.name.startswith("sums"):  # two steps, each of a sum whose noise is this many times its sensitivity
+        plan = {"sampling_rate": 1.0} if mechanism.relation == "add_remove" else {"sampling_rate": 1 / 5}
+        sampling = "poisson" if mechanism.relation == "add_remove" else "without_replacement"
+        paid = 2 / (2 * calibrate(EPSILON, mechanism.delta, steps=2, sampling=sampling, **plan) ** 2)
+    assert worst <= paid * (1 + 1e-9)
+    assert worst >= paid * 0.98  # no noise is wasted either
+
+
+@pytest.mark.parametrize(
+    ("name", "room", "sensitivity"),
+    [
+        ("laplace", data.tables, "table_sensitivity"),
+        ("gaussian", data.tables, "table_sensitivity"),
+        ("persons of two rows", data.tables, "table_sensitivity"),
+        ("coefficients", data.coefficients, "fourier_sensitivity"),
+        ("quantiles", data.quantiles, "score_sensitivity"),
+    ],
+)
+def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):
+    right = getattr(room, sensitivity)
+    monkeypatch.setattr(
+        room, sensitivity, lambda *given: right(*given) / 2 if "fourier" in sensitivity else right(*given) // 2
+    )
+    (mechanism,) = (m for m in mechanisms if (m.name, m.relation) == (name, "replace_one"))
+    with pytest.raises((AssertionError, ValueError), match=r"costs|assert"):  # releases of tables check it themselves
+        test_no_neighbour_costs_more_than_is_charged(mechanism)

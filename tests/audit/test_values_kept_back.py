@@ -1,0 +1,68 @@
+"""Errors about records name the variable or the file; values of records are neither in them nor hang on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+
+SCHEMA = dp.Schema({"v": [1, 2], "n": dp.Bins([0, 1, 2])})
+SECRET = "7654321"
+
+
+def told(error):
+    """All that can be read off an error without its traceback, and off those that hang on it."""
+    while error is not None:
+        yield from (repr(error), str(error), repr(getattr(error, "__notes__", "")), repr(vars(error)))
+        error = error.__cause__ or error.__context__
+
+
+def csv(content):
+    def write(folder):
+        (folder / "records.csv").write_bytes(content)
+        return folder / "records.csv"
+
+    return write
+
+
+def polars_cast(folder):
+    polars = pytest.importorskip("polars")
+    frame = polars.LazyFrame({"v": ["1", f"x{SECRET}"], "n": [0.5, 0.5]})
+    return frame.with_columns(polars.col("v").cast(polars.Int64))
+
+
+def duckdb_cast(folder):
+    duckdb = pytest.importorskip("duckdb")
+    return duckdb.sql(f"select cast(v as int) v, n from (values ('1', .5), ('x{SECRET}', .5)) t(v, n)")
+
+
+SOURCES = {
+    "undeclared": lambda folder: pd.DataFrame({"v": [1, int(SECRET)], "n": [0.5, 0.5]}),
+    "outside the bins": lambda folder: pd.DataFrame({"v": [1, 2], "n": [0.5, float(SECRET)]}),
+    "of another kind": lambda folder: pd.DataFrame({"v": [1, SECRET], "n": [0.5, 0.5]}),
+    "codes": lambda folder: np.array([[0, 0], [int(SECRET), 0]]),
+    "cell": csv(f"v,n\n1,0.5\n{SECRET},0.5\n".encode()),
+    "no UTF-8": csv(b"v,n\n1,0.5\n" + SECRET.encode() + b"\xff,0.5\n"),
+    "open quotes": csv(f'v,n\n1,0.5\n"{SECRET},0.5\n'.encode()),
+    "no header": csv(b""),
+    "thousands of digits": csv(b"v,n\n1,0.5\n" + SECRET.encode() * 900 + b",0.5\n"),
+    "a failing cast in Polars": polars_cast,
+    "a failing cast in DuckDB": duckdb_cast,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_errors_hold_no_values(source, tmp_path):
+    with pytest.raises(dp.SchemaError) as caught:
+        dp.PrivateDataset(source(tmp_path), SCHEMA, dp.PrivacyBudget(1.0))
+    assert not any(SECRET in text or "row 2" in text or "0xff" in text for text in told(caught.value))
+
+
+def test_a_number_of_thousands_of_digits_is_another_undeclared_value(tmp_path):
+    schema = dp.Schema({"v": [1, 2], "n": dp.Bins([0, 1, 2])}, other={"v": 3, "n": "other"})
+    digits = b"9" * 5000
+    path = csv(b"v,n\n1,0.5\n" + digits + b"," + digits + b"\n")(tmp_path)
+    counts = dp.data.exact_marginals(path, schema, [("v", "n")]).tables["v", "n"]
+    assert counts[2, 2] == counts[0, 0] == 1
