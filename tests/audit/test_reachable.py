@@ -36,12 +36,13 @@ _GENERATORS = (
 
 
 def reachable(root):
-    """Every object that can be reached, with how it was reached; not what is in the public table `allocation_`."""
+    """Every object that can be reached, with how it was reached; not what is in public tables made of a release."""
     seen, queue = {}, [(root, "it")]
-    public = getattr(root, "allocation_", None)
-    if public is not None:
-        assert len(public) == len(SCHEMA.variables)  # a row a family
-        seen[id(public)] = public
+    for name in ("allocation_", "posterior_counts_"):
+        public = getattr(root, name, None)
+        if public is not None:
+            assert len(public) == len(SCHEMA.variables)  # a row or a table a family
+            seen[id(public)] = public
     while queue:
         thing, path = queue.pop()
         if id(thing) in seen:
@@ -156,6 +157,43 @@ def test_nothing_private_hangs_on_a_release(neighbours, tmp_path):
         noisy.save(tmp_path / "release.zip")
         for release in (noisy, pickle.loads(pickle.dumps(noisy)), dp.NoisyMarginals.load(tmp_path / "release.zip")):
             assert [finding.split(":")[0] for finding in findings(release)] == public
+
+
+@pytest.mark.parametrize("source", ["records", "data set"])
+def test_nothing_private_hangs_on_any_estimator(fit, source):
+    if fit.relation == "replace_one":
+        pytest.skip("the number of records is public, and would be found everywhere")
+    frame, budget = records(), dp.PrivacyBudget(1.0, fit.delta)
+    if source == "records":
+        estimator, model = fit.estimator(1.0), fit.network(EDGES)
+        estimator.state_names = SCHEMA
+        model.fit(frame, estimator=estimator)
+    else:
+        estimator, model = fit(dp.PrivateDataset(frame, SCHEMA, budget, noise=dp.SimulatedNoise(SEED)), 1.0, EDGES)
+    if isinstance(model, dp.PrivateMarkovNetwork):
+        model.query(["a"])
+        model.simulate(10, seed=SEED)
+    for root in filter(None, (estimator, model, getattr(estimator, "release_", None))):
+        assert findings(root) == []
+        packed = pickle.dumps(root)
+        for name in (b"PrivateDataset", b"PrivacyBudget", b"Generator", b"SimulatedNoise", str(SEED).encode()):
+            assert name not in packed
+        assert findings(pickle.loads(packed)) == []
+
+
+def test_nothing_private_hangs_on_what_a_mechanism_returns(mechanism):
+    if mechanism.relation == "replace_one":
+        pytest.skip("the number of records is public, and would be found everywhere")
+    many = (
+        pd.concat([mechanism.neighbours[0]] * (RECORDS // len(mechanism.neighbours[0]) + 1))
+        if len(mechanism.neighbours[0])
+        else pd.concat([mechanism.neighbours[1]] * RECORDS)
+    )
+    released = mechanism.call(mechanism.data(many[:RECORDS]), 0.5)
+    assert findings(released) == []
+    packed = pickle.dumps(released)
+    assert b"PrivateDataset" not in packed
+    assert findings(pickle.loads(packed)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""Other files that a user opens (ledgers, schemas, networks): whatever they hold, they are read or refused by name, in
+bounded time and memory, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.errors import LedgerError
+from pgmpy_dp.exports import load_network, save_network
+from pgmpy_dp.privacy import Charge, PrivacyBudget
+
+SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, 9]), "b": ["x,y", "ж"]}, missing={"a": "unknown"})
+
+
+def ledger(path):
+    budget = PrivacyBudget.open(path, 1.0, 1e-6)
+    budget.charge(Charge("table", "laplace", epsilon=0.1, protects="one record added or removed"))
+    budget.charge(Charge("table", "gaussian", rho=0.001))
+
+
+def bayesian(path):
+    network = DiscreteBayesianNetwork([("a", "b")])
+    states = {"a": ["x", "y"], "b": ["p", "q"]}
+    network.add_cpds(
+        TabularCPD("a", 2, [[0.25], [0.75]], state_names={"a": states["a"]}),
+        TabularCPD("b", 2, [[0.1, 0.3], [0.9, 0.7]], ["a"], [2], state_names=states),
+    )
+    save_network(network, path)
+
+
+def markov(path):
+    frame = pd.DataFrame({"a": ["x", "y"], "b": ["p", "q"]}).astype("str")
+    states = {"a": ["x", "y"], "b": ["p", "q"]}
+    estimator = dp.NaiveMLE(epsilon=1.0, state_names=states, max_iter=5)
+    dp.PrivateMarkovNetwork([("a", "b")]).fit(frame, estimator=estimator).save(path)
+
+
+FILES = {  # name, how it is made, how it is read, and how it is refused
+    "ledger": ("ledger.json", ledger, PrivacyBudget.open, LedgerError),
+    "schema": ("schema.json", SCHEMA.save, dp.Schema.load, dp.SchemaError),
+    "Markov network": ("markov.json", markov, dp.PrivateMarkovNetwork.load, dp.ReleaseFormatError),
+    "Bayesian network": ("network.json", bayesian, load_network, dp.ReleaseFormatError),
+    "BIF": ("network.bif", bayesian, load_network, dp.ReleaseFormatError),
+    "XMLBIF": ("network.xmlbif", bayesian, load_network, dp.ReleaseFormatError),
+    "UAI": ("network.uai", bayesian, load_network, dp.ReleaseFormatError),
+}
+VALUES = [None, True, -1, 0, 2**70, 10**400, 1e308, -0.0, "", "\ud800", "1e999999999", "../x", "a" * 5000, [], {}, [[]]]
+
+
+def changed_bytes(content, generator):
+    changed = bytearray(content)
+    for _ in range(generator.integers(1, 5)):
+        place = int(generator.integers(0, len(changed)))
+        kind = generator.integers(0, 4)
+        if kind == 0:
+            changed[place] = int(generator.integers(0, 256))
+        elif kind == 1:
+            del changed[place : place + int(generator.integers(1, 30))]
+        elif kind == 2:
+            changed[place:place] = generator.bytes(4)
+        else:
+            changed[place:place] = changed[place // 2 : place]
+        if not changed:
+            break
+    return bytes(changed)
+
+
+def changed_json(content, generator):
+    stored = json.loads(content)
+    for _ in range(generator.integers(1, 4)):
+        node = stored
+        while True:
+            keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+            if not keys:
+                break
+            key = keys[int(generator.integers(0, len(keys)))]
+            if isinstance(node[key], (dict, list)) and generator.random() < 0.8:
+                node = node[key]
+                continue
+            if generator.random() < 0.2:
+                del node[key]
+            else:
+                node[key] = VALUES[int(generator.integers(0, len(VALUES)))]
+            break
+    return json.dumps(stored).encode("utf-8", "surrogatepass")
+
+
+def attack(name, tmp_path, count):
+    file, make, read, error = FILES[name]
+    path = tmp_path / file
+    make(path)
+    genuine, around = path.read_bytes(), {entry.name for entry in tmp_path.iterdir()}
+    read(path)
+    generator = np.random.default_rng(0)
+    changes = [changed_bytes, changed_json] if file.endswith(".json") else [changed_bytes]
+    refused = 0
+    for number in range(count):
+        path.write_bytes(changes[number % len(changes)](genuine, generator))
+        try:
+            read(path)
+        except error:
+            refused += 1
+        assert {entry.name for entry in tmp_path.iterdir()} <= around | {f"{file}.lock"}
+    return refused
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_hostile_files_are_refused_by_name(name, tmp_path):
+    assert attack(name, tmp_path, 30) > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_thousands_of_hostile_files_in_little_memory(name, tmp_path):
+    tracemalloc.start()
+    try:
+        attack(name, tmp_path, 5000)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
