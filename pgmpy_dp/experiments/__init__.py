@@ -15,4 +15,7 @@ CATALOGUE = {
         "data-dependent budgets (Chowdhury et al. 2020, Fig. 1, Tables 1 and 2)",
     ),
     "bayes-naive": ("bayes_naive:NAIVE_BAYES", "naive Bayes from private posteriors (Zhang et al. 2016, Fig. 2)"),
+    "bayes-linear": ("bayes_linear:LINEAR", "linear regression drawn from its posterior (Fig. 2, right)"),
+    "vips-lda": ("vips_lda:TOPIC_MODEL", "private topics (Foulds et al., VIPS, Fig. 2 and Table 1)"),
+    "coverage": ("coverage:COVERAGE", "how often bounds of answers hold, and how wide they are"),
 }

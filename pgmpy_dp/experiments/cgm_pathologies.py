@@ -111,6 +111,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     regularization.set(title="(c) regularisation, chain, epsilon = 0.1", ylabel="KL(true || fitted)", xlabel="lambda")
     for axes in (slopes, projection, regularization):
         axes.set(xscale="log", yscale="log")
+        axes.title.set_fontsize(10)
         axes.legend(frameon=False, fontsize=8)
     return drawn
 

@@ -9,7 +9,12 @@ from matplotlib.axes import Axes
 
 # Okabe and Ito: told apart by colour-blind readers too.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B")
-NEUTRAL = {"non-private": ("#000000", "--"), "random": ("#999999", ":")}
+NEUTRAL = {
+    "non-private": ("#000000", "--"),
+    "little noise, not private": ("#000000", "--"),
+    "random": ("#999999", ":"),
+    "all documents alike": ("#999999", ":"),
+}
 
 
 def plot_quartiles(axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str]) -> None:

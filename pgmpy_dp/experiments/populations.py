@@ -75,6 +75,34 @@ def random_days(people: int, places: int, slots: int, seed: int) -> np.ndarray:
     return days
 
 
+def random_regression(features: int, count: int, std: float, seed: int) -> pd.DataFrame:
+    """Features uniform in [-1, 1], a linear response with noise, cut to [-1, 1]."""
+    generator = np.random.default_rng(seed)
+    columns = {f"x{i}": generator.uniform(-1, 1, count) for i in range(features)}
+    weights = np.linspace(0.4, -0.2, features)
+    mean = 0.1 + sum(weight * column for weight, column in zip(weights, columns.values(), strict=True))
+    return pd.DataFrame({**columns, "y": np.clip(mean + generator.normal(0, std, count), -1, 1)})
+
+
+def random_topics(topics: int, words: int, seed: int) -> np.ndarray:
+    """Distributions over words about a common one by Zipf's law; shape (topics, words)."""
+    generator = np.random.default_rng(seed)
+    zipf = 1.0 / np.arange(1, words + 1)
+    return generator.dirichlet(np.maximum(50.0 * zipf / zipf.sum(), 1e-3), topics)
+
+
+def random_documents(topics: np.ndarray, count: int, length: int, seed: int) -> Any:
+    """Counts of words, a sparse row a document, of a few topics each."""
+    from scipy import sparse
+
+    generator = np.random.default_rng([2, seed])
+    parts = []
+    for start in range(0, count, 500):
+        shares = generator.dirichlet(np.full(len(topics), 0.1), min(500, count - start)) @ topics
+        parts.append(sparse.csr_array(generator.multinomial(length, shares / shares.sum(axis=1, keepdims=True))))
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+
 def marginals(network: Any, variable_sets: list[list[str]]) -> list[np.ndarray]:
     """Joint distributions of sets of variables, by variable elimination; axes in the order of each set."""
     from pgmpy.inference import VariableElimination

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
+from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.schema import Clique, Schema
 
@@ -159,7 +158,7 @@ class NoisyMarginals:
         SchemaError
             If a variable has other states in the other release.
         ValueError
-            If both have a table of one clique, or their guarantees differ in more than epsilon.
+            If both have a table of one clique, or their guarantees are not for the same change of the records.
 
         Examples
         --------
@@ -170,9 +169,9 @@ class NoisyMarginals:
         >>> print(first.join(second).guarantee)
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
-        one, two = self.guarantee, other.guarantee
-        if replace(one, epsilon=two.epsilon) != two or one.mechanism != "laplace" or one.sampling_rate < 1:
-            raise ValueError("Only releases of Laplace noise whose guarantees differ in epsilon alone can be joined.")
+        guarantee = compose([self.guarantee, other.guarantee])
+        if guarantee.mechanism != "laplace" or min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1:
+            raise ValueError("Only releases of Laplace noise on all records can be joined.")
         if set(map(frozenset, self.tables)) & set(map(frozenset, other.tables)):
             raise ValueError("Both releases have a table of the same variables: they would have to be averaged.")
         if self.public_total != other.public_total:
@@ -180,10 +179,9 @@ class NoisyMarginals:
         for variable in set(self.schema.variables) & set(other.schema.variables):
             if self.schema.states[variable] != other.schema.states[variable]:
                 raise SchemaError(f"Variable {variable!r} has other states in the other release.")
-        epsilon = decimal_above(Fraction(str(one.epsilon)) + Fraction(str(two.epsilon)))
         schema = Schema({**dict(self.schema.states), **dict(other.schema.states)})
         tables, scales = {**self.tables, **other.tables}, {**self.scales, **other.scales}
-        return NoisyMarginals(schema, tables, scales, replace(one, epsilon=epsilon), self.public_total)
+        return NoisyMarginals(schema, tables, scales, guarantee, self.public_total)
 
     def to_coefficients(self) -> Coefficients:
         """The tables made to agree on common variables, by their Fourier coefficients.

@@ -153,5 +153,5 @@ def test_joined_releases_are_of_one_kind():
             [("b",)], 0.1
         ),
     ):
-        with pytest.raises(ValueError, match=r"joined|same variables|public numbers|other states"):
+        with pytest.raises(ValueError, match=r"joined|same variables|different neighbours|other states"):
             one.join(other)
