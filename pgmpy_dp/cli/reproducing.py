@@ -33,8 +33,8 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> 
     """Run experiments of the papers, with simulated noise and fixed seeds.
 
     Each writes NAME.csv (every trial), NAME.png, NAME.svg and NAME.txt (its caption: what the paper claims, what came
-    out, and why they differ). Stop it with Ctrl-C; the same command goes on where it was. At most two processes run at a
-    time; all experiments in full take some hours.
+    out, and why they differ). Stop it with Ctrl-C; the same command goes on where it was. At most two processes run at
+    a time; all experiments in full take some hours.
     """
     quiet()
     from pgmpy_dp.experiments.runner import reproduce as run

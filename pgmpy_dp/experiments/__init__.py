@@ -18,4 +18,5 @@ CATALOGUE = {
     "bayes-linear": ("bayes_linear:LINEAR", "linear regression drawn from its posterior (Fig. 2, right)"),
     "vips-lda": ("vips_lda:TOPIC_MODEL", "private topics (Foulds et al., VIPS, Fig. 2 and Table 1)"),
     "coverage": ("coverage:COVERAGE", "how often bounds of answers hold, and how wide they are"),
+    "peers": ("peers:PEERS", "speed and memory beside mbi; needs the extra bench"),
 }

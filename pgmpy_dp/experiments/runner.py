@@ -44,6 +44,8 @@ class Experiment:
         All rows of a run to a figure without caption.
     caption : callable
         All rows of a run to what the paper claims, what came out and why they differ: paragraphs of running text.
+    processes : int
+        The most that may run at a time; 1 where times are measured.
     """
 
     trials: Callable[[bool], list[dict[str, Any]]]
@@ -51,6 +53,7 @@ class Experiment:
     results: tuple[str, ...]
     figure: Callable[[pd.DataFrame], Figure]
     caption: Callable[[pd.DataFrame], str]
+    processes: int = PROCESSES
 
 
 def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCESSES) -> list[Path]:
@@ -87,7 +90,7 @@ def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCES
     done = _identities(rows, keys)
     missing = [trial for trial in trials if _identity(trial) not in done]
     with tqdm(total=len(trials), initial=len(trials) - len(missing), desc=name, disable=None) as bar:
-        for trial, results in _results(name, missing, min(processes, len(missing))):
+        for trial, results in _results(name, missing, min(processes, experiment.processes, len(missing))):
             lines = [{**trial, "rows": len(results), "private": False, **result} for result in results]
             _append(path, pd.DataFrame(lines, columns=columns))
             bar.update()
