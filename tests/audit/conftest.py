@@ -184,7 +184,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
-    "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 300}),
+    "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
 MECHANISMS = [
     *(Mechanism(name, relation, call, **options) for name, (call, options) in KINDS.items() for relation in BOTH),

@@ -208,7 +208,7 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
     tree = JunctionTree.build(cards, [*scopes, *seen.cliques])
     problem = _Problem(tree, Layout.of(cards, scopes), seen, noisy.total)
     point = generator.normal(size=problem.free.size)
-    problem.observe(problem.calibrate(problem.log_rows(point)).marginals)
+    problem.observe(problem.calibrate(problem.rows.normalise(point)).marginals)
     require_gradient(problem, point)
     tree = JunctionTree.build(cards, seen.cliques)
     bound = undirected._Bound(tree, seen.cliques, seen, noisy.total)

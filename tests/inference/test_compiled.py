@@ -54,13 +54,22 @@ def test_without_any_place_to_write_it_still_runs(read_only):
 
 def test_nothing_is_compiled_for_a_problem():
     """Neither for its size, nor for potentials that are strided, read-only or of single precision."""
-    for cards, scopes in (({"a": 2}, [("a",)]), ({"a": 3, "b": 2, "c": 2}, [("a", "b"), ("b", "c"), ("a", "c")])):
+    kernels = (kernel.exponentiate, kernel.calibrate, kernel.covariance_product, kernel.loopy_sweep)
+
+    def versions_after(cards, scopes, *make):
         tree, graph = JunctionTree.build(cards, scopes), FactorGraph.build(cards, scopes)
-        fixed = np.zeros(tree.layout.size)
-        fixed.flags.writeable = False
-        for potentials in (fixed, np.zeros((fixed.size, 2))[:, 0], fixed.astype(np.float32)):
+        for potentials in (of(tree.layout.size) for of in make):
             calibration = tree.calibrate(potentials)
             tree.covariance_product(calibration, potentials)
             graph.calibrate(potentials)
-    for function in (kernel.exponentiate, kernel.calibrate, kernel.covariance_product, kernel.loopy_sweep):
-        assert len(function.signatures) == 1
+        return [len(function.signatures) for function in kernels]
+
+    def read_only(size):
+        potentials = np.zeros(size)
+        potentials.flags.writeable = False
+        return potentials
+
+    once = versions_after({"a": 2}, [("a",)], np.zeros)  # other compiled functions may have versions of their own
+    kinds = (np.zeros, read_only, lambda size: np.zeros((size, 2))[:, 0], lambda size: np.zeros(size, np.float32))
+    again = versions_after({"a": 3, "b": 2, "c": 2}, [("a", "b"), ("b", "c"), ("a", "c")], *kinds)
+    assert again == once
