@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 STEPS_OF_TWO_STATES = 4095
 STEPS = 1023
 
+# Beyond this log-weights lose the digits that the draws' reserve for floating point counts on.
+_LARGEST_PRIOR = 1e9
+
 
 def checked_families(
     schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
@@ -43,8 +46,8 @@ def checked_families(
         table = np.asarray(prior.get(family))
         if table.dtype.kind not in "fiu" or table.shape != schema.shape(family):
             raise ValueError(f"The prior of {family} must be numbers of shape {schema.shape(family)}.")
-        if not (np.isfinite(table).all() and (table > 0).all()):
-            raise ValueError(f"The prior of {family} must be positive and finite.")
+        if not ((table > 0).all() and (table <= _LARGEST_PRIOR).all()):
+            raise ValueError(f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} a cell.")
     return checked, [schema.cardinality(family[0]) for family in checked]
 
 

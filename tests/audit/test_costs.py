@@ -114,7 +114,8 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         sampling = "poisson" if mechanism.relation == "add_remove" else "without_replacement"
         paid = 2 / (2 * calibrate(EPSILON, mechanism.delta, steps=2, sampling=sampling, **plan) ** 2)
     assert worst <= paid * (1 + 1e-9)
-    assert worst >= paid * 0.98  # no noise is wasted either
+    # No noise is wasted either. Records of two states do not reach the worst pair of moments; test_moments.py does.
+    assert worst >= paid * (0.8 if mechanism.name == "sums of moments" else 0.98)
 
 
 @pytest.mark.parametrize(

@@ -182,3 +182,12 @@ def test_secure_draws_and_failures_after_the_charge():
     with pytest.raises(OSError, match="entropy"):
         data.sample_posterior(FAMILIES, PRIOR, 0.4)
     assert data.budget.remaining.epsilon == 0.6
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf, 2.0**65])
+def test_a_prior_that_cannot_be_drawn_from_is_refused_before_the_charge(weight):
+    schema = dp.Schema({"a": ["x", "y"]})
+    data = dp.PrivateDataset(pd.DataFrame({"a": ["x", "y"]}), schema, dp.PrivacyBudget(1.0))
+    with pytest.raises(ValueError, match="prior of"):
+        data.sample_posterior([("a",)], {("a",): np.array([1.0, weight])}, 1.0)
+    assert data.budget.history == ()
