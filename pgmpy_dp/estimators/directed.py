@@ -17,6 +17,7 @@ from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -41,39 +42,12 @@ class DirectedFit:
     objective: float
 
 
-class _Rows:
-    """The rows of all CPDs: cells of the families' tables that share a configuration of the parents."""
-
-    def __init__(self, families: Layout) -> None:
-        widths = [size // shape[0] for size, shape in zip(np.diff(families.offsets), families.shapes, strict=True)]
-        first = np.cumsum([0, *widths])
-        self.rows = np.concatenate(
-            [
-                start + np.arange(width * shape[0]) % width
-                for start, width, shape in zip(first[:-1], widths, families.shapes, strict=True)
-            ]
-        )
-        self.row_count = int(first[-1])
-        self.pseudo = families.per_cell([1.0 / shape[0] for shape in families.shapes])  # one record a row
-
-    def sums(self, values: Vector) -> Vector:
-        sums: Vector = np.bincount(self.rows, values, self.row_count)[self.rows]
-        return sums
-
-    def normalise(self, logits: Vector) -> Vector:
-        """Logarithms of the conditional probabilities."""
-        top = np.full(self.row_count, -np.inf)
-        np.maximum.at(top, self.rows, logits)
-        shifted = logits - top[self.rows]
-        log_rows: Vector = shifted - np.log(self.sums(np.exp(shifted)))
-        return log_rows
-
-
 class _Problem:
     """Minus the penalised log-likelihood of the observations as a function of the logits of all rows."""
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
-        self.tree, self.rows, self.observed, self.total = tree, _Rows(families), observed, total
+        self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, total
+        self.pseudo = _pseudo_counts(families)
         self.free = table_places(tree.layout, families.scopes)
         self.seen = table_places(tree.layout, observed.cliques)
 
@@ -93,17 +67,17 @@ class _Problem:
         log_rows = self.rows.normalise(logits)
         calibration = self.calibrate(log_rows)
         expected = self.observed.expected(self.total * calibration.marginals[self.seen])
-        value = self.noise.log_density(expected) + float(self.rows.pseudo @ log_rows)
+        value = self.noise.log_density(expected) + float(self.pseudo @ log_rows)
         direction = np.zeros(self.tree.layout.size)
         direction[self.seen] = self.total * self.observed.to_counts(self.noise.gradient(expected))
-        slope = self.tree.covariance_product(calibration, direction)[self.free] + self.rows.pseudo
+        slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
         return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
 
     def steepness(self, log_rows: Vector, marginals: Vector, family_variance: Vector) -> Vector:
         """Diagonal approximation of the Hessian in the logits: precision of each cell by its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
-        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.rows.pseudo + 1e-3
+        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
         return steepness
 
 
@@ -187,7 +161,7 @@ def fit_directed_loopily(
         Its objective is minus the gap of the E-step.
     """
     layout = Layout.of(graph.layout.cardinalities, families)
-    rows, total = _Rows(layout), release.total
+    rows, pseudo, total = Rows(layout), _pseudo_counts(layout), release.total
     free, places = table_places(graph.layout, families), table_places(graph.layout, observed.cliques)
     scale = np.sqrt(np.maximum(observed.variance, _LEAST_VARIANCE) / (1 if observed.gaussian else 2))
     dual = linear_gaussian_dual if observed.gaussian else linear_laplace_dual
@@ -197,7 +171,7 @@ def fit_directed_loopily(
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = dual(graph, potentials, function, observed.observed, scale, total, max_iter)
-    counts = np.maximum(step.counts[free], 0.0) + rows.pseudo
+    counts = np.maximum(step.counts[free], 0.0) + pseudo
     return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
 
 
@@ -233,6 +207,11 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
             f"The junction tree of the network has {size:,} table cells, more than "
             f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
         )
+
+
+def _pseudo_counts(families: Layout) -> Vector:
+    """One record a row, shared by its cells."""
+    return families.per_cell([1.0 / shape[0] for shape in families.shapes])
 
 
 def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:

@@ -17,9 +17,8 @@ from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, checked_schedule, run
 from pgmpy_dp.estimators.networks import families, tabular_cpd
-from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.schema import Schema
 
@@ -175,7 +174,7 @@ class PrivateVB(DiscreteParameterEstimator):
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
         layout = completion.layout
         plan = iteration.open(dataset, observed, layout.size)
-        rows = _Rows(layout)
+        rows = Rows(layout)
         # Nearly uniform rows: far apart, the latent states end in poor optima more often.
         start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
         average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
@@ -217,20 +216,3 @@ class PrivateVB(DiscreteParameterEstimator):
             rest = [variable for variable in self.state_names.variables if variable not in latents]
             return self.state_names.select(rest) if rest else None
         return {v: states for v, states in (self.state_names or {}).items() if v not in latents} or None
-
-
-class _Rows:
-    """Sums over the child's states in each family of a layout."""
-
-    def __init__(self, layout: Layout) -> None:
-        parts, first = [], 0
-        for shape in layout.shapes:
-            width = math.prod(shape[1:])
-            parts.append(first + np.arange(math.prod(shape)) % width)
-            first += width
-        self.index, self.count = np.concatenate(parts), first
-
-    def sums(self, values: Vector) -> Vector:
-        """Each cell's row sum; shape as `values`."""
-        sums: Vector = np.bincount(self.index, values, self.count).astype(np.float64)[self.index]
-        return sums

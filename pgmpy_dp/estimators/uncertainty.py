@@ -21,6 +21,7 @@ from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -111,8 +112,8 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
         raise ValueError("Give at least one release.")
     problem = _problem(network, releases)
     generator = np.random.default_rng(seed)
-    directed = problem.rows.size > 0
-    prior = _Concentration(problem.cells.size) if directed else _Scale(problem.cells.size)
+    rows, size = problem.rows, problem.cells.size
+    prior = _Scale(size) if rows is None else _Concentration(size)
     density, start = problem.density(prior.first)
     points, priors = sample_posterior(density, start, draws, prior.renew, generator)
     records, population, totals = [], [], []
@@ -120,10 +121,10 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     for point, own in zip(points, priors, strict=True):
         total = density.total(point)
         calibration = problem.tree.calibrate(density.potentials(point))
-        if directed:
+        if rows is not None:
             marginals = calibration.marginals[problem.cells]
-            records.append(_log_rows(np.log(np.maximum(marginals, 1e-300)), problem.rows))
-            population.append(_dirichlet(total * marginals + own, problem.rows, generator))
+            records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
+            population.append(_dirichlet(total * marginals + own, rows, generator))
         else:
             logs = density.potentials(point)[problem.cells]
             records.append(logs)
@@ -140,7 +141,7 @@ class _Problem:
     scopes: tuple[Clique, ...]
     tree: JunctionTree
     cells: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    rows: Rows | None
     effects: NDArray[np.int64]
     places: NDArray[np.int64]
     sums: Any
@@ -162,14 +163,15 @@ class _Problem:
         potentials[self.cells] = self.start
         counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
         spread = 1 / np.sqrt(np.maximum(counts, 1.0))
+        rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
         terms = Terms(
-            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, self.rows, prior, self.effects,
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows, prior, self.effects,
             spread, self.places, self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32),
             self.sums.data.astype(np.float64), self.observed, scale, corner, self.total, self.total_scale,
         )  # fmt: skip
         start = self.start
-        if self.rows.size:  # rows as Gamma variables: their sums have mean prior * states
-            start = start + np.log(prior * np.bincount(self.rows)[self.rows])
+        if self.rows is not None:  # rows as Gamma variables: their sums have mean prior * states
+            start = start + np.log(prior * self.rows.sums(np.ones(start.size)))
         return LogPosterior(self.tree, terms), np.concatenate([start, np.zeros(self.effects.size + 1)])
 
 
@@ -210,7 +212,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         scopes=scopes,
         tree=tree,
         cells=table_places(tree.layout, scopes),
-        rows=_row_numbers(Layout.of(cards, scopes)) if directed else np.zeros(0, dtype=np.int64),
+        rows=Rows(Layout.of(cards, scopes)) if directed else None,
         effects=table_places(tree.layout, deviating) if deviating else np.zeros(0, dtype=np.int64),
         places=np.concatenate(places),
         sums=sparse.csr_array(sparse.block_diag(blocks, format="csr")),
@@ -253,16 +255,6 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
 
 def _outside(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
-
-
-def _row_numbers(families: Layout) -> NDArray[np.int64]:
-    """The row (configuration of the parents) of each cell, counted over all families."""
-    rows, first = [], 0
-    for shape in families.shapes:
-        width = math.prod(shape[1:])
-        rows.append(first + np.arange(shape[0] * width) % width)
-        first += width
-    return np.concatenate(rows)
 
 
 def _total(releases: Sequence[Release]) -> tuple[float, float]:
@@ -315,19 +307,10 @@ class _Scale:
         return precision
 
 
-def _log_rows(logs: Vector, rows: NDArray[np.int64]) -> Vector:
-    """Logarithms of exp(logs) divided by its sum in each row."""
-    top = np.full(int(rows.max()) + 1, -np.inf)
-    np.maximum.at(top, rows, logs)
-    shifted = logs - top[rows]
-    normalised: Vector = shifted - np.log(np.bincount(rows, np.exp(shifted)))[rows]
-    return normalised
-
-
-def _dirichlet(counts: Vector, rows: NDArray[np.int64], generator: np.random.Generator) -> Vector:
+def _dirichlet(counts: Vector, rows: Rows, generator: np.random.Generator) -> Vector:
     """Logarithms of Dirichlet rows; in logarithms, since gamma variables of small shape underflow."""
     logs = np.log(generator.gamma(counts + 1.0)) + np.log1p(-generator.random(counts.size)) / counts
-    return _log_rows(logs, rows)
+    return rows.normalise(logs)
 
 
 def _sampling(

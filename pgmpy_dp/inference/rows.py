@@ -1,0 +1,55 @@
+"""Rows of CPDs, as sets of cells of the families' tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.layout import Layout, Vector
+
+
+class Rows:
+    """The rows of all CPDs: cells of the families' tables that share a configuration of the parents.
+
+    Parameters
+    ----------
+    families : Layout
+        Of tables whose first axis is the node's own, all others its parents'.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64, shape (families.size,)
+        The row of each cell, counted over all families.
+
+    Examples
+    --------
+    >>> rows = Rows(Layout.of({"a": 2, "b": 2}, [("a",), ("b", "a")]))
+    >>> rows.numbers.tolist()
+    [0, 0, 1, 2, 1, 2]
+    >>> rows.sums(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
+    [3.0, 3.0, 8.0, 10.0, 8.0, 10.0]
+    """
+
+    def __init__(self, families: Layout) -> None:
+        numbers, first = [], 0
+        for shape in families.shapes:
+            width = math.prod(shape[1:])
+            numbers.append(first + np.arange(shape[0] * width) % width)
+            first += width
+        self.numbers: NDArray[np.int64] = np.concatenate(numbers)
+        self._count = first
+
+    def sums(self, values: Vector) -> Vector:
+        """Each cell's row sum; shape as `values`."""
+        sums: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)[self.numbers]
+        return sums
+
+    def normalise(self, logs: Vector) -> Vector:
+        """Logarithms of exp(logs) over its sum in each row; shape as `logs`."""
+        top = np.full(self._count, -np.inf)
+        np.maximum.at(top, self.numbers, logs)
+        shifted = logs - top[self.numbers]
+        normalised: Vector = shifted - np.log(self.sums(np.exp(shifted)))
+        return normalised
