@@ -134,8 +134,18 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
     rows : ndarray, shape (n_distinct, n_variables)
     groups : ndarray of int64, shape (n_records,)
     """
-    rows, groups = np.unique(np.stack([codes[variable] for variable in variables], axis=1), axis=0, return_inverse=True)
-    return rows, groups.reshape(-1).astype(np.int64)
+    # A record as one number, which sorts some ten times faster than a row.
+    columns = [codes[variable] for variable in variables]
+    groups, numbers = np.zeros(columns[0].size, dtype=np.int64), 1
+    for column in columns:
+        states = int(column.max(initial=0)) + 1
+        if numbers * states > 2**62:
+            found, groups = np.unique(groups, return_inverse=True)
+            numbers = found.size
+        groups = groups * states + column
+        numbers *= states
+    _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns], axis=1), groups.astype(np.int64)
 
 
 def id_column(frame: Any, name: str) -> Any:

@@ -217,7 +217,8 @@ class _Gradient:
 
     def __call__(self, marginals: Vector) -> Vector:
         if self.statistic == "gradient":
-            return self.plan.noisy_tables(self.cliques, self.shape, self.clip, marginals) / self.size
+            centre = np.minimum(marginals, 1.0)  # calibration may round a probability up past 1
+            return self.plan.noisy_tables(self.cliques, self.shape, self.clip, centre) / self.size
         tables = self.plan.noisy_tables(self.cliques, self.shape, self.clip)
         # Every table sums to the sample's size; the noise of its sum has a variance in proportion to its cells.
         cells = np.diff(self.layout.offsets)

@@ -20,6 +20,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from pgmpy_dp import __version__
 from pgmpy_dp._files import replacing
 from pgmpy_dp.experiments.worker import load, run_trial, start
 
@@ -46,6 +47,8 @@ class Experiment:
         All rows of a run to what the paper claims, what came out and why they differ: paragraphs of running text.
     processes : int
         The most that may run at a time; 1 where times are measured.
+    version : int
+        Raised when what a row says changes, by new code here or in the library: older rows are then refused.
     """
 
     trials: Callable[[bool], list[dict[str, Any]]]
@@ -54,6 +57,7 @@ class Experiment:
     figure: Callable[[pd.DataFrame], Figure]
     caption: Callable[[pd.DataFrame], str]
     processes: int = PROCESSES
+    version: int = 1
 
 
 def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCESSES) -> list[Path]:
@@ -78,20 +82,23 @@ def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCES
     Raises
     ------
     ValueError
-        If the folder holds a CSV of this name with other columns.
+        If the folder holds a CSV of this name that another version made.
     """
     experiment: Experiment = load(name)
     trials = experiment.trials(quick)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{name}.csv"
     keys = list(trials[0])
-    columns = [*keys, "rows", "private", *experiment.results]
-    rows = _finished(path, columns)
+    version = f"{__version__}-{experiment.version}"
+    columns = [*keys, "rows", "version", "private", *experiment.results]
+    rows = _finished(path, columns, version)
     done = _identities(rows, keys)
     missing = [trial for trial in trials if _identity(trial) not in done]
     with tqdm(total=len(trials), initial=len(trials) - len(missing), desc=name, disable=None) as bar:
         for trial, results in _results(name, missing, min(processes, experiment.processes, len(missing))):
-            lines = [{**trial, "rows": len(results), "private": False, **result} for result in results]
+            lines = [
+                {**trial, "rows": len(results), "version": version, "private": False, **result} for result in results
+            ]
             _append(path, pd.DataFrame(lines, columns=columns))
             bar.update()
     return _draw(name, experiment, path, columns, trials)
@@ -121,8 +128,8 @@ def _append(path: Path, frame: pd.DataFrame) -> None:
         os.fsync(handle.fileno())
 
 
-def _finished(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Rows of complete trials; what a kill left incomplete is removed from the file."""
+def _finished(path: Path, columns: list[str], version: str) -> pd.DataFrame:
+    """Rows of complete trials of this version; what a kill left incomplete is removed from the file."""
     if not path.exists():
         return pd.DataFrame(columns=columns)
     text = path.read_text()
@@ -131,7 +138,7 @@ def _finished(path: Path, columns: list[str]) -> pd.DataFrame:
         path.unlink()
         return pd.DataFrame(columns=columns)
     frame = pd.read_csv(StringIO(whole))
-    if list(frame.columns) != columns:
+    if list(frame.columns) != columns or (frame["version"] != version).any():
         raise ValueError(f"{path} holds another experiment or version: move it away, or choose another --out.")
     keys = columns[: columns.index("rows")]
     identities = _identities(frame, keys)

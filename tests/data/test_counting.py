@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.data import counting
-from pgmpy_dp.data.counting import count, encode
+from pgmpy_dp.data.counting import count, distinct, encode
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Bins, Schema
 
@@ -262,3 +262,16 @@ def test_tables_too_large_are_refused_before_any_memory_is_taken():
     with pytest.raises(SchemaError, match=r"\('a', 'b', 'c'\) has 1000000000 cells"):
         count(codes, schema, ("a", "b", "c"))
     assert counting.MAX_CELLS == 2**26
+
+
+@pytest.mark.parametrize("states", [(2, 3, 1, 4), (200,) * 12])  # as one number, and too many for one
+def test_distinct_records_are_those_of_the_sorted_table(states):
+    generator = np.random.default_rng(0)
+    table = np.stack([generator.integers(0, number, 50) for number in states], axis=1).astype(np.uint8)
+    table = table[generator.integers(0, 50, 300)]
+    codes = {str(place): column for place, column in enumerate(table.T)}
+    rows, groups = distinct(codes, codes)
+    expected, places = np.unique(table, axis=0, return_inverse=True)
+    assert (rows == expected).all()
+    assert (groups == places.ravel()).all()
+    assert (rows[groups] == table).all()

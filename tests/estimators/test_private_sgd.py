@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.inference import JunctionTree
 
 STATES = {"a": [0, 1], "b": [0, 1, 2], "c": [0, 1], "d": [0, 1]}
 EDGES = [("a", "b"), ("b", "c")]
@@ -45,6 +48,18 @@ def test_without_noise_or_clipping_it_climbs_to_the_maximum_likelihood(statistic
     best = network().fit(frame, dp.MaximumLikelihood(state_names=STATES))
     for edge in EDGES:
         assert model.query(edge).values == pytest.approx(best.query(edge).values, abs=2e-3)
+
+
+def test_marginals_that_round_to_more_than_one_do_not_end_a_paid_run(monkeypatch):
+    estimator = dp.PrivateSGD(1.0, 1e-6, steps=2, total=2000)
+
+    def rounded(tree, potentials, calibrate=JunctionTree.calibrate):
+        calibration = calibrate(tree, potentials)
+        return dataclasses.replace(calibration, marginals=np.maximum(calibration.marginals, np.nextafter(1.0, 2.0)))
+
+    monkeypatch.setattr(JunctionTree, "calibrate", rounded)
+    network().fit(private(records(2000, 1)), estimator)
+    assert estimator.n_steps_ == 2
 
 
 @pytest.mark.parametrize("statistic", ["gradient", "features"])

@@ -56,7 +56,7 @@ def test_a_run_writes_table_figures_and_caption(counting, tmp_path):
     written = reproduce(tmp_path / "out")
     assert [path.name for path in written] == ["counting.csv", "counting.png", "counting.svg", "counting.txt"]
     rows = pd.read_csv(written[0])
-    assert list(rows.columns) == ["kind", "x", "rows", "private", "part", "value"]
+    assert list(rows.columns) == ["kind", "x", "rows", "version", "private", "part", "value"]
     assert not rows["private"].any()
     assert len(rows) == 8
     assert written[3].read_text().startswith("8 rows\n\nclaims\n\nNoise is simulated")
@@ -97,12 +97,24 @@ def test_quick_trials_are_drawn_alone_and_used_again(counting, tmp_path):
     assert len(pd.read_csv(tmp_path / "counting.csv")) == 8
 
 
-def test_a_table_of_another_version_is_not_overwritten(counting, tmp_path):
-    path = tmp_path / "counting.csv"
-    path.write_text("kind,y\na,1\n")
+def refused(folder, text):
+    path = folder / "counting.csv"
+    path.write_text(text)
     with pytest.raises(ValueError, match="another experiment or version"):
-        reproduce(tmp_path)
-    assert path.read_text() == "kind,y\na,1\n"
+        reproduce(folder)
+    assert path.read_text() == text
+
+
+def test_a_table_of_another_version_is_not_overwritten(counting, monkeypatch, tmp_path):
+    refused(tmp_path, "kind,y\na,1\n")
+    (tmp_path / "counting.csv").unlink()
+    text = reproduce(tmp_path)[0].read_text()
+    first = counting.experiment
+    counting.experiment = dataclasses.replace(first, version=2)
+    refused(tmp_path, text)
+    counting.experiment = first
+    monkeypatch.setattr(runner, "__version__", "0")
+    refused(tmp_path, text)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
