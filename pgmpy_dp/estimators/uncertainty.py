@@ -25,9 +25,10 @@ from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
-# Concentration of the Dirichlet priors: the values it may take, centre and spread of its own log-normal prior.
+# Concentrations of the Dirichlet priors: the values they may take; of their logarithms' normal distribution, where
+# the centre (with standard deviation 1) and the variance are believed before the release, and the latter's weight.
 _CONCENTRATIONS = np.geomspace(0.02, 10.0, 150)
-_CONCENTRATION, _CONCENTRATION_SPREAD = 0.5, 1.0
+_CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 # Log-potentials: a Student t prior, and where its squared scale is believed before the release, with what weight.
 _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
@@ -101,8 +102,9 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) a cell, d being
     standard normal and n the cell's count (of a Bayesian family, the parents' table has them). Given this distribution
     the observations have the noise of the mechanism, Laplace densities rounded off within their scale. Conditional
-    rows have symmetric Dirichlet priors of one concentration, log-potentials a Student t prior, and the concentration
-    (the scale) is learned from the release with the rest. Hamiltonian trajectories on the junction tree draw all of
+    rows have Dirichlet priors with a concentration for each state of the node, log-potentials a Student t prior, and
+    the concentrations (the scale) are learned from the release with the rest: rows of rare parents look as the other
+    rows of their CPD do, where the noise leaves it open. Hamiltonian trajectories on the junction tree draw all of
     it; see `pgmpy_dp.inference.hamiltonian`.
 
     The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
@@ -113,7 +115,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     problem = _problem(network, releases)
     generator = np.random.default_rng(seed)
     rows, size = problem.rows, problem.cells.size
-    prior = _Scale(size) if rows is None else _Concentration(size)
+    prior = _Scale(size) if rows is None else _Concentrations(rows.columns)
     density, start = problem.density(prior.first)
     points, priors = sample_posterior(density, start, draws, prior.renew, generator)
     records, population, totals = [], [], []
@@ -277,18 +279,32 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     return np.concatenate(rows)
 
 
-class _Concentration:
-    """One concentration for the Dirichlet priors of all rows, drawn from its conditional distribution on a grid."""
+class _Concentrations:
+    """Dirichlet priors of all rows, with a concentration for each state of each node, drawn with the rest.
 
-    def __init__(self, cells: int) -> None:
-        self.first = np.full(cells, _CONCENTRATION)
-        self.log_prior = -0.5 * (np.log(_CONCENTRATIONS / _CONCENTRATION) / _CONCENTRATION_SPREAD) ** 2
-        self.log_prior -= cells * gammaln(_CONCENTRATIONS)
+    Rows of one CPD learn from each other which states are rare, rows of all CPDs how even or lopsided rows are: the
+    logarithms of the concentrations are normal, with a centre and a variance of their own.
+    """
+
+    def __init__(self, columns: NDArray[np.int64]) -> None:
+        self.columns = columns
+        self.first = np.full(columns.size, _CONCENTRATION)
+        self.logs, self.centre, self.variance = np.log(_CONCENTRATIONS), math.log(_CONCENTRATION), 1.0
+        self.normaliser = np.multiply.outer(gammaln(_CONCENTRATIONS), np.bincount(columns))
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
-        logs = self.log_prior + _CONCENTRATIONS * values.sum()
-        weights = np.exp(logs - logs.max())
-        return np.full_like(self.first, generator.choice(_CONCENTRATIONS, p=weights / weights.sum()))
+        """Each from its conditional distribution: the concentrations on their grid, then centre and variance."""
+        density = np.multiply.outer(_CONCENTRATIONS, np.bincount(self.columns, values)) - self.normaliser
+        density -= ((self.logs - self.centre) ** 2 / (2 * self.variance))[:, None]
+        chosen = (density + generator.gumbel(size=density.shape)).argmax(axis=0)
+        found = self.logs[chosen]
+        square = float(((found - self.centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
+        self.variance = square / 2 / generator.gamma((found.size + _VARIANCE_WEIGHT) / 2)
+        precision = found.size / self.variance + 1.0
+        mean = (float(found.sum()) / self.variance + math.log(_CONCENTRATION)) / precision
+        self.centre = mean + generator.standard_normal() / math.sqrt(precision)
+        renewed: Vector = _CONCENTRATIONS[chosen][self.columns]
+        return renewed
 
 
 class _Scale:

@@ -22,24 +22,31 @@ class Rows:
     ----------
     numbers : ndarray of int64, shape (families.size,)
         The row of each cell, counted over all families.
+    columns : ndarray of int64, shape (families.size,)
+        The node's state in each cell, counted over all nodes.
 
     Examples
     --------
     >>> rows = Rows(Layout.of({"a": 2, "b": 2}, [("a",), ("b", "a")]))
     >>> rows.numbers.tolist()
     [0, 0, 1, 2, 1, 2]
+    >>> rows.columns.tolist()
+    [0, 1, 2, 2, 3, 3]
     >>> rows.sums(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
     [3.0, 3.0, 8.0, 10.0, 8.0, 10.0]
     """
 
     def __init__(self, families: Layout) -> None:
-        numbers, first = [], 0
+        numbers, columns, count, states = [], [], 0, 0
         for shape in families.shapes:
             width = math.prod(shape[1:])
-            numbers.append(first + np.arange(shape[0] * width) % width)
-            first += width
+            state, row = np.divmod(np.arange(shape[0] * width), width)
+            numbers.append(count + row)
+            columns.append(states + state)
+            count, states = count + width, states + shape[0]
         self.numbers: NDArray[np.int64] = np.concatenate(numbers)
-        self._count = first
+        self.columns: NDArray[np.int64] = np.concatenate(columns)
+        self._count = count
 
     def sums(self, values: Vector) -> Vector:
         """Each cell's row sum; shape as `values`."""

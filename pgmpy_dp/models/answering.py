@@ -322,11 +322,12 @@ def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector,
     ----------
     draws : ndarray of shape (draws, answers)
     interval : float
-        Share of the draws between them, as many being below as above.
+        How often a further draw would lie between them; below as often as above (hence Weibull's positions: the
+        usual ones are right for the middle of many draws, not for how often the next one lies outside of few).
     records : float or ndarray of shape (answers,), optional
         For probabilities, among how many records: bounds within half a record of 0 or 1 are 0 or 1.
     """
-    lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0)
+    lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
     if records is not None:
         lower = np.where(lower * records < _HALF, 0.0, lower)
         upper = np.where((1 - upper) * records < _HALF, 1.0, upper)
