@@ -34,7 +34,14 @@ def erdos_renyi(nodes: int = 10, probability: float = 0.3, seed: int = 0) -> Edg
     """Edges of a connected Erdos-Renyi graph: drawn again until it is connected.
 
     The paper does not state the edge probability.
+
+    Raises
+    ------
+    ValueError
+        If the probability is not above 0 and at most 1: no graph would be connected.
     """
+    if not 0 < probability <= 1:
+        raise ValueError(f"probability is {probability!r}; it must be above 0 and at most 1.")
     generator = np.random.default_rng(seed)
     while True:
         graph = nx.gnp_random_graph(nodes, probability, seed=int(generator.integers(2**31)))

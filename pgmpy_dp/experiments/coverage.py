@@ -21,7 +21,7 @@ COLOURS = {"population": "#0072B2", "records": "#D55E00"}
 def trials(quick: bool) -> list[dict[str, Any]]:
     """Each trial is a study of several data sets: widths are compared with errors over them."""
     networks, epsilons = (NETWORKS[:2], EPSILONS[1:2]) if quick else (NETWORKS, EPSILONS)
-    sets, chunks = (3, 1) if quick else (10, 2)
+    sets, chunks = (3, 1) if quick else (10, 3)
     return [
         {"network": n, "epsilon": e, "first": sets * chunk, "sets": sets}
         for n in networks

@@ -69,8 +69,8 @@ class AnsweringNetwork:
         SchemaError
             If a variable or state is unknown.
         ValueError
-            If the evidence has probability zero and no interval is asked for; if the interval is not between 0 and 1,
-            or the network has no release.
+            If the evidence has probability zero, leaves the answer undefined, and no interval is asked for; if the
+            interval is not between 0 and 1, or the network has no release.
         TreeTooLargeError
             With an interval, if a junction tree does not fit in memory.
 
@@ -280,7 +280,8 @@ class AnsweringNetwork:
         return given
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
-        answer = _elimination(self).query(asked, evidence=given, show_progress=False)
+        with np.errstate(invalid="ignore"):  # 0 / 0, refused below
+            answer = _elimination(self).query(asked, evidence=given, show_progress=False)
         mass = float(np.sum(answer.values))
         if not mass > 0:
             raise ValueError(f"The evidence {given} has probability zero in the fitted network.")

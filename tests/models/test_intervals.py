@@ -263,8 +263,26 @@ def test_evidence_that_the_noise_hides():
     with pytest.warns(UserWarning, match="noise decides"):
         network.query(["d"], {"b": "z"}, interval=0.9)
     with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        network.get_cpds("d").values = np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
+        with pytest.raises(ValueError, match="'d': 'x'.*probability zero"):
+            network.query(["a"], {"d": "x"})
         warnings.simplefilter("error")
         network.query(["d"], {"b": "x"}, interval=0.9)
+
+
+def test_rows_without_records_look_like_the_others_of_their_cpd():
+    """Parents' state 5 never occurs: its row is drawn about (.9, .08, .02), as rows 0 to 4 are, not about thirds."""
+    schema = dp.Schema({"parent": list(range(6)), "child": ["x", "y", "z"]})
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"parent": generator.integers(5, size=4000)})
+    frame["child"] = generator.choice(["x", "y", "z"], 4000, p=[0.9, 0.08, 0.02])
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    release = data.measure([("child", "parent")], epsilon=1.0)
+    network = dp.PrivateBayesianNetwork([("parent", "child")]).fit(release, estimator=dp.PosteriorMean())
+    unseen = network.get_cpds("child").values[:, 5]
+    assert unseen[0] > 0.6
+    assert unseen[0] > unseen[1] > unseen[2]
 
 
 @pytest.mark.parametrize("interval", [0, 1, -0.1, 90, True, float("nan")])
