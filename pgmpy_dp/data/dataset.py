@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, check
 from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
 from pgmpy_dp.data.units import checked_unit, require_single_records
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.data.wall import checked_wall
+from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
@@ -35,7 +35,7 @@ from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Bins, Clique, Schema
 
 
-class PrivateDataset:
+class PrivateDataset(Wall):
     """Private records, their public schema and their privacy budget.
 
     All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
@@ -100,6 +100,11 @@ class PrivateDataset:
     (4.0, 0.75)
     """
 
+    _stays = (
+        "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
+        "Save the release that measure returns instead."
+    )
+
     def __init__(
         self,
         records: Any,
@@ -115,11 +120,8 @@ class PrivateDataset:
             raise TypeError(
                 f"schema must be a Schema, got {type(schema).__name__}: write Schema({{variable: states}})."
             )
-        checked_wall(budget, neighbours, noise)
+        super().__init__(budget, neighbours, noise)
         self._schema = schema
-        self._budget = budget
-        self._neighbours = neighbours
-        self._noise = noise
         self._unit = checked_unit(unit, max_rows, noise)
         self._numbers = encode_numbers(records, schema)
         self._records = open_records(records, schema, schema.variables, self._unit)
@@ -128,16 +130,6 @@ class PrivateDataset:
     def schema(self) -> Schema:
         """The public schema."""
         return self._schema
-
-    @property
-    def budget(self) -> PrivacyBudget:
-        """The ledger."""
-        return self._budget
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbour relation, "add_remove" or "replace_one"."""
-        return self._neighbours
 
     def measure(
         self,
@@ -480,7 +472,6 @@ class PrivateDataset:
             self._budget,
             self._neighbours,
             self._noise,
-            library_versions(self._noise.private),
             steps=steps,
             delta=delta,
             epsilon=epsilon,
@@ -563,10 +554,4 @@ class PrivateDataset:
         return (
             f"PrivateDataset({len(names)} variable{'s' if len(names) > 1 else ''}, "
             f"neighbours={self._neighbours!r}, {unit}budget={self._budget!r})"
-        )
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(
-            "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
-            "Save the release that measure returns instead."
         )

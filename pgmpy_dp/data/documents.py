@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmpy_dp.data.sums import NoisySums, charged_plan
-from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.data.wall import checked_wall
+from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
@@ -20,11 +18,11 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 _DOCUMENTS, _MOST = 4096, 2**24
 
 
-class PrivateDocuments:
+class PrivateDocuments(Wall):
     """Private documents, their public vocabulary and their privacy budget: what `PrivateDataset` is for records.
 
-    A record is a document. All that leaves goes through :meth:`plan`, which charges the budget. Objects can be neither
-    copied nor pickled.
+    A record is a document. All that leaves goes through :meth:`plan`, which charges the budget; statistics are handed
+    the documents' counts of words as a scipy CSR array of shape (m, words). Objects can be neither copied nor pickled.
 
     Parameters
     ----------
@@ -65,6 +63,11 @@ class PrivateDocuments:
     (3,)
     """
 
+    _stays = (
+        "PrivateDocuments can be neither copied nor pickled: documents and ledger stay where they are. Save the "
+        "fitted topics instead."
+    )
+
     def __init__(
         self,
         counts: Any,
@@ -74,7 +77,7 @@ class PrivateDocuments:
         neighbours: str = "add_remove",
         noise: NoiseSource = OPENDP_NOISE,
     ) -> None:
-        checked_wall(budget, neighbours, noise)
+        super().__init__(budget, neighbours, noise)
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= 2**20:
             raise ValueError(f"length must be a whole number of words from 1 to 2**20, got {length!r}.")
         self._vocabulary = _checked_words(vocabulary)
@@ -84,9 +87,8 @@ class PrivateDocuments:
                 f"The vocabulary has {len(self._vocabulary)} words, but the counts have {checked.shape[1]} columns: "
                 "one column a word is needed."
             )
-        self._budget, self._neighbours, self._noise = budget, neighbours, noise
         self._length = int(length)
-        self._counts = resampled(checked, self._length, noise.keys)
+        self._rows = resampled(checked, self._length, noise.keys)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -98,61 +100,10 @@ class PrivateDocuments:
         """Words of every document that has any."""
         return self._length
 
-    @property
-    def budget(self) -> PrivacyBudget:
-        """The ledger."""
-        return self._budget
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbour relation, "add_remove" or "replace_one"."""
-        return self._neighbours
-
-    def plan(
-        self,
-        steps: int,
-        *,
-        delta: float,
-        epsilon: float | None = None,
-        noise_multiplier: float | None = None,
-        sampling_rate: float | None = None,
-        batch_size: int | None = None,
-        accounting: str = "tight",
-        width: int | None = None,
-    ) -> NoisySums:
-        """Charge a plan of Gaussian sums over random samples of the documents, and hand it out.
-
-        Parameters, errors and what is charged as for :meth:`PrivateDataset.plan`; statistics are handed the documents'
-        counts of words as a scipy CSR array of shape (m, words).
-        """
-        return charged_plan(
-            self._counts,
-            None,
-            self._budget,
-            self._neighbours,
-            self._noise,
-            library_versions(self._noise.private),
-            steps=steps,
-            delta=delta,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            batch_size=batch_size,
-            sampling=None,
-            accounting=accounting,
-            width=width,
-        )
-
     def __repr__(self) -> str:
         return (
             f"PrivateDocuments({len(self._vocabulary)} words, length={self._length}, "
             f"neighbours={self._neighbours!r}, budget={self._budget!r})"
-        )
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError(
-            "PrivateDocuments can be neither copied nor pickled: documents and ledger stay where they are. Save the "
-            "fitted topics instead."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -11,9 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.counting import encode
-from pgmpy_dp.data.sums import NoisySums, charged_plan
-from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.data.wall import checked_wall
+from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
@@ -22,10 +20,11 @@ from pgmpy_dp.schema import Schema
 Vector = NDArray[np.float64]
 
 
-class PrivateFeatures:
+class PrivateFeatures(Wall):
     """Private records of numbers with a class each, behind their privacy budget.
 
-    What leaves, leaves through `plan`, which charges the budget first. Objects can be neither copied nor pickled.
+    What leaves, leaves through :meth:`plan`, which charges the budget first; statistics are handed the features, within
+    their bounds, and in a last column the number of the class. Objects can be neither copied nor pickled.
 
     Parameters
     ----------
@@ -68,6 +67,8 @@ class PrivateFeatures:
     PrivateFeatures(2 features, 2 classes, neighbours='add_remove', budget=PrivacyBudget(...))
     """
 
+    _stays = "PrivateFeatures can be neither copied nor pickled: records and ledger stay where they are."
+
     def __init__(
         self,
         X: Any,
@@ -79,8 +80,7 @@ class PrivateFeatures:
         neighbours: str = "add_remove",
         noise: NoiseSource = OPENDP_NOISE,
     ) -> None:
-        checked_wall(budget, neighbours, noise)
-        self._budget, self._neighbours, self._noise = budget, neighbours, noise
+        super().__init__(budget, neighbours, noise)
         schema = Schema({"y": list(classes)})
         self.classes = schema.states["y"]
         if len(self.classes) < 2:
@@ -98,66 +98,11 @@ class PrivateFeatures:
             raise SchemaError("X and y must have one row each for every record: their lengths differ.")
         self._rows = np.column_stack([np.clip(values, *self.bounds), labels])
 
-    @property
-    def budget(self) -> PrivacyBudget:
-        """The ledger."""
-        return self._budget
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbour relation, "add_remove" or "replace_one"."""
-        return self._neighbours
-
-    def plan(
-        self,
-        steps: int,
-        *,
-        delta: float,
-        epsilon: float | None = None,
-        noise_multiplier: float | None = None,
-        sampling_rate: float | None = None,
-        batch_size: int | None = None,
-        sampling: str | None = None,
-        accounting: str = "tight",
-        width: int | tuple[int, int, int] | None = None,
-    ) -> NoisySums:
-        """Charge a plan of Gaussian sums, as :meth:`~pgmpy_dp.data.PrivateDataset.plan`.
-
-        Statistics are handed the features, within their bounds, and in a last column the number of the class.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        ValueError
-            If an argument is out of range; nothing is charged or drawn.
-        """
-        return charged_plan(
-            self._rows,
-            None,
-            self._budget,
-            self._neighbours,
-            self._noise,
-            library_versions(self._noise.private),
-            steps=steps,
-            delta=delta,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            batch_size=batch_size,
-            sampling=sampling,
-            accounting=accounting,
-            width=width,
-        )
-
     def __repr__(self) -> str:
         return (
             f"PrivateFeatures({self._rows.shape[1] - 1} features, {len(self.classes)} classes, "
             f"neighbours={self._neighbours!r}, budget={self._budget!r})"
         )
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("PrivateFeatures can be neither copied nor pickled: records and ledger stay where they are.")
 
 
 def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:

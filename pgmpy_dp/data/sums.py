@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
+from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
@@ -284,7 +285,6 @@ def charged_plan(
     budget: PrivacyBudget,
     neighbours: str,
     noise: NoiseSource,
-    versions: Mapping[str, str],
     *,
     steps: int,
     delta: float,
@@ -320,6 +320,7 @@ def charged_plan(
             f"{steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, more "
             f"than the epsilon={float(exact):g} given: leave one of the two out."
         )
+    versions = library_versions(noise.private)
     guarantee = Guarantee(
         decimal_above(exact), delta, None, neighbours, "sampled_gaussian", noise.private, versions=versions
     )

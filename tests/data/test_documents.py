@@ -138,7 +138,7 @@ def test_documents_are_resampled_to_one_length():
 def test_forms_of_counts(form):
     counts = np.array([[0, 300, 0], [7, 0, 0]])
     data = dp.PrivateDocuments(form(counts), WORDS, dp.PrivacyBudget(1.0, 1e-3), 10, noise=NoNoise())
-    assert data._counts.toarray().tolist() == [[0, 10, 0], [10, 0, 0]]
+    assert data._rows.toarray().tolist() == [[0, 10, 0], [10, 0, 0]]
 
 
 def test_entries_that_are_named_twice_add_up():
