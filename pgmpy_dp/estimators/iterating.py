@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -38,6 +38,11 @@ class Iteration:
     sampling_rate: float | None
     batch_size: int | None
     accounting: str
+
+    @classmethod
+    def of(cls, estimator: Any) -> Iteration:
+        """Read the parameters of these names off an estimator."""
+        return cls(**{field.name: getattr(estimator, field.name) for field in fields(cls)})
 
     def dataset(self, data: Any, variables: Sequence[str], state_names: Any, neighbours: str | None) -> PrivateDataset:
         """The private data set behind what `fit` was handed.
@@ -73,18 +78,20 @@ class Iteration:
         }
 
 
-def checked_schedule(delay: Any, forgetting: Any) -> tuple[float, float]:
-    """Check the learning rate (delay + t)^(-forgetting), t = 0, 1, ...
+def learning_rate(
+    delay: Any, forgetting: Any, names: tuple[str, str] = ("delay", "forgetting")
+) -> Callable[[int], float]:
+    """The weight of step t = 0, 1, ... in a running average: 1, and then (delay + t)^(-forgetting).
 
     Raises
     ------
     ValueError
-        If it would not be in (0, 1], or would fall so quickly that later steps hardly count.
+        If it would not be in (0, 1], or would fall so quickly that later steps hardly count; with the options' names.
     """
-    tau, kappa = float(exact_positive("delay", delay)), float(exact_positive("forgetting", forgetting))
+    tau, kappa = (float(exact_positive(name, value)) for name, value in zip(names, (delay, forgetting), strict=True))
     if kappa > 1.0 or tau < 1.0:
-        raise ValueError("The learning rate needs forgetting at most 1 and delay at least 1.")
-    return tau, kappa
+        raise ValueError(f"The learning rate needs {names[1]} at most 1 and {names[0]} at least 1.")
+    return lambda step: (tau + step) ** -kappa if step else 1.0
 
 
 def run(plan: NoisySums, step: Callable[[int], None], name: str) -> int:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments
-from pgmpy_dp.estimators.iterating import Iteration, checked_schedule, run
+from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
@@ -151,15 +151,13 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         shape = float(exact_positive("prior_shape", self.prior_shape))
         prior_rate = float(exact_positive("prior_rate", self.prior_rate))
-        iteration = Iteration(
-            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
-        )
+        iteration = Iteration.of(self)
         data = self._data(X, y, iteration)
         low, high = data.bounds
         features, sticks = low.size, len(data.classes) - 1
         clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
-        delay, forgetting = checked_schedule(self.delay, self.forgetting)
+        rate = learning_rate(self.delay, self.forgetting)
         plan = data.plan(**iteration.options, width=(features + 1, sticks, sticks))
         averages = Averages(plan.sampling_rate)
         posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
@@ -172,7 +170,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
             noisy = plan.noisy_moments(lambda rows: design.moments(rows, current, fisher), design.bound)
             # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
-            share = 1.0 / (rounds + 1.0) if fisher else (delay + learned) ** -forgetting if learned else 1.0
+            share = 1.0 / (rounds + 1.0) if fisher else rate(learned)
             averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
             posterior = kept = averages.posterior(posterior, precision)
             if number >= 3:

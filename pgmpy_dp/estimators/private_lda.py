@@ -15,7 +15,7 @@ from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import Iteration, run
+from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
@@ -188,13 +188,8 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         if isinstance(topics, bool) or not isinstance(topics, (int, np.integer)) or topics < 1:
             raise ValueError(f"n_components must be a whole number, at least 1, got {topics!r}.")
         alpha, eta = self._priors()
-        offset = float(exact_positive("learning_offset", self.learning_offset))
-        decay = float(exact_positive("learning_decay", self.learning_decay))
-        if decay > 1.0 or offset < 1.0:
-            raise ValueError("The learning rate needs learning_decay at most 1 and learning_offset at least 1.")
-        iteration = Iteration(
-            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
-        )
+        rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))
+        iteration = Iteration.of(self)
         iteration.require_delta()
         documents = self._documents(counts)
         clip = _CLIPPED * documents.length if self.clip_norm is None else self.clip_norm
@@ -208,8 +203,8 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             nonlocal average
             current = Topics(eta + np.maximum(average, 0.0) if number else start, alpha)
             noisy = plan.noisy_sum(current.expected_counts, clip, non_negative=True).reshape(topics, words)
-            rate = (offset + number) ** -decay if number else 1.0
-            average = (1.0 - rate) * average + rate * noisy / plan.sampling_rate
+            share = rate(number)
+            average = (1.0 - share) * average + share * noisy / plan.sampling_rate
 
         self.n_steps_ = run(plan, step, type(self).__name__)
         self.components_ = eta + np.maximum(average, 0.0)

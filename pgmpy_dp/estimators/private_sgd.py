@@ -162,9 +162,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
         checked_norm(clip)
-        iteration = Iteration(
-            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
-        )
+        iteration = Iteration.of(self)
         dataset = iteration.dataset(data, variables, self.state_names, self.neighbours)
         if self.total is not None:
             exact_positive("total", self.total)

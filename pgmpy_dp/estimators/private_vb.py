@@ -15,7 +15,7 @@ from pgmpy_dp.data.sums import checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights
-from pgmpy_dp.estimators.iterating import Iteration, checked_schedule, run
+from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.networks import families, tabular_cpd
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.rows import Rows
@@ -155,7 +155,7 @@ class PrivateVB(DiscreteParameterEstimator):
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
         prior = float(exact_positive("prior", self.prior))
-        delay, forgetting = checked_schedule(self.delay, self.forgetting)
+        rate = learning_rate(self.delay, self.forgetting)
         nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
         observed = [node for node in nodes if node not in latents]
         if not observed:
@@ -165,9 +165,7 @@ class PrivateVB(DiscreteParameterEstimator):
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
         checked_norm(clip)
         own = self._observed_states(latents)
-        iteration = Iteration(
-            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
-        )
+        iteration = Iteration.of(self)
         dataset = iteration.dataset(data, observed, own, self.neighbours)
         states = {**dataset.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
@@ -184,8 +182,8 @@ class PrivateVB(DiscreteParameterEstimator):
             concentrations = prior + np.maximum(average, 0.0) if number else average + 1.0
             expected_logs = psi(concentrations) - psi(rows.sums(concentrations))
             noisy = plan.noisy_sum(lambda codes: completion.expected(codes, expected_logs), clip, non_negative=True)
-            rate = (delay + number) ** -forgetting if number else 1.0
-            average = (1.0 - rate) * average + rate * noisy / plan.sampling_rate
+            share = rate(number)
+            average = (1.0 - share) * average + share * noisy / plan.sampling_rate
 
         self.n_steps_ = run(plan, step, type(self).__name__)
         concentrations = prior + np.maximum(average, 0.0)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import Iteration, checked_schedule, run
+from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
@@ -142,10 +142,8 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
             raise ValueError(f"n_components must be a whole number, at least 1, got {hidden!r}.")
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
-        schedule = checked_schedule(self.delay, self.forgetting)
-        iteration = Iteration(
-            self.epsilon, self.delta, self.steps, self.sampling_rate, self.batch_size, self.accounting
-        )
+        rate = learning_rate(self.delay, self.forgetting)
+        iteration = Iteration.of(self)
         dataset = self._dataset(X, iteration)
         variables = dataset.schema.variables
         plan = iteration.open(dataset, variables, (int(hidden) + 1, len(variables) + 1, len(variables)))
@@ -158,7 +156,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         def step(number: int) -> None:
             nonlocal layer
             current = layer
-            share = (schedule[0] + number) ** -schedule[1] if number else 1.0
+            share = rate(number)
             averages.add(plan.noisy_moments(lambda codes: current.moments(codes), bound), share, share)
             weights = averages.posterior(current.weights, prior.precision)
             prior.update(weights.second[:, range(hidden), range(hidden)])
