@@ -25,6 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import NoiseSource
 
@@ -65,8 +66,8 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
     ValueError
         If the column or the bound is of the wrong kind, or the bound has no column.
     """
-    if max_rows is not None and (type(max_rows) is not int or not 1 <= max_rows < 2**31):
-        raise ValueError(f"max_rows must be a whole number, at least 1, got {max_rows!r}.")
+    if max_rows is not None:
+        max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
     if column is None:
         if max_rows is not None:
             raise ValueError("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")

@@ -19,6 +19,7 @@ from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.estimators.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -147,8 +148,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         """Refuse what would fail only after the budget is charged."""
         if self.inference not in INFERENCE:
             raise ValueError(f"inference is {self.inference!r}; choose one of {', '.join(INFERENCE)}.")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int) or self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter!r}; it must be a whole number, at least 1.")
+        whole_number("max_iter", self.max_iter)
         if self.prior_scale is not None and not 0 < self.prior_scale < float("inf"):
             raise ValueError(f"prior_scale is {self.prior_scale!r}; it must be positive and finite, or None.")
 

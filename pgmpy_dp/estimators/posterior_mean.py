@@ -18,6 +18,7 @@ from pgmpy_dp.estimators.networks import bayesian_network, conditional, families
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.uncertainty import draw_networks
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Clique, Schema
 
@@ -119,8 +120,7 @@ class PosteriorMean(DiscreteParameterEstimator):
         refuse_weights(name, sample_weight)
         undirected = isinstance(model, DiscreteMarkovNetwork)
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 20:
-            raise ValueError(f"draws is {self.draws!r}; it must be a whole number, at least 20.")
+        whole_number("draws", self.draws, 20)
 
         def plan(schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
             cliques, weights = plan_measurements(network, schema)

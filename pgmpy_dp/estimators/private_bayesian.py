@@ -22,6 +22,7 @@ from pgmpy_dp.estimators.posterior import (
     prior_counts,
 )
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -180,10 +181,8 @@ class PrivateBayesianEstimator(DiscreteParameterEstimator):
         """
         if not hasattr(self, "_posterior"):
             raise ValueError("The estimator is not fitted yet: call fit first.")
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise ValueError(f"n must be a whole number, at least 0, got {n!r}.")
-        generator = np.random.default_rng(seed)
-        return [draw_network(self._posterior, self._schema, generator) for _ in range(n)]
+        number, generator = whole_number("n", n, 0), np.random.default_rng(seed)
+        return [draw_network(self._posterior, self._schema, generator) for _ in range(number)]
 
     def _prior(self, scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Vector]:
         return prior_counts(scopes, schema, self.prior_type, self.equivalent_sample_size, self.pseudo_counts)

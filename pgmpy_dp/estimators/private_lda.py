@@ -18,7 +18,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.subsampling import MAX_MULTIPLIER, price
 
 Matrix = NDArray[np.float64]
@@ -184,9 +184,7 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
         """
-        topics = self.n_components
-        if isinstance(topics, bool) or not isinstance(topics, (int, np.integer)) or topics < 1:
-            raise ValueError(f"n_components must be a whole number, at least 1, got {topics!r}.")
+        topics = whole_number("n_components", self.n_components)
         alpha, eta = self._priors()
         rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))
         iteration = Iteration.of(self)

@@ -17,7 +17,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.schema import Schema
 
 _SWEEPS = 8
@@ -137,20 +137,18 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         ValueError
             If an argument is out of range; nothing is charged.
         """
-        hidden = self.n_components
-        if isinstance(hidden, bool) or not isinstance(hidden, (int, np.integer)) or hidden < 1:
-            raise ValueError(f"n_components must be a whole number, at least 1, got {hidden!r}.")
+        hidden = whole_number("n_components", self.n_components)
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
         rate = learning_rate(self.delay, self.forgetting)
         iteration = Iteration.of(self)
         dataset = self._dataset(X, iteration)
         variables = dataset.schema.variables
-        plan = iteration.open(dataset, variables, (int(hidden) + 1, len(variables) + 1, len(variables)))
+        plan = iteration.open(dataset, variables, (hidden + 1, len(variables) + 1, len(variables)))
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
         layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
-        prior = _Horseshoe(len(variables), int(hidden))
+        prior = _Horseshoe(len(variables), hidden)
         averages = Averages(plan.sampling_rate)
 
         def step(number: int) -> None:

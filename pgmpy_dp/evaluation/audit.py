@@ -14,7 +14,7 @@ from scipy import stats
 from tqdm import tqdm
 
 from pgmpy_dp.evaluation.observations import Observer, is_category
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]
 
@@ -120,8 +120,7 @@ def audit(
     (True, True)
     """
     claim, delta = float(exact_positive("epsilon", epsilon)), checked_delta(delta, zero_allowed=True)
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 40:
-        raise ValueError(f"trials must be a whole number, at least 40, got {trials!r}.")
+    trials = whole_number("trials", trials, 40)
     if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}.")
     level = (1.0 - confidence) / 2.0  # of each of two one-sided bounds

@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.models.conditioning import Conditioning
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, Release, compose
 from pgmpy_dp.schema import Schema
 
@@ -203,8 +204,7 @@ class AnsweringNetwork:
         seed : int
             Draws are repeatable; no privacy hangs on them.
         """
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 20:
-            raise ValueError(f"draws is {draws!r}; it must be a whole number, at least 20.")
+        whole_number("draws", draws, 20)
         self._fitted()
         held = self.__dict__.get("release_")
         if held is None:

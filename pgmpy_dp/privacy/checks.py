@@ -34,6 +34,20 @@ def exact_positive(name: str, value: Any) -> Fraction:
     return exact
 
 
+def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -> int:
+    """Return a whole number, Python's or numpy's, as Python's; booleans, floats and what is out of range are refused.
+
+    Examples
+    --------
+    >>> whole_number("draws", 0)
+    Traceback (most recent call last):
+    ValueError: draws must be a whole number, at least 1, got 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+    return int(value)
+
+
 def exact_text(name: str, exact: Fraction) -> str:
     """The text of a fraction, such as "1/10"; ValueError if that takes more than a thousand digits or so.
 

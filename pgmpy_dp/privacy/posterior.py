@@ -20,9 +20,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import exact_positive, whole_number
 
 # Set aside for floating point: the log-probability of an outcome is off by some units in the last place of the range of
 # its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
@@ -52,9 +50,8 @@ def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Frac
     (Fraction(1, 2), Fraction(3, 2))
     """
     exact = exact_positive("epsilon", epsilon)
-    if isinstance(draws, (bool, np.bool_)) or not isinstance(draws, (int, np.integer)) or draws < 1:
-        raise ValueError(f"draws must be a whole number, at least 1, got {draws!r}.")
-    return (exact / int(draws), exact) if split else (exact, exact * int(draws))
+    number = whole_number("draws", draws)
+    return (exact / number, exact) if split else (exact, exact * number)
 
 
 def floor_of(span: float, states: int) -> float:

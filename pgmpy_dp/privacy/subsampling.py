@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down, whole_number
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
@@ -132,8 +132,7 @@ def calibrate(
 
 def checked_plan(steps: Any, sampling_rate: Any, sampling: Any, accounting: Any) -> float:
     """Check the public numbers of a plan; the sampling rate as a float that is not below it."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps < 2**31:
-        raise ValueError(f"steps must be a whole number, at least 1, got {steps!r}.")
+    whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")

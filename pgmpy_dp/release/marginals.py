@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.composition import compose
@@ -338,6 +339,4 @@ def checked_total(total: Any, guarantee: Guarantee) -> int | None:
         raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
     if several:
         raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
-    if isinstance(total, (bool, np.bool_)) or not isinstance(total, (int, np.integer)) or not 0 <= total < 2**63:
-        raise ValueError(f"NoisyMarginals: public_total must be a whole number, at least 0, got {total!r}.")
-    return int(total)
+    return whole_number("NoisyMarginals: public_total", total, 0)
