@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
@@ -221,11 +222,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
             twice = [name for name, value in given.items() if value is not None]
             if twice:
                 raise ValueError(f"The data set has its own {twice[0]}: leave it out.")
-            if self.neighbours not in (None, X.neighbours):
-                raise ValueError(
-                    f"The estimator asks for neighbours={self.neighbours!r}, but the data has {X.neighbours!r}: leave "
-                    "it out."
-                )
+            require_same("neighbours", self.neighbours, X.neighbours)
             return X
         if self.classes is None:
             raise ValueError("Classes must be declared, not read off private records: give classes=[...].")

@@ -117,10 +117,7 @@ class Measurement:
 
     def _require_agreement(self, schema: Schema, neighbours: str, variables: Sequence[str]) -> None:
         """An option that says otherwise than the data is a mistake, not something to pass over."""
-        if self.neighbours not in (None, neighbours):
-            raise ValueError(
-                f"The estimator asks for neighbours={self.neighbours!r}, but the data has {neighbours!r}: leave it out."
-            )
+        require_same("neighbours", self.neighbours, neighbours)
         if self.state_names is not None:
             named = declared(self.state_names, variables)
             for variable in variables:
@@ -129,6 +126,12 @@ class Measurement:
                         f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
                         "state_names out."
                     )
+
+
+def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> None:
+    """Refuse an option that says otherwise than the data; None says nothing."""
+    if asked not in (None, held):
+        raise ValueError(f"The estimator asks for {name}={asked!r}, but the {holder} {held!r}: leave it out.")
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:

@@ -131,7 +131,13 @@ class PosteriorSampler(DiscreteParameterEstimator):
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
         """The draws, each as a network."""
-        return _networks(self)
+        if not hasattr(self, "release_"):
+            raise ValueError("The estimator is not fitted yet: call fit first.")
+        states = self.release_.schema.states
+        return [
+            network_of([tabular_cpd(scope, rows, states) for scope, rows in draw.items()])
+            for draw in self.release_.draws
+        ]
 
 
 class ExponentialMAP(DiscreteParameterEstimator):
@@ -228,13 +234,3 @@ def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, epsilon: Any
     estimator.state_names_ = dataset.schema.select(nodes).state_names
     estimator.release_, estimator.guarantee_ = release, release.guarantee
     estimator._is_fitted = True
-
-
-def _networks(estimator: Any) -> list[DiscreteBayesianNetwork]:
-    if not hasattr(estimator, "release_"):
-        raise ValueError("The estimator is not fitted yet: call fit first.")
-    states = estimator.release_.schema.states
-    return [
-        network_of([tabular_cpd(scope, rows, states) for scope, rows in draw.items()])
-        for draw in estimator.release_.draws
-    ]

@@ -16,6 +16,7 @@ from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -291,14 +292,8 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
                 length=_LENGTH if self.document_length is None else self.document_length,
                 neighbours=self.neighbours or "add_remove",
             )
-        for name, asked, held in (
-            ("neighbours", self.neighbours, counts.neighbours),
-            ("document_length", self.document_length, counts.length),
-        ):
-            if asked not in (None, held):
-                raise ValueError(
-                    f"The estimator asks for {name}={asked!r}, but the documents have {held!r}: leave it out."
-                )
+        require_same("neighbours", self.neighbours, counts.neighbours, "documents have")
+        require_same("document_length", self.document_length, counts.length, "documents have")
         return counts
 
     def _topics(self) -> Topics:

@@ -12,6 +12,7 @@ from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.fitting import refuse_weights
+from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.schema import Schema
@@ -174,11 +175,7 @@ class LinearPosteriorSampler(GaussianParameterEstimator):
 
     def _dataset(self, data: Any, nodes: list[str], epsilon: Any) -> PrivateDataset:
         if isinstance(data, PrivateDataset):
-            if self.neighbours not in (None, data.neighbours):
-                raise ValueError(
-                    f"The estimator asks for neighbours={self.neighbours!r}, but the data has {data.neighbours!r}: "
-                    "leave it out."
-                )
+            require_same("neighbours", self.neighbours, data.neighbours)
             if self.bounds is not None:
                 own = Schema(bounds=self.bounds).bounds
                 if any(own.get(node) != data.schema.bounds.get(node) for node in nodes):
