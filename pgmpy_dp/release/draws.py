@@ -13,8 +13,22 @@ from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
 
+class _Draws:
+    draws: tuple[Mapping[Clique, NDArray[np.float64]], ...]
+    guarantee: Guarantee
+
+    def mean(self) -> Mapping[Clique, NDArray[np.float64]]:
+        """The draws' mean, family by family."""
+        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.draws[0]}
+        return MappingProxyType(means)
+
+    def __repr__(self) -> str:
+        number = len(self.draws)
+        return f"{type(self).__name__}: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class PosteriorDraws:
+class PosteriorDraws(_Draws):
     """CPDs drawn from a truncated posterior: a release.
 
     Attributes
@@ -36,18 +50,9 @@ class PosteriorDraws:
     power: float
     guarantee: Guarantee
 
-    def mean(self) -> Mapping[Clique, NDArray[np.float64]]:
-        """The draws' mean, family by family."""
-        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.draws[0]}
-        return MappingProxyType(means)
-
-    def __repr__(self) -> str:
-        number = len(self.draws)
-        return f"PosteriorDraws: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionDraws:
+class RegressionDraws(_Draws):
     """Linear regressions of a network's nodes on their parents, drawn from a truncated posterior: a release.
 
     Attributes
@@ -72,12 +77,3 @@ class RegressionDraws:
     coefficient_bound: Mapping[str, float]
     powers: Mapping[str, float]
     guarantee: Guarantee
-
-    def mean(self) -> Mapping[Clique, NDArray[np.float64]]:
-        """The draws' mean, family by family."""
-        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.draws[0]}
-        return MappingProxyType(means)
-
-    def __repr__(self) -> str:
-        number = len(self.draws)
-        return f"RegressionDraws: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"
