@@ -47,7 +47,8 @@ def encode_csv(
     Raises
     ------
     SchemaError
-        If it is no such file, as well. Where it is damaged is not told: other libraries quote values and rows.
+        If it is no such file, as well, or a row has more fields than the header. Where it is damaged is not told: other
+        libraries quote values and rows.
     """
     try:
         return _encoded(path, schema, variables, unit)
@@ -60,18 +61,22 @@ def encode_csv(
 def _encoded(
     path: Path, schema: Schema, variables: Sequence[str], unit: Unit | None
 ) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
-    read: dict[str, Any] = {"dtype": str, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
-    names = pd.read_csv(path, header=None, nrows=1, **read).iloc[0].tolist()
+    # The header is read as a row, so that pandas refuses rows with more fields. With columns chosen it would cut them
+    # off; after a header it would shift the columns of all rows if the first of them is longer.
+    read: dict[str, Any] = {"header": None, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
+    names = pd.read_csv(path, nrows=1, dtype=str, **read).iloc[0].tolist()
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
     require_columns(names, asked)
     parts: dict[str, list[Codes]] = {variable: [] for variable in variables}
     ids = []
-    with pd.read_csv(path, usecols=asked, chunksize=_BLOCK_ROWS, **read) as blocks:
-        for block in blocks:
+    kinds: dict[Any, Any] = {place: str if name in asked else "S1" for place, name in enumerate(names)}
+    with pd.read_csv(path, dtype=kinds, chunksize=_BLOCK_ROWS, **read) as blocks:
+        for number, block in enumerate(blocks):
+            columns = {name: block[names.index(name)].iloc[1 if number == 0 else 0 :] for name in asked}
             for variable in variables:
-                parts[variable].append(_text_codes(block[variable], schema, variable))
+                parts[variable].append(_text_codes(columns[variable], schema, variable))
             if unit is not None:
-                ids.append(block[unit.column].mask(block[unit.column] == ""))
+                ids.append(columns[unit.column].mask(columns[unit.column] == ""))
     codes = {variable: np.concatenate(blocks) for variable, blocks in parts.items()}
     return codes, None if unit is None else labels_of(pd.concat(ids), unit)
 

@@ -378,6 +378,18 @@ def test_csv_files(tmp_path, monkeypatch):
         open_records(short, Schema({"v": [1, 2]}), ["v"])
 
 
+@pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2,3\n1,2\n", "1,2,3\n", "1,2,3\n2,1,3\n"])
+@pytest.mark.parametrize("block", [1, 2, 70])
+def test_a_csv_row_with_more_fields_than_the_header_is_refused(rows, block, tmp_path, monkeypatch):
+    """Wherever it stands: pandas alone would cut it off, or shift the columns of all rows if it is the first."""
+    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", block)
+    path = tmp_path / "records.csv"
+    for column in ("v", "w"):
+        path.write_text(f"v,w\n{rows}")
+        with pytest.raises(SchemaError, match="not a sound CSV file"):
+            open_records(path, Schema({column: [1, 2]}, missing={column: 1}), [column])
+
+
 def test_arrays_of_codes():
     schema = Schema({"a": ["x", "y"], "b": [10, 20, 30]})
     codes = np.array([[0, 2], [1, 0]])
