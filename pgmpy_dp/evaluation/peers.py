@@ -306,14 +306,3 @@ def table_cells(case: str) -> Comparison:
     ours = JunctionTree.cliques_of(layout.cardinalities, layout.scopes)
     cells = [domain.size(clique) for clique in mbi.junction_tree.maximal_cliques(tree)]
     return Comparison(case, float(sum(domain.size(clique) for clique in ours)), float(sum(cells)))
-
-
-def compare(cases: Sequence[str] = CASES) -> dict[str, list[Comparison]]:
-    """All comparisons of all cases."""
-    fresh = [fresh_process(case) for case in cases]
-    return {
-        **{f"fresh process, {name}": [found[name] for found in fresh] for name in fresh[0]},
-        "calibration, seconds": [calibration(case) for case in cases],
-        "to 0.1 % of the optimum, seconds": [near_optimum(case)[0] for case in cases],
-        "table cells": [table_cells(case) for case in cases],
-    }
