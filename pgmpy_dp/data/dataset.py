@@ -49,7 +49,7 @@ class PrivateDataset(Wall):
         One row a record. Columns outside the schema are ignored. Numbers with bounds are read from frames in memory.
 
         - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
-          codes are kept, one or two bytes a value.
+          codes are kept, one or two bytes a value, of fewer than 2**31 records.
         - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
           folder of them: checked here in one scan, and read again by its engine for each measurement, never into
           memory. It must not change meanwhile: the number of records is the one found here.

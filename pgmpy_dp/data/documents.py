@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pgmpy_dp.data.sums import require_summable
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -88,6 +89,7 @@ class PrivateDocuments(Wall):
                 "one column a word is needed."
             )
         self._length = int(length)
+        require_summable(checked.shape[0])
         self._rows = resampled(checked, self._length, noise.keys)
 
     @property

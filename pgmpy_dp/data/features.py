@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.counting import encode
+from pgmpy_dp.data.sums import require_summable
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -86,6 +87,7 @@ class PrivateFeatures(Wall):
         if len(self.classes) < 2:
             raise SchemaError("classes must declare at least two states.")
         values, self.names = _numbers(X)
+        require_summable(values.shape[0])
         self.bounds = checked_bounds(bounds, values.shape[1])
         for number, column in enumerate(values.T):
             if not np.isfinite(column).all():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.counting import Codes, Counts, count, encode, id_column, margin, require_no_undeclared
 from pgmpy_dp.data.csv_file import encode_csv
 from pgmpy_dp.data.lazy import LazyRecords
+from pgmpy_dp.data.sums import require_summable
 from pgmpy_dp.data.units import Unit, labels_of, row_weights, sampled_rows
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Clique, Schema
@@ -62,7 +63,9 @@ class EncodedRecords:
     ) -> EncodedRecords:
         """Records of units, sampled here and once, or weighted; without a unit, all of them."""
         if unit is None or labels is None:
-            return cls(codes, schema, next((int(column.shape[0]) for column in codes.values()), 0))
+            size = next((int(column.shape[0]) for column in codes.values()), 0)
+            require_summable(size)
+            return cls(codes, schema, size)
         size = int(labels.max(initial=-1)) + 1
         if unit.max_rows is None:
             return cls(codes, schema, size, row_weights(labels))

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -298,8 +298,6 @@ def charged_plan(
 ) -> NoisySums:
     """Price a plan, charge it whole and hand it out; see :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
     size = int(rows.shape[0] if groups is None else groups.shape[0])
-    if size >= 2**31:
-        raise ValueError("Plans of noisy sums take at most 2**31 records.")
     method = next(name for name, relation in SAMPLINGS.items() if relation == neighbours)
     if sampling not in (None, method):
         raise ValueError(f"sampling={sampling!r} does not go with neighbours={neighbours!r}, which takes {method!r}.")
@@ -347,6 +345,17 @@ def charged_plan(
         sampling_rate=rate,
         batch_size=batch,
     )
+
+
+def require_summable(records: int) -> None:
+    """Refuse more records than sums hold: where the owner hands them in, as a plan's refusal would tell their number.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if records >= 2**31:
+        raise SchemaError("At most 2**31 - 1 records are read into memory: hand in more as Parquet files.")
 
 
 def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:

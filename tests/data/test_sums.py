@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from scipy import sparse, stats
 
 from pgmpy_dp.data import PrivateDataset, sums
+from pgmpy_dp.data.records import EncodedRecords
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, calibrate, price
 from pgmpy_dp.schema import Schema
@@ -240,6 +242,14 @@ def test_bad_plans_charge_nothing(change, match):
     with pytest.raises(ValueError, match=match):
         data.plan(**{"steps": 3, "epsilon": 1.0, "delta": 1e-5, "sampling_rate": 0.5, **change})
     assert data.budget.history == ()
+
+
+def test_more_records_than_sums_hold_are_refused_where_they_are_handed_in():
+    """And not by a plan, whose refusal would tell their number."""
+    for records in (2**31 - 1, 2**31):
+        codes = {"a": np.broadcast_to(np.uint8(0), records)}  # one byte
+        with nullcontext() if records < 2**31 else pytest.raises(SchemaError, match="Parquet"):
+            assert EncodedRecords.bounded(codes, SCHEMA, None, None).size == records
 
 
 @pytest.mark.parametrize("size", [{"batch_size": 7}, {"batch_size": 0}, {"batch_size": 2.0}, {"sampling_rate": 0.01}])
