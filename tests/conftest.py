@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import importlib.resources
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -29,6 +31,25 @@ def simulated_records(name, count, seed):
     tree = JunctionTree.build(layout.cardinalities, layout.scopes)
     codes = sample(tree, tree.calibrate(potentials), count, np.random.default_rng(seed))
     return pd.DataFrame({v: np.array(states[v])[codes[:, i]] for i, v in enumerate(tree.variables)})
+
+
+def _together(code, path):
+    """What three processes print that are handed a path, say "ready" and go on together at a line of input."""
+    command = [sys.executable, "-W", "ignore", "-c", code, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [process.communicate(timeout=60)[0] for process in processes]
+
+
+@pytest.fixture
+def started_together():
+    """Function: code and a path to what three processes print that run it at the same time."""
+    return _together
 
 
 @pytest.fixture

@@ -164,18 +164,10 @@ print(done)
 """
 
 
-def test_processes_that_measure_spend_what_there_is(tmp_path):
+def test_processes_that_measure_spend_what_there_is(tmp_path, started_together):
     path = tmp_path / "ledger.json"
     PrivacyBudget.open(path, epsilon=1.0)
-    command = [sys.executable, "-W", "ignore", "-c", PROCESS, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    assert sum(int(process.communicate(timeout=60)[0]) for process in processes) == 10
+    assert sum(map(int, started_together(PROCESS, path))) == 10
     assert PrivacyBudget.open(path).remaining.epsilon == 0.0
     assert len(PrivacyBudget.open(path).history) == 10
 

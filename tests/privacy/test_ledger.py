@@ -88,18 +88,9 @@ print(accepted)
 """
 
 
-def test_processes_cannot_overspend_together(path):
+def test_processes_cannot_overspend_together(path, started_together):
     PrivacyBudget.open(path, epsilon=1.0)
-    command = [sys.executable, "-W", "ignore", "-c", _SPEND, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    accepted = [int(process.communicate(timeout=60)[0]) for process in processes]
-    assert sum(accepted) == 20
+    assert sum(map(int, started_together(_SPEND, path))) == 20
     assert len(PrivacyBudget.open(path).history) == 20
     assert PrivacyBudget.open(path).remaining.epsilon == 0.0
 
