@@ -17,7 +17,7 @@ from pgmpy_dp.data.coefficients import (
 )
 from pgmpy_dp.data.counting import Codes, distinct, require_countable
 from pgmpy_dp.data.numeric import MOST_RECORDS, encode_numbers
-from pgmpy_dp.data.posterior import checked_families, draw_networks
+from pgmpy_dp.data.posterior import checked_families, draw_cpds
 from pgmpy_dp.data.quantiles import choose_edges, edge_scales, fine_edges
 from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.regression import draw_coefficients, price_regressions
@@ -302,7 +302,7 @@ class PrivateDataset(Wall):
         guarantee = self._guarantee(cost, mechanism)
         counts = self._records.counts(families)
         self._charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
-        return draw_networks(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
+        return draw_cpds(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
 
     def sample_regressions(
         self,

@@ -51,7 +51,7 @@ def checked_families(
     return checked, [schema.cardinality(family[0]) for family in checked]
 
 
-def draw_networks(
+def draw_cpds(
     counts: Mapping[Clique, NDArray[np.int64]],
     prior: Mapping[Clique, Floats],
     ranges: Sequence[float],
