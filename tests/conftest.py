@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
 import subprocess
 import sys
 from functools import cache
 
-import numpy as np
-import pandas as pd
 import pytest
-from pgmpy.readwrite import BIFReader
 
-from pgmpy_dp.estimators.networks import log_linear
-from pgmpy_dp.inference import JunctionTree, sample
+from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.models import sampling
 
-
-@cache
-def bnlearn_network(name):
-    """A network of the bnlearn repository, from pgmpy's wheel."""
-    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+_network = cache(bnlearn_network)
 
 
 @cache
-def simulated_records(name, count, seed):
-    """Records drawn from that network."""
-    layout, potentials, states = log_linear(bnlearn_network(name))
-    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
-    codes = sample(tree, tree.calibrate(potentials), count, np.random.default_rng(seed))
-    return pd.DataFrame({v: np.array(states[v])[codes[:, i]] for i, v in enumerate(tree.variables)})
+def _records(name, count, seed):
+    return sampling.simulate(_network(name), count, seed)
 
 
 def _together(code, path):
@@ -54,11 +40,11 @@ def started_together():
 
 @pytest.fixture
 def bnlearn():
-    """Function: name to network."""
-    return bnlearn_network
+    """Function: name to network of the bnlearn repository."""
+    return _network
 
 
 @pytest.fixture
 def simulate():
-    """Function: name, number of records and seed to records."""
-    return simulated_records
+    """Function: name, number of records and seed to records drawn from that network."""
+    return _records

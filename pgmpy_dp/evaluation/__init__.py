@@ -13,6 +13,7 @@ from pgmpy_dp.evaluation.posterior_bounds import (
 )
 from pgmpy_dp.evaluation.prediction import mean_squared_error, prediction_accuracy
 from pgmpy_dp.evaluation.protocol import (
+    bnlearn_network,
     erdos_renyi,
     random_marginals_fit,
     random_markov_network,
@@ -26,6 +27,7 @@ __all__ = [
     "ErrorBounds",
     "NotPrivateSearch",
     "audit",
+    "bnlearn_network",
     "count_error_bound",
     "divergence_bound",
     "erdos_renyi",

@@ -6,8 +6,6 @@ without a persistent compilation cache, as it recommends.
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
 import json
 import math
 import os
@@ -23,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pgmpy.readwrite import BIFReader
 
 from pgmpy_dp.estimators.networks import Network, log_linear
-from pgmpy_dp.evaluation.protocol import random_markov_network, third_order_chain
+from pgmpy_dp.evaluation.protocol import bnlearn_network, random_markov_network, third_order_chain
 from pgmpy_dp.inference import JunctionTree, closest_marginals, sample
 from pgmpy_dp.inference.layout import Scope, Vector
 
@@ -113,8 +110,7 @@ def example_network(name: str) -> Network:
     """A network of the bnlearn repository that pgmpy ships, or "chain": ten variables of ten states, of third order."""
     if name == "chain":
         return random_markov_network(third_order_chain(), 10, 0)
-    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    return bnlearn_network(name)
 
 
 def noisy_problem(name: str, records: int = 10_000, epsilon: float = 1.0, seed: int = 0) -> Problem:

@@ -1,11 +1,14 @@
-"""Networks and baselines of the synthetic experiments of Bernstein et al. (2017)."""
+"""Networks that pgmpy ships, and networks and baselines of the synthetic experiments of Bernstein et al. (2017)."""
 
 from __future__ import annotations
 
+import gzip
+import importlib.resources
 import math
 
 import networkx as nx
 import numpy as np
+from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
@@ -17,6 +20,20 @@ from pgmpy_dp.schema import Schema
 Edges = list[tuple[str, str]]
 
 _SIMULATED = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
+
+
+def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
+    """A network of the bnlearn repository, such as "alarm", from the files that pgmpy ships.
+
+    Examples
+    --------
+    >>> len(bnlearn_network("asia"))
+    8
+    """
+    from pgmpy.readwrite import BIFReader
+
+    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
+    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
 
 
 def third_order_chain(nodes: int = 10) -> Edges:

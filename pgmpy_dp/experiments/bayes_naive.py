@@ -13,8 +13,9 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
 from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import random_naive_bayes, sampled_records
+from pgmpy_dp.experiments.populations import random_naive_bayes
 from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.models.sampling import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 
@@ -43,7 +44,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
     """Accuracy of each mechanism on records that were not used."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = random_naive_bayes(FEATURES, seed=repeat)
-    records = sampled_records(truth, RECORDS, seed=repeat)
+    records = simulate(truth, RECORDS, seed=repeat)
     train, test = records[:TRAINING], records[TRAINING:]
     schema = Schema.from_model(truth)
     estimators = {

@@ -13,10 +13,11 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import MaximumLikelihood, PrivateMLE
-from pgmpy_dp.evaluation import inference_error_bounds, kl_divergence, mu_score
+from pgmpy_dp.evaluation import bnlearn_network, inference_error_bounds, kl_divergence, mu_score
 from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import bnlearn_network, marginals, random_variables, sampled_records
+from pgmpy_dp.experiments.populations import marginals, random_variables
 from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.models.sampling import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 
@@ -44,7 +45,7 @@ def run(network: str, epsilon: float, set: int) -> list[dict[str, Any]]:
     """One row a method."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = bnlearn_network(network)
-    records = sampled_records(truth, RECORDS, seed=set)
+    records = simulate(truth, RECORDS, seed=set)
     schema = Schema.from_model(truth)
     exact = _fit(truth, records, MaximumLikelihood(state_names=schema))
     rows = []
@@ -98,7 +99,7 @@ def _map_accuracy(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwor
     """Share of queries, one to four variables given one to four, answered as by the exact fit."""
     sets = random_variables(exact, [2, 4, 6, 8] * 5, 1000 + seed)
     eliminations = VariableElimination(exact), VariableElimination(fitted)
-    records = sampled_records(exact, len(sets), seed=2000 + seed)  # evidence that occurs
+    records = simulate(exact, len(sets), seed=2000 + seed)  # evidence that occurs
     agreed = 0
     for variables, (_, record) in zip(sets, records.iterrows(), strict=True):
         half = len(variables) // 2

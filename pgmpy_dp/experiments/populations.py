@@ -1,35 +1,13 @@
-"""Where the experiments' records come from: networks that pgmpy ships, and made-up ones, with public seeds."""
+"""Where the experiments' records come from, but for the networks that pgmpy ships: made-up ones, with public seeds."""
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
-from pgmpy.readwrite import BIFReader
-
-from pgmpy_dp.estimators.networks import log_linear
-from pgmpy_dp.inference import JunctionTree, sample
-
-
-@cache
-def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
-    """A network of the bnlearn repository, from pgmpy's own files."""
-    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
-
-
-def sampled_records(network: DiscreteBayesianNetwork, count: int, seed: int) -> pd.DataFrame:
-    """Records drawn from a network."""
-    layout, potentials, states = log_linear(network)
-    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
-    codes = sample(tree, tree.calibrate(potentials), count, np.random.default_rng(seed))
-    return pd.DataFrame({v: np.array(states[v])[codes[:, i]] for i, v in enumerate(tree.variables)})
 
 
 def random_variables(network: DiscreteBayesianNetwork, sizes: list[int], seed: int) -> list[list[str]]:

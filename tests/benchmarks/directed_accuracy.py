@@ -7,20 +7,15 @@ python tests/benchmarks/directed_accuracy.py [--networks asia,alarm] [--epsilons
 from __future__ import annotations
 
 import argparse
-import gzip
-import importlib.resources
 import time
 
 import numpy as np
-import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
-from pgmpy.readwrite import BIFReader
 from tqdm import tqdm
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.networks import log_linear
-from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.inference import JunctionTree, sample
+from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
+from pgmpy_dp.models.sampling import simulate
 
 
 def mle(**options):
@@ -62,8 +57,7 @@ def main() -> None:
     print("mean KL, its standard error, milliseconds of a fit; ratio: the first's mean to the best other's")
     print(f"{'network':<10}{'epsilon':<8}" + "".join(f"{name:<21}" for name in chosen) + "ratio")
     for name in arguments.networks.split(","):
-        packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-        truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+        truth = bnlearn_network(name)
         for epsilon in map(float, arguments.epsilons.split(",")):
             run(name, truth, epsilon, arguments.records, arguments.sets, chosen)
 
@@ -71,13 +65,9 @@ def main() -> None:
 def run(name, truth, epsilon, records, sets, chosen) -> None:
     """Fit every data set by every estimator and print one row."""
     schema = dp.Schema.from_model(truth)
-    layout, potentials, states = log_linear(truth)
-    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
-    calibration = tree.calibrate(potentials)
     results = {label: [] for label in chosen}
     for number in tqdm(range(sets), desc=f"{name} {epsilon}", leave=False):
-        codes = sample(tree, calibration, records, np.random.default_rng(number))
-        frame = pd.DataFrame({v: np.array(states[v])[codes[:, i]] for i, v in enumerate(tree.variables)})
+        frame = simulate(truth, records, number)
         for label, make in chosen.items():
             data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(number))
             network = DiscreteBayesianNetwork(truth.edges())

@@ -7,18 +7,16 @@ python tests/benchmarks/interval_coverage.py [--networks asia,alarm] [--epsilons
 from __future__ import annotations
 
 import argparse
-import gzip
-import importlib.resources
 import time
 
 import numpy as np
 import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
-from pgmpy.readwrite import BIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks
+from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.evaluation.coverage import coverage_study, posterior_engine
 from pgmpy_dp.models.sampling import simulate
 
@@ -73,8 +71,7 @@ def main() -> None:
     if arguments.mechanism == "gaussian":
         options["delta"] = 1e-6
     for name in arguments.networks.split(","):
-        packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-        truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+        truth = bnlearn_network(name)
         for epsilon in map(float, arguments.epsilons.split(",")):
             for engine in arguments.engine.split(","):
                 start = time.process_time()

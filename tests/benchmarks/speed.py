@@ -5,18 +5,15 @@ python tests/benchmarks/speed.py
 
 from __future__ import annotations
 
-import gzip
-import importlib.resources
 import subprocess
 import sys
 import time
 
 import numpy as np
-from pgmpy.readwrite import BIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.networks import families, log_linear
-from pgmpy_dp.evaluation import erdos_renyi, random_markov_network, third_order_chain
+from pgmpy_dp.evaluation import bnlearn_network, erdos_renyi, random_markov_network, third_order_chain
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.models.sampling import simulate
 from pgmpy_dp.privacy import OPENDP_NOISE
@@ -46,8 +43,7 @@ def calibration() -> None:
     print("one calibration with all clique marginals (and one covariance product), microseconds")
     networks = {"third-order chain, 10 states": random_markov_network(third_order_chain(), 10, 0)}
     for name in ("asia", "sachs", "child", "alarm", "insurance", "hepar2", "hailfinder", "win95pts"):
-        packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-        networks[name] = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+        networks[name] = bnlearn_network(name)
     for name, network in networks.items():
         layout, potentials, _ = log_linear(network)
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
@@ -74,8 +70,7 @@ def fits() -> None:
 
 def simulation() -> None:
     print("100,000 records of ALARM: seconds of ours, of pgmpy's, their ratio; largest total variation of a family")
-    packed = importlib.resources.files("pgmpy").joinpath("utils/example_models/alarm.bif.gz")
-    truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    truth = bnlearn_network("alarm")
     ours = median(lambda: simulate(truth, 100_000, 0), 5)
     theirs = median(lambda: truth.simulate(100_000, seed=0, show_progress=False), 3)
     drawn = [simulate(truth, 100_000, 0), *(truth.simulate(100_000, seed=s, show_progress=False) for s in (1, 2))]
@@ -93,8 +88,7 @@ def simulation() -> None:
 
 def coefficients() -> None:
     print("Fourier coefficients of ALARM's families and back, 10,000 records: seconds")
-    packed = importlib.resources.files("pgmpy").joinpath("utils/example_models/alarm.bif.gz")
-    truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    truth = bnlearn_network("alarm")
     schema, cliques = dp.Schema.from_model(truth), families(truth)
     records = truth.simulate(10_000, seed=1, show_progress=False)
     for neighbours in ("add_remove", "replace_one"):
@@ -113,8 +107,7 @@ def samplers() -> None:
     print(
         "draws from the truncated posterior of ALARM, 10,000 records: seconds for the first, and for each of four more"
     )
-    packed = importlib.resources.files("pgmpy").joinpath("utils/example_models/alarm.bif.gz")
-    truth = BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    truth = bnlearn_network("alarm")
     records = truth.simulate(10_000, seed=1, show_progress=False)
     for epsilon in (1.0, 100.0):
         data = dp.PrivateDataset(records, dp.Schema.from_model(truth), dp.PrivacyBudget(1e5))
