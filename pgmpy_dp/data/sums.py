@@ -355,7 +355,7 @@ def require_summable(records: int) -> None:
     SchemaError
     """
     if records >= 2**31:
-        raise SchemaError("At most 2**31 - 1 records are read into memory: hand in more as Parquet files.")
+        raise SchemaError("Memory holds fewer than 2**31 records. Only a PrivateDataset takes more, as Parquet files.")
 
 
 def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
