@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.evaluation.coverage import coverage_study
+from pgmpy_dp.experiments.populations import bnlearn_network
 from pgmpy_dp.experiments.runner import Experiment
 
 NETWORKS, EPSILONS, RECORDS, INTERVAL = ("asia", "sachs", "child", "alarm"), (0.3, 1.0, 3.0), 10_000, 0.9

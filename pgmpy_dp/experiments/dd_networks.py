@@ -13,9 +13,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import MaximumLikelihood, PrivateMLE
-from pgmpy_dp.evaluation import bnlearn_network, inference_error_bounds, kl_divergence, mu_score
+from pgmpy_dp.evaluation import inference_error_bounds, kl_divergence, mu_score
 from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import marginals, random_variables
+from pgmpy_dp.experiments.populations import bnlearn_network, marginals, random_variables
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.models.sampling import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise

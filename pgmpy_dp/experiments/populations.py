@@ -1,13 +1,18 @@
-"""Where the experiments' records come from, but for the networks that pgmpy ships: made-up ones, with public seeds."""
+"""Where the experiments' records come from: networks that pgmpy ships, and made-up ones, with public seeds."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp import evaluation
+
+bnlearn_network = cache(evaluation.bnlearn_network)  # reading one takes a second
 
 
 def random_variables(network: DiscreteBayesianNetwork, sizes: list[int], seed: int) -> list[list[str]]:
