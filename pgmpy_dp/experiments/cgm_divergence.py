@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE, PrivateSGD
-from pgmpy_dp.estimators.naive import maximise_likelihood
+from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.evaluation import (
     erdos_renyi,
@@ -30,8 +30,8 @@ from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0)
 STATES = 10
-# Per record; the one closest to the truth in the mean over a cell's trials is reported.
-REGULARIZATIONS = tuple(10.0**-power for power in range(8))
+# Of the naive fit's default; the one closest to the truth in the mean over a cell's trials is reported.
+MULTIPLES = (1 / 30, 0.1, 1 / 3, 3.0, 10.0, 30.0)
 LEARNING_RATES = (1.0, 3.0)
 STEPS, LARGEST_SAMPLE = 200, 5000
 
@@ -44,7 +44,7 @@ METHODS = {
     "collective": "CollectiveEM",
     "collective_gaussian": "CollectiveEM, Gaussian noise (delta = 1/N)",
 }
-_GRID = tuple(f"naive_{weight:.0e}" for weight in REGULARIZATIONS)
+_GRID = tuple(f"naive_{multiple:.2g}" for multiple in MULTIPLES)
 _RATES = tuple(f"sgd_{rate:g}" for rate in LEARNING_RATES)
 _FITS = ("random", "non_private", "naive", *_GRID, *_RATES, "collective", "collective_gaussian")
 RESULTS = (*_FITS, "seconds_naive", "seconds_collective", "seconds_sgd")
@@ -119,9 +119,10 @@ def _naive_path(tree: JunctionTree, theta: np.ndarray, noisy: NoisyMarginals) ->
     layout = tree.layout
     truth = tree.calibrate(theta)
     observed = layout.flatten(project_to_simplex(noisy.tables[scope] / noisy.total) for scope in layout.scopes)
+    default = noise_regularization([noisy.variances[scope] for scope in layout.scopes], noisy.total)
     divergences = []
-    for weight in REGULARIZATIONS:
-        fitted = maximise_likelihood(tree, observed, weight, 300, 1e-6)
+    for multiple in MULTIPLES:
+        fitted = maximise_likelihood(tree, observed, multiple * default, 300, 1e-6)
         partition = tree.calibrate(fitted).log_partition - truth.log_partition
         divergences.append(float((theta - fitted) @ truth.marginals + partition))
     return divergences
@@ -145,7 +146,7 @@ def _stochastic(epsilon: float, size: int, rate: float) -> PrivateSGD:
 def best_in_hindsight(rows: pd.DataFrame) -> pd.DataFrame:
     """Columns for the setting of the naive fit and of SGD that is nearest the truth in the mean over a cell."""
     rows = rows.copy()
-    for name, columns in (("naive_best", list(_GRID)), ("sgd_best", list(_RATES))):
+    for name, columns in (("naive_best", ["naive", *_GRID]), ("sgd_best", list(_RATES))):
         rows[name] = np.nan
         for _, cell in rows.groupby(["size", "epsilon"]):
             rows.loc[cell.index, name] = cell[cell[columns].mean().idxmin()]
