@@ -1,4 +1,4 @@
-"""Speed and memory beside mbi (Private-PGM), always in one run on the same noisy tables and the same objective.
+"""Speed and memory beside mbi (Private-PGM) and pgmpy's MirrorDescentEstimator: the same noisy tables and objective.
 
 mbi is imported inside functions and subprocesses only: `pip install 'pgmpy-dp[bench]'`. It runs in double precision and
 without a persistent compilation cache, as it recommends.
@@ -8,61 +8,26 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pgmpy_dp.estimators.networks import Network, log_linear
+from pgmpy_dp.evaluation.peer_processes import Run, run
 from pgmpy_dp.evaluation.protocol import bnlearn_network, random_markov_network, third_order_chain
-from pgmpy_dp.inference import JunctionTree, closest_marginals, sample
+from pgmpy_dp.inference import Calibration, JunctionTree, closest_marginals, sample
 from pgmpy_dp.inference.layout import Scope, Vector
 
-CASES = ("child", "alarm", "hailfinder", "chain")
+CASES = ("asia", "child", "alarm", "hailfinder", "chain")
 ESTIMATORS = ("MirrorDescent", "DualAveraging", "InteriorGradient", "UniversalAcceleratedMethod", "LBFGS")
-
-_OURS = """
-import json, re, sys
-import numpy as np
-from pgmpy_dp.inference import JunctionTree, closest_marginals
-problem = json.load(open(sys.argv[1]))
-tree = JunctionTree.build(problem["cardinalities"], problem["scopes"])
-scale = tree.layout.per_cell(problem["scales"])
-fit = closest_marginals(tree, np.array(problem["observed"]), scale, problem["total"], 0.0, int(sys.argv[2]))
-print(json.dumps([fit.losses[-1], int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024]))
-"""
-
-_MBI = """
-import json, re, sys, warnings
-warnings.filterwarnings("ignore")
-import jax
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_enable_compilation_cache", False)
-import mbi, numpy as np
-problem = json.load(open(sys.argv[1]))
-cards = problem["cardinalities"]
-domain = mbi.Domain(tuple(cards), tuple(cards.values()))
-measured, start = [], 0
-for scope, scale in zip(problem["scopes"], problem["scales"]):
-    size = domain.size(tuple(scope))
-    measured.append(mbi.LinearMeasurement(np.array(problem["observed"][start:start + size]), tuple(scope), scale))
-    start += size
-model = mbi.estimation.MirrorDescent().estimate(domain, measured, known_total=problem["total"], iters=1000)
-loss = sum(
-    (((np.asarray(model.project(m.clique).datavector()) - m.noisy_measurement) / m.stddev) ** 2).sum() / 2
-    for m in measured
-)
-print(json.dumps([float(loss), int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024]))
-"""
+PGMPY_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -94,12 +59,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound."""
+    """One quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound.
+
+    That of pgmpy's own estimator is NaN where it was not measured or did not finish.
+    """
 
     case: str
     ours: float
     theirs: float
     reached: bool = True
+    pgmpy: float = math.nan
 
     @property
     def ratio(self) -> float:
@@ -130,62 +99,73 @@ def noisy_problem(name: str, records: int = 10_000, epsilon: float = 1.0, seed: 
     return Problem(dict(layout.cardinalities), list(layout.scopes), np.concatenate(tables), scales, float(records))
 
 
-@dataclass(frozen=True)
-class Run:
-    """A process from start to end: seconds on the clock, seconds of all its threads, loss reached, peak megabytes."""
-
-    seconds: float
-    cpu: float
-    loss: float
-    megabytes: float
+@cache
+def _truth(case: str) -> tuple[JunctionTree, Vector, Calibration]:
+    layout, potentials, _ = log_linear(example_network(case))
+    tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+    return tree, potentials, tree.calibrate(potentials)
 
 
-def run(code: str, path: Path, *arguments: str) -> Run:
-    """Fit a saved problem in a process of its own."""
-    with tempfile.TemporaryFile() as out:
-        start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, str(path), *arguments], stdout=out)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RuntimeError(f"a benchmark process ended with status {process.returncode}")
-        out.seek(0)
-        printed = out.read().decode().strip().splitlines()[-1]
-    loss, megabytes = json.loads(printed)  # the process tells its own peak: that of getrusage begins with its parent's
-    return Run(seconds, used.ru_utime + used.ru_stime, loss, megabytes)
+def divergence(case: str, potentials: Vector) -> float:
+    """KL(true network || distribution with these log-potentials), in nats."""
+    tree, own, truth = _truth(case)
+    held = truth.marginals > 0
+    gap = float(truth.marginals[held] @ (own[held] - potentials[held]))
+    return gap - truth.log_partition + tree.calibrate(potentials).log_partition
+
+
+def table_divergence(case: str, tables: Vector) -> float:
+    """Mean over the tables of KL(true table || fitted table), in nats; each is divided by its own sum."""
+    tree, _, truth = _truth(case)
+    starts = tree.layout.offsets[:-1]
+    shares = tables / np.repeat(np.add.reduceat(tables, starts), np.diff(tree.layout.offsets))
+    held = truth.marginals > 0
+    with np.errstate(divide="ignore"):
+        return float(truth.marginals[held] @ np.log(truth.marginals[held] / shares[held])) / starts.size
 
 
 def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
     """From a fresh process to a fitted model: the loss of mbi's 1000 mirror-descent steps of two calibrations each.
 
+    pgmpy's estimator runs once, its 100 iterations by default, and no longer than `PGMPY_SECONDS`.
+
     Returns
     -------
     dict
-        Medians of "seconds", "cpu" and "megabytes", and the "loss" reached.
+        Medians of "seconds", "cpu" and "megabytes", the "loss" reached, and divergences from the true network, in nats:
+        of the "tables" in the mean, and of the "distribution" (not of pgmpy's, whose tables do not agree).
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.json"
         problem = noisy_problem(case)
         problem.save(path)
-        theirs = run(_MBI, path)
+        mbi = run("mbi", path)
         tree = JunctionTree.build(problem.cardinalities, problem.scopes)
         scale = tree.layout.per_cell(problem.scales)
-        losses = closest_marginals(
-            tree, problem.observed, scale, problem.total, 0.0, 1000
-        ).losses  # compiles if need be
-        steps = int(np.argmax(losses <= theirs.loss)) + 1 if losses[-1] <= theirs.loss else losses.size
-        pairs = [(run(_OURS, path, str(steps)), run(_MBI, path) if later else theirs) for later in range(repeats)]
+        fit = closest_marginals(tree, problem.observed, scale, problem.total, 0.0, 1000)  # compiles if need be
+        steps = int(np.argmax(fit.losses <= mbi.loss)) + 1 if fit.losses[-1] <= mbi.loss else fit.losses.size
+        ours = [run("ours", path, str(steps)) for _ in range(repeats)]
+        theirs = [mbi, *(run("mbi", path) for _ in range(repeats - 1))]
+        try:
+            pgmpy = run("pgmpy", path, longest=PGMPY_SECONDS)
+        except RuntimeError:
+            pgmpy = None
 
     def median(read: Callable[[Run], float]) -> Comparison:
-        ours, theirs = (statistics.median(map(read, runs)) for runs in zip(*pairs, strict=True))
-        return Comparison(case, ours, theirs)
+        return Comparison(
+            case,
+            statistics.median(map(read, ours)),
+            statistics.median(map(read, theirs)),
+            pgmpy=math.nan if pgmpy is None else read(pgmpy),
+        )
 
     return {
         "seconds": median(lambda done: done.seconds),
         "cpu": median(lambda done: done.cpu),
         "megabytes": median(lambda done: done.megabytes),
         "loss": median(lambda done: done.loss),
+        "tables": median(lambda done: table_divergence(case, done.tables)),
+        "distribution": Comparison(case, divergence(case, ours[0].potentials), divergence(case, mbi.potentials)),
     }
 
 

@@ -85,7 +85,8 @@ def caption(rows: pd.DataFrame) -> str:
 
         Why they differ: the paper gives neither N nor epsilon nor the regularisation of naive MLE for this
         figure. With little regularisation the naive fit drives cells to zero, as in the paper's figure; with
-        one that follows the noise it is close to CollectiveEM.
+        one that follows the noise, the library's default, it is about as near the truth as CollectiveEM, which
+        finds the strength of its prior by itself.
     """
 
 

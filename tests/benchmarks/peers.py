@@ -1,10 +1,11 @@
-"""Beside mbi 2.0.0, always as a ratio in one run: `pip install 'pgmpy-dp[bench]'`.
+"""Beside mbi 2.0.0 and pgmpy's own estimator, always as a ratio in one run: `pip install 'pgmpy-dp[bench]'`.
 
 python tests/benchmarks/peers.py [case ...]
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 
@@ -13,7 +14,9 @@ from pgmpy_dp.evaluation.peers import CASES, calibration, fresh_process, near_op
 
 def show(what, comparison) -> None:
     bound = "" if comparison.reached else "at least "
-    print(f"  {what:<44}{comparison.ours:>12.4g}{comparison.theirs:>12.4g}   {bound}{comparison.ratio:.2f}", flush=True)
+    own = "" if math.isnan(comparison.pgmpy) else f"   pgmpy {comparison.pgmpy:.4g}"
+    ours, theirs = comparison.ours, comparison.theirs
+    print(f"  {what:<50}{ours:>12.4g}{theirs:>12.4g}   {bound}{comparison.ratio:.2f}{own}", flush=True)
 
 
 if __name__ == "__main__":

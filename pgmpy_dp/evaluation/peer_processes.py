@@ -1,0 +1,159 @@
+"""What each library runs in a process of its own: noisy tables to a fitted model.
+
+A process saves the tables it fitted, in the order of the problem's, and the log-potentials if it has a distribution; it
+prints its loss and its peak of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pgmpy_dp.inference.layout import Vector
+
+_MOST_BYTES = 8 * 2**30
+
+_START = """
+import json, re, sys, warnings
+warnings.filterwarnings("ignore")
+import numpy as np
+problem = json.load(open(sys.argv[1]))
+cards, scopes, total = problem["cardinalities"], [tuple(scope) for scope in problem["scopes"]], problem["total"]
+observed = np.array(problem["observed"])
+"""
+
+_OURS = """
+from pgmpy_dp.inference import JunctionTree, closest_marginals
+tree = JunctionTree.build(cards, scopes)
+fit = closest_marginals(tree, observed, tree.layout.per_cell(problem["scales"]), total, 0.0, int(sys.argv[3]))
+tables, potentials = total * fit.marginals, fit.potentials
+"""
+
+_MBI = """
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)
+import mbi
+domain = mbi.Domain(tuple(cards), tuple(cards.values()))
+ends = np.cumsum([domain.size(scope) for scope in scopes])[:-1]
+measured = [
+    mbi.LinearMeasurement(table, scope, scale)
+    for table, scope, scale in zip(np.split(observed, ends), scopes, problem["scales"])
+]
+model = mbi.estimation.MirrorDescent().estimate(domain, measured, known_total=total, iters=1000)
+tables = np.concatenate([np.asarray(model.project(scope).datavector()) for scope in scopes])
+held = dict(model.potentials.tables)
+flat = lambda scope: held[scope].datavector() if scope in held else np.zeros(domain.size(scope))
+potentials = np.concatenate([np.asarray(flat(scope)) for scope in scopes])
+"""
+
+# It counts its marginals from records; here it is handed the noisy ones, and records that only say how many they are.
+_PGMPY = """
+import pandas as pd
+from pgmpy.estimators import MirrorDescentEstimator
+from pgmpy.factors import FactorDict
+from pgmpy.factors.discrete import DiscreteFactor
+from pgmpy.models import DiscreteMarkovNetwork
+network = DiscreteMarkovNetwork()
+network.add_nodes_from(cards)
+shapes = [[cards[variable] for variable in scope] for scope in scopes]
+ends = np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+noisy = {}
+for scope, shape, table in zip(scopes, shapes, np.split(observed, ends)):
+    network.add_edges_from((a, b) for number, a in enumerate(scope) for b in scope[number + 1 :])
+    network.add_factors(DiscreteFactor(scope, shape, np.zeros(table.size)))
+    noisy[scope] = DiscreteFactor(scope, shape, table)
+FactorDict.from_dataframe = lambda df, marginals: FactorDict(noisy)
+records = pd.DataFrame({variable: np.arange(int(total)) % states for variable, states in cards.items()})
+tree = MirrorDescentEstimator(network, records).estimate(scopes, show_progress=False)
+tables = []
+for scope in scopes:
+    clique = next(clique for clique in tree.nodes() if set(scope) <= set(clique))
+    table = tree.get_factors(clique).marginalize([v for v in clique if v not in scope], inplace=False)
+    tables.append(table.values.transpose([table.variables.index(v) for v in scope]).ravel())
+tables, potentials = np.concatenate(tables), []
+"""
+
+_END = """
+scales = np.repeat(problem["scales"], [np.prod([cards[variable] for variable in scope]) for scope in scopes])
+np.savez(sys.argv[2], tables=tables, potentials=potentials)
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+print(json.dumps([float((((tables - observed) / scales) ** 2).sum() / 2), peak]))
+"""
+
+_PROGRAMS = {"ours": _OURS, "mbi": _MBI, "pgmpy": _PGMPY}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process from start to end: seconds on the clock and of all its threads, loss, peak megabytes, and the fit.
+
+    Attributes
+    ----------
+    seconds, cpu, loss, megabytes : float
+    tables : ndarray
+        In records.
+    potentials : ndarray
+        Empty where the program has none.
+    """
+
+    seconds: float
+    cpu: float
+    loss: float
+    megabytes: float
+    tables: Vector
+    potentials: Vector
+
+
+def run(library: str, problem: Path, *arguments: str, longest: int | None = None) -> Run:
+    """Fit a saved problem in a process of its own.
+
+    Parameters
+    ----------
+    library : {"ours", "mbi", "pgmpy"}
+    problem : Path
+    *arguments : str
+        For the program.
+    longest : int, optional
+        CPU seconds after which the process is ended; its memory is limited too, to 8 GiB.
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails or reaches a limit.
+    """
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (longest or 0, (longest or 0) + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryDirectory() as folder:
+        fit = Path(folder) / "fit.npz"
+        command = [sys.executable, "-W", "ignore", "-c", _START + _PROGRAMS[library] + _END]
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [*command, str(problem), str(fit), *arguments],
+            stdout=out,
+            stderr=None if longest is None else subprocess.DEVNULL,
+            env={**os.environ, "PYTHONHASHSEED": "0"},  # pgmpy's junction trees depend on it
+            preexec_fn=None if longest is None else limit,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"the benchmark process of {library} ended with status {process.returncode}")
+        out.seek(0)
+        printed = out.read().decode().strip().splitlines()[-1]
+        loss, megabytes = json.loads(printed)  # its own peak: that of getrusage begins with its parent's
+        with np.load(fit) as held:
+            return Run(seconds, used.ru_utime + used.ru_stime, loss, megabytes, held["tables"], held["potentials"])
