@@ -117,6 +117,8 @@ def caption(rows: pd.DataFrame) -> str:
     """Claim, outcome, reasons."""
     medians = rows.groupby(["people", "epsilon"])[list(METHODS)].median()
     wins = {kind: int((medians[f"collective_{kind}"] > medians[f"naive_{kind}"]).sum()) for kind in ("paper", "tight")}
+    behind = max(float((medians[f"naive_{kind}"] - medians[f"collective_{kind}"]).max()) for kind in ("paper", "tight"))
+    lost = f" (by at most {behind:.2g} nats the worse in the others)" if behind > 0 else ""
     few = rows["people"].min()
     middle = medians.loc[(few, 0.1)]
     return f"""
@@ -129,7 +131,7 @@ def caption(rows: pd.DataFrame) -> str:
         private SGD, and both improve with N and epsilon.
 
         Here: CollectiveEM is the better in {wins["paper"]} of {len(medians)} cells with the paper's noise and
-        in {wins["tight"]} with the tight one. At {few:,} people and epsilon 0.1: non-private
+        in {wins["tight"]} with the tight one{lost}. At {few:,} people and epsilon 0.1: non-private
         {middle["noiseless"]:.3f}; paper's noise, naive {middle["naive_paper"]:.3f}, CollectiveEM
         {middle["collective_paper"]:.3f}; tight noise, naive {middle["naive_tight"]:.3f}, CollectiveEM
         {middle["collective_tight"]:.3f}.

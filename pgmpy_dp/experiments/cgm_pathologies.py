@@ -141,17 +141,17 @@ def caption(rows: pd.DataFrame) -> str:
         helps; with exact statistics any small lambda does, with noisy ones it must be just right.
 
         Here: (a) the error is {agreement:.3f} times the sum of the two terms of Proposition 4, and the terms
-        are equal at N = {crossing:.2g}. (b) Projected is better in {int((gains > 1).sum())} of
+        are equal at N = {crossing / 1e6:.2g} million. (b) Projected is better in {int((gains > 1).sum())} of
         {len(projection)} sizes, by a factor of {float(gains.max()):.3g} at
-        most. (c) Best at lambda = {best:.0e} with KL
+        most. (c) Best at lambda = {best:g} with KL
         {weights["noisy"].min():.3g}; the smallest lambda gives {weights["noisy"].iloc[0]:.3g} with noise and
         {weights["exact"].iloc[0]:.3g} without.
 
         What may differ: the paper gives neither epsilon in (a), nor lambda in (b), nor N in (c). In (b) both
         fits have the library's default, a third of the noise scale over N, which bounds the damage of
         unprojected marginals; with a lambda that does not follow the noise the gap is wider. In (c) the fits
-        stop after 500 to 1000 iterations, which also regularises: to convergence the left end would be higher
-        still.
+        stop after 500 to 1000 iterations and keep log-potentials within 100 of zero, which also regularises:
+        else the left end would be higher still.
     """
 
 

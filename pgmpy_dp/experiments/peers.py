@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from pgmpy_dp.evaluation import peers
 from pgmpy_dp.experiments.runner import Experiment
@@ -46,18 +47,24 @@ def run(case: str, longest: float) -> list[dict[str, Any]]:
 
 def figure(rows: pd.DataFrame) -> Figure:
     """One table: ours, theirs, ratio, and pgmpy's own where there is one."""
-    cells = []
+    cells: list[list[str]] = []
+    named: set[str] = set()
     for row in rows.to_dict("records"):
         theirs = f"{row['theirs']:.4g}" if row["reached"] else f"at least {row['theirs']:.4g}"
         own = "" if np.isnan(row["pgmpy"]) else f"{row['pgmpy']:.4g}"
         ratio = f"{row['theirs'] / row['ours']:.2f}"
-        cells.append([row["case"], row["quantity"], f"{row['ours']:.4g}", theirs, ratio, own])
-    drawn = Figure(figsize=(9.0, 0.27 * len(cells) + 0.6), layout="constrained")
+        name = "" if row["case"] in named else row["case"]
+        named.add(row["case"])
+        cells.append([name, row["quantity"], f"{row['ours']:.4g}", theirs, ratio, own])
+    drawn = Figure(figsize=(9.0, 0.22 * len(cells) + 0.4), layout="constrained")
     axes = drawn.add_subplot()
     axes.set_axis_off()
     headings = ["network", "quantity", "pgmpy_dp", "mbi", "mbi / pgmpy_dp", "pgmpy"]
     widths = [0.13, 0.34, 0.13, 0.17, 0.13, 0.13]
-    table = axes.table(cells, colLabels=headings, loc="center", cellLoc="left", colWidths=widths)
+    table = axes.table(cells, colLabels=headings, bbox=Bbox.unit(), cellLoc="left", colWidths=widths)
+    for (line, _), cell in table.get_celld().items():
+        starts = line == 0 or bool(cells[line - 1][0])
+        cell.visible_edges = "T" if starts else "open"
     table.auto_set_font_size(False)
     table.set_fontsize(8)
     return drawn

@@ -84,16 +84,22 @@ def plot(found: list[dict], path: str) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    exact = [row for row in found if row["exact"]]
-    for what, marker in (("calibration", "o"), ("fit", "s")):
-        axes.loglog([row["cells"] for row in exact], [row[what] for row in exact], marker, label=what)
-    for row in exact:
-        axes.annotate(row["name"], (row["cells"], row["calibration"]), (4, -7), textcoords="offset points", fontsize=7)
-    cells = np.geomspace(min(row["cells"] for row in exact), max(row["cells"] for row in exact))
-    axes.loglog(cells, 1e-8 * cells, color="grey", linewidth=0.8, label="10 ns a cell")
-    axes.set(xlabel="table cells of the junction tree", ylabel="CPU seconds", title="Cost grows as the cells do")
-    axes.legend()
+    figure, axes = plt.subplots(figsize=(9, 6), layout="constrained")
+    exact = sorted((row for row in found if row["exact"]), key=lambda row: (row["cells"], row["name"]))
+    cells = np.array([row["cells"] for row in exact])
+    for what, marker, colour in (("calibration", "o", "#0072B2"), ("fit", "s", "#D55E00")):
+        axes.loglog(cells, [row[what] for row in exact], marker, color=colour, label=what, zorder=3)
+    # Names at even distances along the top, in the order of the cells, cannot overlap.
+    for place, row in zip(np.linspace(0.02, 0.98, len(exact)), exact, strict=True):
+        axes.annotate(
+            row["name"], (row["cells"], row["fit"]), (place, 1.02), textcoords="axes fraction", rotation=90,
+            ha="center", va="bottom", fontsize=8, arrowprops={"arrowstyle": "-", "color": "0.8", "linewidth": 0.6},
+        )  # fmt: skip
+        axes.plot([row["cells"]] * 2, [row["calibration"], row["fit"]], color="0.8", linewidth=0.6)
+    each = float(np.median([row["calibration"] / row["cells"] for row in exact if row["cells"] >= 1000] or [1e-8]))
+    axes.loglog(cells, each * cells, color="#0072B2", linewidth=0.8, label=f"{1e9 * each:.1f} ns a cell")
+    axes.set(xlabel="table cells of the junction tree", ylabel="CPU seconds")
+    axes.legend(frameon=False, loc="lower right")
     figure.savefig(path, dpi=120)
 
 

@@ -265,7 +265,7 @@ def test_evidence_that_the_noise_hides():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         network.get_cpds("d").values = np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
-        with pytest.raises(ValueError, match="'d': 'x'.*probability zero"):
+        with pytest.raises(ValueError, match=r"'d': 'x'.*probability zero"):
             network.query(["a"], {"d": "x"})
         warnings.simplefilter("error")
         network.query(["d"], {"b": "x"}, interval=0.9)
