@@ -26,7 +26,7 @@ FRESH = {
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """A network each."""
-    cases, longest = (peers.CASES[:1], 3.0) if quick else (peers.CASES, 60.0)
+    cases, longest = (peers.CASES[:1], 3.0) if quick else (peers.CASES, 20.0)
     return [{"case": case, "longest": longest} for case in cases]
 
 
