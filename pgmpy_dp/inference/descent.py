@@ -12,7 +12,8 @@ def _marginals(program, maps, offsets, buffer, potentials, marginals):
     """Calibrate into `marginals`; the log-partition function is returned."""
     size = potentials.shape[0]
     shift, lost = exponentiate(potentials, offsets, buffer)
-    log_partition = shift + calibrate(program, maps, buffer, lost)
+    log_partition, lost, _ = calibrate(program, maps, buffer, lost, 0.0)
+    log_partition += shift
     if not abs(log_partition) < np.inf:  # isfinite subtracts a sum from itself, which may be reassociated to zero
         buffer[:size] = potentials
         log_partition = calibrate_log(program, maps, buffer)

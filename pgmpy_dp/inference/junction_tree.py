@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference import triangulation
+from pgmpy_dp.inference.branches import divide, together
 from pgmpy_dp.inference.layout import Layout, Scope, Variable, Vector
 
 # As in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
@@ -75,12 +76,16 @@ class JunctionTree:
         Order of the log-potentials and of the marginals.
     table_cells : int
         Cells of all cliques of the tree.
+    program : ndarray of int64
+        Instructions for the kernel, and `parts`, the rows where they can be divided: two branches on their way up, what
+        they meet in, the two branches on the way down.
     """
 
     layout: Layout
     variables: tuple[Variable, ...]
     cliques: tuple[Clique, ...]
     program: NDArray[np.int64]
+    parts: tuple[int, int, int, int]
     maps: NDArray[np.int32]
     buffer_size: int
 
@@ -164,10 +169,15 @@ class JunctionTree:
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
         shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
-        log_partition = kernel.calibrate(self.program, self.maps, buffer, lost)
-        if not math.isfinite(log_partition + shift):
+        up, top, down = self._parts
+        found = together(lambda part: kernel.calibrate(part, self.maps, buffer, lost, 0.0), up)
+        lost, reach = lost or any(lost for _, lost, _ in found), sum(reach for _, _, reach in found)
+        found.append(kernel.calibrate(top, self.maps, buffer, lost, float(reach)))
+        log_partition = shift + sum(part for part, _, _ in found)
+        if not math.isfinite(log_partition):
             return self._calibrate_log(potentials)
-        return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
+        together(lambda part: kernel.calibrate(part, self.maps, buffer, False, 0.0), down)
+        return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def _calibrate_log(self, potentials: Vector) -> Calibration:
         from pgmpy_dp.inference import kernel
@@ -177,7 +187,7 @@ class JunctionTree:
         size = self.layout.size
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
-        log_partition = kernel.calibrate_log(self.program, self.maps, buffer)
+        log_partition = sum(self._run(lambda part: kernel.calibrate_log(part, self.maps, buffer)))
         if not math.isfinite(log_partition):
             raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
@@ -201,8 +211,22 @@ class JunctionTree:
         size = self.layout.size
         buffer = np.empty(self.buffer_size)
         buffer[:size] = direction
-        kernel.covariance_product(self.program, self.maps, calibration.beliefs, buffer)
+        self._run(lambda part: kernel.covariance_product(part, self.maps, calibration.beliefs, buffer))
         return buffer[size : 2 * size].copy()
+
+    @property
+    def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
+        """The program's rows on the way up (two branches, or none), in the top part, and on the way down."""
+        first, second, top, down = self.parts
+        if not first:
+            return [], self.program, []
+        program = self.program
+        return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
+
+    def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+        """A function of each part of the program, branches at the same time."""
+        up, top, down = self._parts
+        return [*together(function, up), function(top), *together(function, down)]
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
         """Marginal of any set of variables that lies within one clique of the tree.
@@ -253,15 +277,23 @@ class _Compiler:
         for number, clique in enumerate(self.cliques):
             if clique.parent is not None:
                 children[clique.parent].append(number)
-        for number in reversed(range(len(self.cliques))):
-            self._collect(number, children[number])
-        for number in range(len(self.cliques)):
-            self._distribute(number)
+        first, second = divide([c.table.cells for c in self.cliques], [c.parent for c in self.cliques])
+        top = sorted(set(range(len(self.cliques))) - {*first, *second})
+        bounds = []
+        for part in (first, second, top):
+            for number in reversed(part):
+                self._collect(number, children[number])
+            bounds.append(len(self.program))
+        for part in (top, first, second):
+            for number in part:
+                self._distribute(number)
+            bounds.append(len(self.program))
         return JunctionTree(
             layout=self.layout,
             variables=self.variables,
             cliques=tuple(self.cliques),
             program=np.array(self.program, dtype=np.int64).reshape(len(self.program), 9),
+            parts=(bounds[0], bounds[1], bounds[3], bounds[4]),
             maps=np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32),
             buffer_size=self.end,
         )

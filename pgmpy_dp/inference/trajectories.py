@@ -90,7 +90,7 @@ def log_posterior(terms, point, gradient, potentials, buffer, other, rows, tops)
     free, effects = terms.cells.shape[0], terms.effects.shape[0]
     potentials_at(terms, point, potentials, rows, tops)
     shift, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
-    partition = kernel.calibrate(terms.program, terms.maps, buffer, lost)
+    partition, lost, _ = kernel.calibrate(terms.program, terms.maps, buffer, lost, 0.0)
     if not np.isfinite(partition + shift):
         return -np.inf
     total = terms.total + terms.total_scale * point[free + effects]

@@ -7,7 +7,6 @@ draws it, and it has no seed. The coins of a private sample come from the operat
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._threads import cores
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 
 Counts = NDArray[np.int64]
@@ -272,7 +272,7 @@ def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Count
     if counts.size == 0:
         return counts.copy()
     # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
-    parts = np.array_split(counts, min(os.cpu_count() or 1, -(-counts.size // _PART)))
+    parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
 
     def draw(part: Counts) -> Counts:
         return np.array(make(scale)(np.array(part, order="C")), dtype=np.int64)
