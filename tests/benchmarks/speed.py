@@ -5,6 +5,7 @@ python tests/benchmarks/speed.py
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -51,6 +52,21 @@ def calibration() -> None:
         once = median(lambda: tree.calibrate(potentials), 300)
         product = median(lambda: tree.covariance_product(result, result.marginals), 300)
         print(f"    {name:<30}{tree.table_cells:>8} cells {1e6 * once:>9.1f} {1e6 * product:>9.1f}")
+
+
+def two_cores() -> None:
+    print("one calibration (and one covariance product) of large trees, milliseconds on one core and on all; ratios")
+    for name in ("munin", "munin2", "munin3", "munin4", "diabetes", "link"):
+        layout, potentials, _ = log_linear(bnlearn_network(name))
+        tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+        result = tree.calibrate(potentials)
+        seconds = []
+        for cores in ("1", ""):
+            os.environ["OMP_NUM_THREADS"] = cores
+            once = median(lambda: tree.calibrate(potentials), 9)
+            seconds.append((once, median(lambda: tree.covariance_product(result, result.marginals), 9)))
+        (one, product), (both, faster) = 1e3 * np.array(seconds)
+        print(f"    {name:<10}{one:6.0f} {product:6.0f} {both:6.0f} {faster:6.0f}   {one / both:.2f} {product / faster:.2f}")
 
 
 def fits() -> None:
@@ -136,6 +152,7 @@ def imports() -> None:
 if __name__ == "__main__":
     imports()
     calibration()
+    two_cores()
     simulation()
     fits()
     coefficients()
