@@ -66,7 +66,8 @@ def two_cores() -> None:
             once = median(lambda: tree.calibrate(potentials), 9)
             seconds.append((once, median(lambda: tree.covariance_product(result, result.marginals), 9)))
         (one, product), (both, faster) = 1e3 * np.array(seconds)
-        print(f"    {name:<10}{one:6.0f} {product:6.0f} {both:6.0f} {faster:6.0f}   {one / both:.2f} {product / faster:.2f}")
+        ratios = f"{one / both:.2f} {product / faster:.2f}"
+        print(f"    {name:<10}{one:6.0f} {product:6.0f} {both:6.0f} {faster:6.0f}   {ratios}")
 
 
 def fits() -> None:
