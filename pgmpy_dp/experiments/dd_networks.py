@@ -128,7 +128,8 @@ def figure(rows: pd.DataFrame) -> Figure:
             wide = held.pivot(index=["epsilon", "set"], columns="method", values=column).reset_index()
             plot_quartiles(axes, wide, "epsilon", list(METHODS))
             axes.set_title(f"{network}: {label}", fontsize=9)
-            axes.set_ylim(bottom=0, top=1.05 if column == "map_accuracy" else None)
+            axes.set_ylim(bottom=0)
+        line[3].set_ylim(min(0.7, 0.95 * held["map_accuracy"].min()), 1.02)
         line[0].set_ylabel("mean L1 error")
         line[3].set_ylabel("share right")
     for axes in panels[-1]:

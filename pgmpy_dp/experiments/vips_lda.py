@@ -108,6 +108,11 @@ def figure(rows: pd.DataFrame) -> Figure:
     words = {f"words_{name}": LABELS[name] for name in ("noiseless", *METHODS)}
     plot_quartiles(panels[-1], rows[rows["rate"] == rates[-1]], "epsilon", words)
     panels[-1].set(xscale="log", xlabel="epsilon", ylabel=f"share of top {TOP} words found", ylim=(0, 1.02))
+    panels[-1].set_title(f"samples of {100 * rates[-1]:g} %")
+    epsilons = sorted(rows["epsilon"].unique())
+    for axes in panels:
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
     drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False, fontsize=8)
     return drawn
 
