@@ -43,9 +43,9 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     epsilons, rates = (EPSILONS[1::2], (0.1,)) if quick else (EPSILONS, (0.05, 0.2))
     return [
         {"documents": documents, "rate": rate, "epsilon": epsilon, "repeat": repeat}
+        for repeat in range(repeats)  # outermost: a corpus takes seconds to make
         for rate in rates
         for epsilon in epsilons
-        for repeat in range(repeats)
     ]
 
 
