@@ -124,8 +124,8 @@ def caption(rows: pd.DataFrame) -> str:
     order = int(((medians["moments"] < medians["strong"]) & (medians["moments"] < medians["unclipped"])).sum())
     listed = "; ".join(f"{LABELS[name]} {cell[name]:.4g}" for name in LABELS)
     words = "; ".join(f"{LABELS[name]} {100 * cell[f'words_{name}']:.0f} %" for name in ("noiseless", *METHODS))
-    ahead = [epsilon for (rate, epsilon), one in medians.iterrows() if one["moments"] < one["unigram"]]
-    useful = f"in {len(ahead)}, the least epsilon of which is {min(ahead):g}" if ahead else "in none"
+    ahead = medians.index[medians["moments"] < medians["unigram"]].get_level_values("epsilon")
+    useful = f"in {len(ahead)}, with epsilons of {ahead.min():g} and more" if len(ahead) else "in none"
     plan: dict[str, Any] = {"steps": 20, "sampling_rate": 0.05, "sampling": "without_replacement"}
     paper, true = (price(sigma, 1e-4, **plan, accounting="moments") for sigma in (1.24, 1.24 / math.sqrt(2)))
     return f"""
@@ -138,7 +138,8 @@ def caption(rows: pd.DataFrame) -> str:
         composition and the method without clipping, and at epsilon 2.38 topics are still coherent.
 
         Here: the clipped method with the moments accountant has the lowest perplexity of the three in {order}
-        of {len(medians)} cells. It does better than taking all documents for alike {useful}. At the largest samples and epsilon: {listed}. Top words found there: {words}.
+        of {len(medians)} cells, and a lower one than for documents that are all alike {useful}. At the
+        largest samples and epsilon: {listed}. Top words found there: {words}.
 
         Why they differ: the paper has 400,000 documents of Wikipedia, 8,000 words and 50 topics; here the
         documents are made up of known topics, and fewer, which makes noise weigh more. Noisy sums are
