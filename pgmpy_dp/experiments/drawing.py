@@ -17,7 +17,9 @@ NEUTRAL = {
 }
 
 
-def plot_quartiles(axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str]) -> None:
+def plot_quartiles(
+    axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str], band: bool = True
+) -> None:
     """Median over trials against x, with the quartiles as a band; one line a column of results.
 
     Parameters
@@ -29,6 +31,8 @@ def plot_quartiles(axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str,
         Column.
     methods : mapping of column to label, or sequence of columns
         In the order of their colours. Reference methods are drawn thin and grey or black.
+    band : bool
+        False where bands of many lines would cover each other.
     """
     labels = methods if isinstance(methods, Mapping) else {method: method for method in methods}
     coloured = [column for column in labels if labels[column] not in NEUTRAL]
@@ -41,6 +45,7 @@ def plot_quartiles(axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str,
         neutral = NEUTRAL.get(label)
         colour, style = neutral or (COLOURS[coloured.index(column) % len(COLOURS)], "o-")
         axes.plot(middle.index, middle, style, color=colour, label=label, markersize=4, linewidth=1.4)
-        axes.fill_between(middle.index, low, high, color=colour, alpha=0.15, linewidth=0)
+        if band:
+            axes.fill_between(middle.index, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.2)
