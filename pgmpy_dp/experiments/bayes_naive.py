@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
@@ -94,7 +95,7 @@ def caption(rows: pd.DataFrame) -> str:
     ahead = means.index[means["sampler"] > noisy]
     crossing = f"from epsilon = {ahead.min():g}" if len(ahead) else "nowhere"
     one = means.loc[10.0]
-    quartiles = rows.groupby("epsilon")["laplace"].quantile([0.25, 0.75]).unstack()
+    quartiles = rows.groupby("epsilon")["laplace"].quantile(np.array([0.25, 0.75])).unstack()
     spread = float((quartiles[0.75] - quartiles[0.25]).max())
     others = "; ".join(f"{METHODS[m]} {one[m]:.3f}" for m in METHODS if m not in ("exact", "sampler_paper"))
     return f"""
