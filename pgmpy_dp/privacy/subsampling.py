@@ -230,9 +230,13 @@ def _tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) -
 
 
 def _interval(sigma: float, steps: int, rate: float) -> float:
-    """Where losses are discretised (always upwards): the coarser the larger they are, which is as good and quicker."""
-    mean = steps * min(math.expm1(min(1.0 / sigma**2, 50.0)) * rate**2, 0.5 * rate / sigma**2) / 2.0
-    return 1e-4 * min(max(mean, 1.0), 1000.0)
+    """Where losses are discretised (always to the safe side): the coarser the larger they are.
+
+    A step's loss is split between the two grid points around it, which adds about interval**2 / 6 to its variance: at a
+    hundredth of its standard deviation less than one part in 1e5 of epsilon, at any number of steps.
+    """
+    variance = min(math.expm1(min(1.0 / sigma**2, 50.0)) * rate**2, 0.5 * rate / sigma**2)  # of a step, about
+    return max(1e-4 * min(max(steps * variance / 2.0, 1.0), 1000.0), math.sqrt(variance) / 100.0)
 
 
 def _moments(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
