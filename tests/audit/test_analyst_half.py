@@ -8,6 +8,8 @@ error, exceptions, reprs, attributes, saved files. The owner's side is recorded 
 from __future__ import annotations
 
 import contextlib
+import copy
+import hashlib
 import io
 import logging
 import pickle
@@ -23,7 +25,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 
-SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"]})
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"], "n": dp.Bins(range(6))})
 EDGES = [("a", "b"), ("b", "c")]
 CLIQUES = [("a", "b"), ("b", "c")]
 
@@ -37,6 +39,22 @@ class SameTables:
         return np.array([zlib.crc32(f"{counts.size} {i} {scale}".encode()) % 900 - 100 for i in range(counts.size)])
 
     discrete_gaussian = discrete_laplace
+
+    def __init__(self):
+        self.drawn = 0
+
+    def coins(self, rate, size):
+        return np.ones(size, dtype=bool)
+
+    def choose(self, chosen, size):
+        return np.arange(size) < chosen
+
+    def least(self, scores, scale):
+        return 0
+
+    def below(self, bound):
+        self.drawn += 1
+        return int.from_bytes(hashlib.sha256(str(self.drawn).encode()).digest()) % bound
 
 
 class Said:
@@ -91,6 +109,30 @@ class Said:
         self.note("warnings", [f"{w.category.__name__} {w.message} {w.filename} {w.lineno}" for w in warned])
 
 
+def sample(neighbours):
+    return {"sampling_rate": 1.0} if neighbours == "add_remove" else {"batch_size": 1}
+
+
+def behind_the_wall(neighbours):
+    """Estimators that go through the wall themselves. The priors are so strong that no draw depends on a record."""
+    steps = {"delta": 1e-2, "steps": 2, "sampling_rate": None, **sample(neighbours)}
+    stages = dp.DataDependentAllocation(sampling_rate=1.0)
+    directed, undirected = (lambda: DiscreteBayesianNetwork(EDGES)), (lambda: dp.PrivateMarkovNetwork(EDGES))
+    prior = {"prior_type": "BDeu", "equivalent_sample_size": 2.0**60}
+    yield dp.PrivateMLE(1.0, allocation=stages), directed(), 0.0
+    yield dp.PrivateBayesianEstimator(epsilon=1.0, release="fourier"), directed(), 0.0
+    yield dp.PosteriorSampler(1.0, draws=2, split=True, **prior), directed(), 0.0
+    yield dp.ExponentialMAP(1.0, **prior), directed(), 0.0
+    yield dp.PrivateVB(1.0, **steps), directed(), 1e-2
+    yield dp.PrivateSGD(1.0, statistic="features", **steps), undirected(), 1e-2
+
+
+def broken(estimator):
+    changed = copy.copy(estimator)
+    changed.epsilon = float("nan")
+    return changed
+
+
 def tables_of(model):
     factors = model.get_cpds() if hasattr(model, "get_cpds") else model.get_factors()
     return [(factor.variables, factor.state_names, factor.values.tobytes()) for factor in factors]
@@ -137,6 +179,26 @@ def told(records, neighbours, folder, quirk=lambda records: None):
                 said.note("file", (folder / "model.json").read_bytes())
                 said.note("loaded", tables_of(dp.PrivateMarkovNetwork.load("model.json")))
             said.note("pickle", pickle.loads(pickle.dumps(model)).nodes())
+        for estimator, model, delta in behind_the_wall(neighbours):
+            budget = dp.PrivacyBudget(1.0, delta)
+            data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SameTables())
+            model.fit(data, estimator=estimator)
+            kept = {n: v for n, v in vars(estimator).items() if n not in ("parameters_", "release_", "stage1_release_")}
+            said.note("estimator", (estimator, sorted(map(str, kept.items()))))
+            said.note("tables", tables_of(model))
+            said.note("ledger", (budget, budget.history))
+            said.attempt("nothing left", lambda data=data, e=estimator, m=model: m.fit(data, estimator=e))
+            said.attempt("bad epsilon", lambda data=data, e=estimator, m=model: m.fit(data, estimator=broken(e)))
+        edges = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0), neighbours=neighbours, noise=SameTables())
+        said.note("bins", edges.quantile_bins("n", 3, 0.5))
+        said.attempt("no bins", lambda: edges.quantile_bins("a", 3, 0.5))
+        said.note("coefficients", edges.measure_coefficients(CLIQUES, 0.5))
+        plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables()).plan(
+            1, epsilon=1.0, delta=1e-2, variables=["a"], **sample(neighbours)
+        )
+        said.note("plan", plan)
+        said.note("sum", plan.noisy_sum(lambda codes: codes, 1.0))
+        said.attempt("no step", lambda: plan.noisy_sum(lambda codes: codes, 1.0))
         said.attempt("paid for", lambda: dp.PrivateMLE(epsilon=1.0).fit(DiscreteBayesianNetwork(EDGES), release))
         said.attempt("not measured", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork([("a", "c")]), release))
         said.attempt("no records", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork(EDGES), data))
@@ -145,7 +207,8 @@ def told(records, neighbours, folder, quirk=lambda records: None):
 
 
 def frame(rows):
-    return pd.DataFrame(rows, columns=["a", "b", "c"], dtype="str")
+    made = pd.DataFrame(rows, columns=["a", "b", "c"], dtype="str")
+    return made.assign(n=made["a"].map({"x": 0.5, "y": 4.5}).astype("float64"))
 
 
 ROWS = [("x", "y", "z"), ("y", "y", "x"), ("x", "x", "y")] * 5
