@@ -93,7 +93,8 @@ class NoisySums:
         statistic : callable
             From m records, rows of the data set's codes of shape (m, number of variables), to their vectors, shape
             (m, d), an array or a scipy sparse array. Each vector must be a function of its own record and of what is
-            public alone: rows come in any number and order, equal records only once.
+            public alone, to the last bit: rows come in any number and order, equal records only once. (Products by BLAS
+            are not: take :func:`~pgmpy_dp.data.moments.row_products`.)
         clip_norm : float
             Longer vectors are scaled down to this Euclidean norm.
         non_negative : bool

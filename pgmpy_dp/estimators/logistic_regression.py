@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
-from pgmpy_dp.data.moments import Moments
+from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
@@ -257,9 +257,10 @@ class _Design:
         reached = label <= sticks
         signs = np.where(label == sticks, 1.0, -1.0) * reached
         if fisher:
-            weights = fisher_weight(x @ posterior.mean.T)
+            weights = fisher_weight(row_products(x, posterior.mean.T))
         else:
-            weights = expected_weight(np.stack([((x @ one) * x).sum(axis=1) for one in posterior.second], axis=1))
+            squares = [(row_products(x, one) * x).sum(axis=1) for one in posterior.second]
+            weights = expected_weight(np.stack(squares, axis=1))
         return Moments(x, None, signs, 4.0 * weights * reached)
 
     def original(self, posterior: Gaussian) -> Gaussian:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.moments import Moments
+from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
@@ -242,10 +242,10 @@ class _Layer:
     def infer(self, codes: Vector) -> tuple[Vector, Vector]:
         """Mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
         count, size = codes.shape[0], self.offsets.size
-        pull = (codes - 0.5) @ self.weights.mean[:, :-1] + self.offsets
+        pull = row_products(codes - 0.5, self.weights.mean[:, :-1]) + self.offsets
         h = np.tile(expit(self.offsets), (count, 1))
         for _ in range(_SWEEPS):
-            coupling = (expected_weight(self._squares(h)) @ self._second).reshape(count, size + 1, size + 1)
+            coupling = row_products(expected_weight(self._squares(h)), self._second).reshape(count, size + 1, size + 1)
             for k in range(size):
                 others = np.einsum("nl,nl->n", coupling[:, k, :-1], h) - coupling[:, k, k] * h[:, k]
                 h[:, k] = expit(pull[:, k] - coupling[:, k, k] / 2.0 - coupling[:, k, -1] - others)
@@ -261,8 +261,7 @@ class _Layer:
         full = np.hstack([h, np.ones((h.shape[0], 1))])
         second = full[:, :, None] * full[:, None, :]
         second[:, range(h.shape[1]), range(h.shape[1])] = h  # h is 0 or 1: its square is itself
-        squares: Vector = second.reshape(h.shape[0], -1) @ self._second.T
-        return np.maximum(squares, 0.0)
+        return np.maximum(row_products(second.reshape(h.shape[0], -1), self._second.T), 0.0)
 
 
 class _Horseshoe:

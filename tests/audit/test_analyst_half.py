@@ -2,28 +2,34 @@
 
 Two neighbouring data sets are forced to the same release, by a noise source that returns the same tables for both.
 All that is said and kept afterwards must then be equal byte for byte: log records, warnings, standard output and
-error, exceptions, reprs, attributes, saved files. The owner's side is recorded as well, up to the release.
+error with its progress bars, exceptions, reprs, attributes, saved files. So must what the owner's side says up to the
+release.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import io
+import itertools
 import logging
 import pickle
+import sys
 import warnings
 import zlib
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.inference import VariableElimination
-from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
+from tqdm import tqdm
 
 import pgmpy_dp as dp
+from pgmpy_dp.data import dataset
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.privacy import OPENDP_NOISE
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"], "n": dp.Bins(range(6))})
 EDGES = [("a", "b"), ("b", "c")]
@@ -40,21 +46,36 @@ class SameTables:
 
     discrete_gaussian = discrete_laplace
 
-    def __init__(self):
-        self.drawn = 0
-
     def coins(self, rate, size):
         return np.ones(size, dtype=bool)
 
     def choose(self, chosen, size):
         return np.arange(size) < chosen
 
+    def keys(self, size):
+        return np.arange(size, dtype=np.uint64)
+
     def least(self, scores, scale):
         return 0
 
-    def below(self, bound):
-        self.drawn += 1
-        return int.from_bytes(hashlib.sha256(str(self.drawn).encode()).digest()) % bound
+
+def same_draws(original, public):
+    """A mechanism that draws: from the records, which is not handed out, and then from what is public."""
+
+    def draw(private, *others):
+        def by(noise):
+            return [noise if isinstance(other, SameTables) else other for other in others]
+
+        original(private, *by(OPENDP_NOISE))
+        return original(public(private), *by(dp.SimulatedNoise(0)))
+
+    return draw
+
+
+SAME_DRAWS = [
+    (dataset, "draw_networks", lambda counts: {family: 0 * table for family, table in counts.items()}),
+    (dataset, "draw_coefficients", lambda numbers: {variable: column[:0] for variable, column in numbers.items()}),
+]
 
 
 class Said:
@@ -68,7 +89,7 @@ class Said:
 
     def attempt(self, name, call):
         try:
-            self.note(name, repr(call()))
+            self.note(name, type(call()).__name__)
         except Exception as error:
             self.note(
                 name, f"{type(error).__name__}: {error} / {error.__cause__!r} / {getattr(error, '__notes__', None)}"
@@ -91,11 +112,16 @@ class Said:
         if not pgmpy_logger.propagate:
             pgmpy_logger.addHandler(handler)
         try:
+            # A second passes whenever a progress bar looks at the clock.
             with (
                 contextlib.redirect_stdout(output),
                 contextlib.redirect_stderr(errors),
+                mock.patch("tqdm.std.time", side_effect=map(float, itertools.count())),
+                contextlib.ExitStack() as stack,
                 warnings.catch_warnings(record=True) as warned,
             ):
+                for room, name, public in SAME_DRAWS:
+                    stack.enter_context(mock.patch.object(room, name, same_draws(getattr(room, name), public)))
                 warnings.simplefilter("always")
                 yield
         finally:
@@ -114,17 +140,47 @@ def sample(neighbours):
 
 
 def behind_the_wall(neighbours):
-    """Estimators that go through the wall themselves. The priors are so strong that no draw depends on a record."""
+    """Estimators that go through the wall themselves: what they fit, from what of the records."""
     steps = {"delta": 1e-2, "steps": 2, "sampling_rate": None, **sample(neighbours)}
     stages = dp.DataDependentAllocation(sampling_rate=1.0)
-    directed, undirected = (lambda: DiscreteBayesianNetwork(EDGES)), (lambda: dp.PrivateMarkovNetwork(EDGES))
-    prior = {"prior_type": "BDeu", "equivalent_sample_size": 2.0**60}
-    yield dp.PrivateMLE(1.0, allocation=stages), directed(), 0.0
-    yield dp.PrivateBayesianEstimator(epsilon=1.0, release="fourier"), directed(), 0.0
-    yield dp.PosteriorSampler(1.0, draws=2, split=True, **prior), directed(), 0.0
-    yield dp.ExponentialMAP(1.0, **prior), directed(), 0.0
-    yield dp.PrivateVB(1.0, **steps), directed(), 1e-2
-    yield dp.PrivateSGD(1.0, statistic="features", **steps), undirected(), 1e-2
+    for estimator in (
+        dp.PrivateMLE(1.0, allocation=stages),
+        dp.PrivateBayesianEstimator(epsilon=1.0, release="fourier"),
+        dp.PosteriorSampler(1.0, draws=2, split=True),
+        dp.ExponentialMAP(1.0),
+        dp.PrivateVB(1.0, **steps),
+    ):
+        yield estimator, DiscreteBayesianNetwork(EDGES), discrete
+    yield dp.PrivateSGD(1.0, statistic="features", **steps), dp.PrivateMarkovNetwork(EDGES), discrete
+    yield dp.PrivateSigmoidBeliefNetwork(2, 1.0, **steps), None, binary
+    yield dp.PrivateLogisticRegression(1.0, **steps), None, features
+    yield dp.PrivateLDA(2, 1.0, **steps), None, documents
+    sampler = dp.LinearPosteriorSampler(0.1, coefficient_bound=0.5, std=5.0)
+    yield sampler, LinearGaussianBayesianNetwork([("n", "m")]), numbers
+
+
+def discrete(records, *others):
+    return dp.PrivateDataset(records, SCHEMA, *others)
+
+
+def binary(records, *others):
+    return dp.PrivateDataset(records, SCHEMA.select(["a", "b"]), *others)
+
+
+def numbers(records, *others):
+    return dp.PrivateDataset(records.assign(m=5 - records["n"]), dp.Schema(bounds={"n": (0, 5), "m": (1, 4)}), *others)
+
+
+def features(records, budget, neighbours, noise):
+    X = records[["n"]].assign(b=(records["b"] == "y").astype(float))
+    return dp.PrivateFeatures(
+        X, records["c"], bounds=(0, 5), classes="xyz", budget=budget, neighbours=neighbours, noise=noise
+    )
+
+
+def documents(records, budget, neighbours, noise):
+    counts = np.stack([records["a"] == "x", records["b"] == "x", records["n"] > 1], axis=1).astype(int)
+    return dp.PrivateDocuments(counts, ["tea", "cup", "pot"], budget, 10, neighbours, noise)
 
 
 def broken(estimator):
@@ -138,71 +194,93 @@ def tables_of(model):
     return [(factor.variables, factor.state_names, factor.values.tobytes()) for factor in factors]
 
 
-def told(records, neighbours, folder, quirk=lambda records: None):
-    """Both halves of the work, and everything that was said."""
+def releases(said, records, neighbours, folder):
+    """A release, its file, and all that is fitted to it."""
+    budget = dp.PrivacyBudget(8.0, 1e-6)
+    data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SameTables())
+    said.note("data", repr(data))
+    said.attempt("refused", lambda: data.measure([("a", "d")], 1.0))
+    said.attempt("too much", lambda: data.measure(CLIQUES, 99.0))
+    noisy = data.measure(CLIQUES, 1.0)
+    said.attempt("gaussian", lambda: data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian"))
+    said.note("ledger", (budget, budget.history, budget.spent, budget.remaining))
+    noisy.save("release.zip")
+    release = dp.NoisyMarginals.load("release.zip")
+    said.note("release", (repr(release), release == noisy, release.total, release.total_variance, release.variances))
+    for estimator, model in (
+        (dp.PrivateMLE(), DiscreteBayesianNetwork(EDGES)),
+        (dp.CollectiveEM(max_iter=5), DiscreteBayesianNetwork(EDGES)),
+        (dp.CollectiveEM(max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
+        (dp.CollectiveEM(inference="loopy", max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
+        (dp.NaiveMLE(max_iter=20), dp.PrivateMarkovNetwork(EDGES)),
+        (dp.PosteriorMean(draws=20), DiscreteBayesianNetwork(EDGES)),
+    ):
+        model.fit(release, estimator=estimator)
+        kept = {name: value for name, value in vars(estimator).items() if name not in ("parameters_", "release_")}
+        said.note("estimator", (estimator, sorted(map(str, kept.items()))))
+        said.note("tables", tables_of(model))
+        said.note("answer", VariableElimination(model).query(["a"], evidence={"c": "x"}, show_progress=False))
+        said.attempt("unknown", lambda model=model: VariableElimination(model).query(["q"], show_progress=False))
+        said.note("self", kl_divergence(model, model) < 1e-9)
+        if isinstance(model, dp.PrivateMarkovNetwork):
+            said.note("query", model.query(["b"], {"a": "y"}).values.tobytes())
+            said.note("records", model.simulate(5, seed=3).to_csv())
+            said.attempt("unknown state", lambda model=model: model.query(["b"], {"a": "w"}))
+            model.save("model.json")
+            said.note("file", (folder / "model.json").read_bytes())
+            said.note("loaded", tables_of(dp.PrivateMarkovNetwork.load("model.json")))
+        said.note("pickle", pickle.loads(pickle.dumps(model)).nodes())
+    said.attempt("paid for", lambda: dp.PrivateMLE(epsilon=1.0).fit(DiscreteBayesianNetwork(EDGES), release))
+    said.attempt("not measured", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork([("a", "c")]), release))
+    said.attempt("no records", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork(EDGES), data))
+    said.note("files", [(path.name, path.read_bytes()) for path in sorted(folder.iterdir())])
+
+
+def fits(said, records, neighbours, folder):
+    """Estimators that are handed the data set."""
+    for estimator, model, source in behind_the_wall(neighbours):
+        budget = dp.PrivacyBudget(1.0, getattr(estimator, "delta", 0.0))
+        data = source(records, budget, neighbours, SameTables())
+        said.note("data", repr(data))
+
+        def fit(chosen, model=model, data=data):
+            return chosen.fit(data) if model is None else model.fit(data, estimator=chosen)
+
+        fit(estimator)
+        results = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+        named = {name: value for name, value in results.items() if "parameters_" not in name and "release_" not in name}
+        said.note("estimator", (estimator, sorted(map(str, named.items()))))
+        said.note("release", vars(results["release_"]) if "release_" in results else None)
+        if isinstance(model, LinearGaussianBayesianNetwork):
+            said.note("coefficients", [(cpd.variable, cpd.beta, cpd.std) for cpd in model.get_cpds()])
+        elif model is not None:
+            said.note("tables", tables_of(model))
+        said.note("ledger", (budget, budget.history))
+        said.attempt("nothing left", lambda fit=fit, estimator=estimator: fit(estimator))
+        said.attempt("bad epsilon", lambda fit=fit, estimator=estimator: fit(broken(estimator)))
+
+
+def mechanisms(said, records, neighbours, folder):
+    """What else the wall has."""
+    edges = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0), neighbours=neighbours, noise=SameTables())
+    said.note("bins", edges.quantile_bins("n", 3, 0.5))
+    said.attempt("no bins", lambda: edges.quantile_bins("a", 3, 0.5))
+    said.note("coefficients", edges.measure_coefficients(CLIQUES, 0.5))
+    plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables()).plan(
+        1, epsilon=1.0, delta=1e-2, variables=["a"], **sample(neighbours)
+    )
+    said.note("plan", plan)
+    said.note("sum", plan.noisy_sum(lambda codes: codes, 1.0))
+    said.attempt("no step", lambda: plan.noisy_sum(lambda codes: codes, 1.0))
+
+
+def told(records, neighbours, folder, *parts):
+    """All that is said in some parts of the work."""
     said = Said()
     folder.mkdir()
     with contextlib.chdir(folder), said.recording():
-        budget = dp.PrivacyBudget(8.0, 1e-6)
-        data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SameTables())
-        said.note("data", repr(data))
-        quirk(records)
-        said.attempt("refused", lambda: data.measure([("a", "d")], 1.0))
-        said.attempt("too much", lambda: data.measure(CLIQUES, 99.0))
-        noisy = data.measure(CLIQUES, 1.0)
-        said.attempt("gaussian", lambda: data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian"))
-        said.note("ledger", (budget, budget.history, budget.spent, budget.remaining))
-        noisy.save("release.zip")
-        release = dp.NoisyMarginals.load("release.zip")
-        said.note(
-            "release", (repr(release), release == noisy, release.total, release.total_variance, release.variances)
-        )
-        for estimator, model in (
-            (dp.PrivateMLE(), DiscreteBayesianNetwork(EDGES)),
-            (dp.CollectiveEM(max_iter=5), DiscreteBayesianNetwork(EDGES)),
-            (dp.CollectiveEM(max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
-            (dp.CollectiveEM(inference="loopy", max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
-            (dp.NaiveMLE(max_iter=20), dp.PrivateMarkovNetwork(EDGES)),
-        ):
-            model.fit(release, estimator=estimator)
-            kept = {name: value for name, value in vars(estimator).items() if name not in ("parameters_", "release_")}
-            said.note("estimator", (estimator, sorted(map(str, kept.items())), estimator.release_ == release))
-            said.note("tables", tables_of(model))
-            said.note("answer", VariableElimination(model).query(["a"], evidence={"c": "x"}, show_progress=False))
-            said.attempt("unknown", lambda model=model: VariableElimination(model).query(["q"], show_progress=False))
-            said.note("self", kl_divergence(model, model) < 1e-9)
-            if isinstance(model, dp.PrivateMarkovNetwork):
-                said.note("query", model.query(["b"], {"a": "y"}).values.tobytes())
-                said.note("records", model.simulate(5, seed=3).to_csv())
-                said.attempt("unknown state", lambda model=model: model.query(["b"], {"a": "w"}))
-                model.save("model.json")
-                said.note("file", (folder / "model.json").read_bytes())
-                said.note("loaded", tables_of(dp.PrivateMarkovNetwork.load("model.json")))
-            said.note("pickle", pickle.loads(pickle.dumps(model)).nodes())
-        for estimator, model, delta in behind_the_wall(neighbours):
-            budget = dp.PrivacyBudget(1.0, delta)
-            data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SameTables())
-            model.fit(data, estimator=estimator)
-            kept = {n: v for n, v in vars(estimator).items() if n not in ("parameters_", "release_", "stage1_release_")}
-            said.note("estimator", (estimator, sorted(map(str, kept.items()))))
-            said.note("tables", tables_of(model))
-            said.note("ledger", (budget, budget.history))
-            said.attempt("nothing left", lambda data=data, e=estimator, m=model: m.fit(data, estimator=e))
-            said.attempt("bad epsilon", lambda data=data, e=estimator, m=model: m.fit(data, estimator=broken(e)))
-        edges = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0), neighbours=neighbours, noise=SameTables())
-        said.note("bins", edges.quantile_bins("n", 3, 0.5))
-        said.attempt("no bins", lambda: edges.quantile_bins("a", 3, 0.5))
-        said.note("coefficients", edges.measure_coefficients(CLIQUES, 0.5))
-        plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables()).plan(
-            1, epsilon=1.0, delta=1e-2, variables=["a"], **sample(neighbours)
-        )
-        said.note("plan", plan)
-        said.note("sum", plan.noisy_sum(lambda codes: codes, 1.0))
-        said.attempt("no step", lambda: plan.noisy_sum(lambda codes: codes, 1.0))
-        said.attempt("paid for", lambda: dp.PrivateMLE(epsilon=1.0).fit(DiscreteBayesianNetwork(EDGES), release))
-        said.attempt("not measured", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork([("a", "c")]), release))
-        said.attempt("no records", lambda: dp.PrivateMLE().fit(DiscreteBayesianNetwork(EDGES), data))
-        said.note("files", [(path.name, path.read_bytes()) for path in sorted(folder.iterdir())])
+        for part in parts:
+            part(said, records, neighbours, folder)
     return "\n".join(line.replace(str(folder), "FOLDER") for line in said.lines)
 
 
@@ -220,10 +298,24 @@ PAIRS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _nothing_else_speaks(monkeypatch):
+    """Modules speak when they are imported, once, and progress bars have a thread that looks at the real clock."""
+    for name in dp.__all__:
+        getattr(dp, name)
+    if tqdm.monitor is not None:
+        tqdm.monitor.exit()
+    monkeypatch.setattr(tqdm, "monitor", None)
+    monkeypatch.setattr(tqdm, "monitor_interval", 0)
+
+
+@pytest.mark.parametrize("part", [releases, fits, mechanisms])
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_equal_releases_leave_equal_traces(pair, tmp_path):
+def test_equal_releases_leave_equal_traces(pair, part, tmp_path):
     neighbours, one, other = pair
-    assert told(frame(one), neighbours, tmp_path / "one") == told(frame(other), neighbours, tmp_path / "other")
+    traces = [told(frame(rows), neighbours, tmp_path / name, part) for rows, name in ((one, "one"), (other, "other"))]
+    assert traces[0] == traces[1]
+    assert part is not fits or "epsilon 1 charged for all steps: 100%" in traces[0]  # bars are seen
 
 
 @pytest.mark.parametrize(
@@ -233,10 +325,14 @@ def test_equal_releases_leave_equal_traces(pair, tmp_path):
         lambda records: logging.getLogger("pgmpy_dp.deep").info("%d rows", len(records)),
         lambda records: warnings.warn(f"{len(records)} rows", stacklevel=1),
         lambda records: print(len(records)),
+        lambda records: list(tqdm(records["a"], file=sys.stderr)),
     ],
 )
 def test_a_planted_trace_is_seen(quirk, tmp_path):
     neighbours, one, other = PAIRS["one more"]
-    traces = [told(frame(rows), neighbours, tmp_path / str(len(rows)), quirk) for rows in (one, other)]
+    traces = [
+        told(frame(rows), neighbours, tmp_path / str(len(rows)), lambda said, records, *others: quirk(records))
+        for rows in (one, other)
+    ]
     assert traces[0] != traces[1]
-    assert "15 rows" in traces[0] or "output: 15" in traces[0]
+    assert "15 rows" in traces[0] or "output: 15" in traces[0] or "15/15" in traces[0]

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting import get_epsilon_gaussian
 from scipy import stats
 
-from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, calibrate, price
+from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, calibrate, price, subsampling
 from pgmpy_dp.privacy import sampling as samples
 from pgmpy_dp.privacy.subsampling import (
     ACCOUNTING,
@@ -95,6 +95,15 @@ def test_poisson_price_of_one_step_is_exact():
         return max(float(np.maximum(a - math.exp(e) * b, 0).sum() * (x[1] - x[0])) for a, b in pairs)
 
     assert worst(epsilon) <= delta <= worst(epsilon - 2e-3)
+
+
+@pytest.mark.parametrize(("sigma", "steps", "rate"), [(0.8, 1, 0.9), (3.0, 3, 0.9), (20.0, 100, 0.5)])
+def test_coarse_losses_cost_a_little_more_and_never_less(sigma, steps, rate, monkeypatch):
+    coarse = _price(sigma, 1e-6, steps, rate, "poisson", "tight")
+    finer = subsampling._interval(sigma, steps, rate) / 4.0
+    monkeypatch.setattr(subsampling, "_interval", lambda *plan: finer)
+    fine = _price.__wrapped__(sigma, 1e-6, steps, rate, "poisson", "tight")
+    assert fine <= coarse <= fine * (1 + 2e-5)
 
 
 @pytest.mark.parametrize("accounting", ACCOUNTING)
