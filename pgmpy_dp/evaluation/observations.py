@@ -128,6 +128,8 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
         return [(part.name, getattr(value, part.name)) for part in dataclasses.fields(value)]
     if hasattr(value, "to_factor") or (hasattr(value, "variables") and hasattr(value, "get_value")):  # CPDs, factors
         return [(name, getattr(value, name)) for name in ("variables", "state_names", "values")]
+    if hasattr(value, "beta") and hasattr(value, "evidence"):  # linear Gaussian CPDs
+        return [(name, getattr(value, name)) for name in ("variable", "evidence", "beta", "std")]
     if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # data frames
         return [("columns", list(value.columns)), ("rows", value.to_numpy())]
     read = getattr(value, "get_cpds", None) or getattr(value, "get_factors", None)

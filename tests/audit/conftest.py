@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.moments import Moments
@@ -21,11 +21,14 @@ from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+NUMBERS = dp.Schema(bounds={"n": (0, 3), "person": (0, 60)})
 DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
 
 
 def _records(rows):
-    return pd.DataFrame(rows, columns=["v", "w", "n", "person"]).astype({"v": "str", "w": "str"})
+    return pd.DataFrame(rows, columns=["v", "w", "n", "person"]).astype(
+        {"v": "str", "w": "str", "n": float, "person": int}
+    )
 
 
 # Scores of the two edges of n are equal without X, and as unlike as a record can make them with it.
@@ -115,11 +118,12 @@ class Mechanism:
     draws: bool = False
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
+    schema: dp.Schema = SCHEMA
 
     def data(self, records, noise=OPENDP_NOISE, budget=None):
         """A data set of these records."""
         budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
-        return dp.PrivateDataset(records, SCHEMA, budget, self.relation, noise, **self.unit)
+        return dp.PrivateDataset(records, self.schema, budget, self.relation, noise, **self.unit)
 
     @property
     def neighbours(self):
@@ -142,11 +146,13 @@ def indicators(codes):
     return np.eye(4)[2 * codes[:, 0].astype(int) + codes[:, 1]]
 
 
+def sampled(data):
+    return {"sampling_rate": 0.5} if data.neighbours == "add_remove" else {"batch_size": 1}
+
+
 def planned(data, epsilon):
     """Two steps of sums over samples, one by vectors and one by counting."""
-    # The noise of samples under "add_remove" takes long to find; tests/data/test_sums.py has their distribution.
-    size = {"sampling_rate": 1.0} if data.neighbours == "add_remove" else {"batch_size": 1}
-    plan = data.plan(2, epsilon=epsilon, delta=DELTA, variables=["v", "w"], **size)
+    plan = data.plan(2, epsilon=epsilon, delta=DELTA, variables=["v", "w"], **sampled(data))
     sums = plan.noisy_sum(indicators, clip_norm=1.0, non_negative=True)
     return plan.guarantee, sums, plan.noisy_tables([(0, 1)], [2, 2], 1.0)
 
@@ -159,14 +165,18 @@ def signed(codes):
 
 def moments(data, epsilon):
     """One step of first and second moments over a sample."""
-    size = {"sampling_rate": 1.0} if data.neighbours == "add_remove" else {"batch_size": 1}
-    plan = data.plan(1, epsilon=epsilon, delta=DELTA, variables=["v", "w"], width=(4, 1, 1), **size)
+    plan = data.plan(1, epsilon=epsilon, delta=DELTA, variables=["v", "w"], width=(4, 1, 1), **sampled(data))
     noisy = plan.noisy_moments(signed, 1.0)
     return plan.guarantee, noisy.first.ravel(), noisy.second.ravel()
 
 
 def measured(cliques, **how):
     return lambda data, epsilon: data.measure(cliques, epsilon, **how)
+
+
+def regressions(data, epsilon):
+    """A mean, with little spread about it, so that it could cost much."""
+    return data.sample_regressions([("n",)], {"n": 0.2}, {"n": 1.0}, epsilon)
 
 
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
@@ -182,6 +192,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
+    "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
@@ -192,6 +203,29 @@ MECHANISMS = [
 ]
 
 
+def discrete(records, *others):
+    return dp.PrivateDataset(records, SCHEMA, *others)
+
+
+def binary(records, *others):
+    return dp.PrivateDataset(records, SCHEMA.select(["v", "w"]), *others)
+
+
+def numbers(records, *others):
+    return dp.PrivateDataset(records, NUMBERS, *others)
+
+
+def features(records, budget, relation, noise):
+    X = records[["n"]].assign(w=(records["w"] == "x").astype(float))
+    kept = {"budget": budget, "neighbours": relation, "noise": noise}
+    return dp.PrivateFeatures(X, records["v"], bounds=(0, 3), classes=["x", "y"], **kept)
+
+
+def documents(records, budget, relation, noise):
+    words = [records["v"] == "x", records["v"] == "y", records["w"] == "x", records["n"] < 1]
+    return dp.PrivateDocuments(np.stack(words, axis=1).astype(int), list("abcd"), budget, 10, relation, noise)
+
+
 @dataclass(frozen=True)
 class Fit:
     """An estimator and a network, for data sets of one relation.
@@ -200,20 +234,24 @@ class Fit:
     ----------
     estimator : callable
         From an epsilon to a new estimator.
-    network : callable
-        From edges to a network.
+    network : callable or None
+        From edges to a network; None for estimators that are fitted to the data alone.
+    source : callable
+        From records, a budget, the relation and noise to a data set.
     """
 
     name: str
     relation: str
     estimator: Callable[[float], Any]
-    network: Callable[[Any], Any] = DiscreteBayesianNetwork
+    network: Callable[[Any], Any] | None = DiscreteBayesianNetwork
     delta: float = 0.0
+    source: Callable[..., Any] = discrete
+    edges: tuple[tuple[str, str], ...] = (("v", "w"),)
 
     def data(self, records, noise=OPENDP_NOISE, budget=None):
         """A data set of these records."""
         budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
-        return dp.PrivateDataset(records, SCHEMA, budget, self.relation, noise)
+        return self.source(records, budget, self.relation, noise)
 
     def pair(self):
         """Two neighbouring data sets for any number of trials."""
@@ -222,9 +260,12 @@ class Fit:
             self.data(records, noise, Bottomless(1.0, self.delta)) for records in NEIGHBOURS["records"][self.relation]
         )
 
-    def __call__(self, data, epsilon, edges=(("v", "w"),)):
+    def __call__(self, data, epsilon, edges=None):
         """The fitted estimator and network."""
-        network, estimator = self.network(list(edges)), self.estimator(epsilon)
+        estimator = self.estimator(epsilon)
+        if self.network is None:
+            return estimator.fit(data), None
+        network = self.network(list(edges or self.edges))
         network.fit(data, estimator=estimator)
         return estimator, network
 
@@ -234,7 +275,7 @@ def two_stages(relation):
 
 
 def _fits(relation):
-    sgd = {"delta": DELTA, "steps": 2, "sampling_rate": 1.0 if relation == "add_remove" else 0.5}
+    sgd = {"delta": DELTA, "steps": 2, "sampling_rate": 0.5}
     total = 10.0 if relation == "add_remove" else None
     markov = dp.PrivateMarkovNetwork
     yield "PrivateMLE", dp.PrivateMLE, {}
@@ -256,6 +297,19 @@ def _fits(relation):
         "PrivateSGD features",
         lambda e: dp.PrivateSGD(e, statistic="features", **sgd),
         {"network": markov, "delta": DELTA},
+    )
+    alone = {"network": None, "delta": DELTA}
+    yield "PrivateLDA", lambda e: dp.PrivateLDA(2, e, **sgd), {**alone, "source": documents}
+    yield "PrivateLogisticRegression", lambda e: dp.PrivateLogisticRegression(e, **sgd), {**alone, "source": features}
+    yield (
+        "PrivateSigmoidBeliefNetwork",
+        lambda e: dp.PrivateSigmoidBeliefNetwork(1, e, **sgd),
+        {**alone, "source": binary},
+    )
+    yield (
+        "LinearPosteriorSampler",
+        lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std=1.0),
+        {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),)},
     )
 
 

@@ -15,6 +15,8 @@ import json
 import math
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 import tracemalloc
 import warnings
@@ -344,6 +346,41 @@ def varied(piece, size: int) -> bytes:
 @pytest.mark.parametrize("size", [4_000_000, 17_000_000])
 def test_json_bombs_take_little_memory(piece, size):
     assert peak(bomb(varied(piece, size))) < 120
+
+
+LOADER = """
+import resource, sys
+import pgmpy_dp as dp
+dp.NoisyMarginals.load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in sys.argv[2:]:
+    try:
+        dp.NoisyMarginals.load(path)
+    except dp.ReleaseFormatError:
+        continue
+    raise SystemExit("accepted")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kibibytes, as Linux counts them")
+def test_a_process_that_loads_bombs_stays_small(tmp_path):
+    """Memory as the system counts it: that of zlib and of parsers as well."""
+    rows = b"".join(b"0,%d,0,800.0\n" % cell for cell in range(1_000_000))
+    files = {
+        "genuine": packed(0),
+        "json": bomb(varied(lambda n: "[]" if n % 2 else "{}", 17_000_000)),
+        "rows": zipped([(MEASUREMENTS, rows), (DESCRIPTOR, members(0)[DESCRIPTOR])], zipfile.ZIP_DEFLATED),
+        "hashed rows": hashed(0, csv=members(0)[MEASUREMENTS].splitlines(keepends=True)[0] + rows),
+        "one row": hashed(
+            0, csv=members(0)[MEASUREMENTS].splitlines(keepends=True)[0] + b"0,0,0,1" + bytes(15_000_000)
+        ),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    command = [sys.executable, "-c", LOADER, *(str(tmp_path / name) for name in files)]
+    grown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(grown) < 120_000
 
 
 def test_nothing_but_the_file_is_read(tmp_path):
