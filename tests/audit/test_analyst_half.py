@@ -73,7 +73,7 @@ def same_draws(original, public):
 
 
 SAME_DRAWS = [
-    (dataset, "draw_networks", lambda counts: {family: 0 * table for family, table in counts.items()}),
+    (dataset, "draw_cpds", lambda counts: {family: 0 * table for family, table in counts.items()}),
     (dataset, "draw_coefficients", lambda numbers: {variable: column[:0] for variable, column in numbers.items()}),
 ]
 
