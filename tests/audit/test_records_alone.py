@@ -43,7 +43,7 @@ def sigmoid_belief_network():
 
 def by_product():
     """Planted: a statistic by BLAS."""
-    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (RECORDS, 30)), columns=[f"v{i}" for i in range(9)])
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (RECORDS, 30)), columns=[f"v{i}" for i in range(30)])
     schema = dp.Schema({name: [0, 1, 2] for name in frame.columns})
     weights = np.random.default_rng(1).normal(size=(30, 30))
     data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-2))
