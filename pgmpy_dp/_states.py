@@ -147,7 +147,10 @@ def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
     numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
     if isinstance(single, bool) or not numbers or not -1e150 < low < high < 1e150:
         raise SchemaError(f"{wanted}, got {declared!r}.")
-    return float(low), float(high)
+    low, high = float(low), float(high)
+    if not (high - low) / 2.0 > 0.0:  # values are scaled by it
+        raise SchemaError(f"{wanted}; as floating-point numbers these are too close to each other: {declared!r}.")
+    return low, high
 
 
 def typed(state: State) -> tuple[type, State]:

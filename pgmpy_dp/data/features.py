@@ -125,7 +125,7 @@ def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
     except (TypeError, ValueError):
         raise ValueError(f"bounds must be numbers, or have one for each of the {features} features.") from None
     with np.errstate(over="ignore", invalid="ignore"):
-        usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & (low < high)
+        usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & ((high - low) / 2.0 > 0.0)
     if not usable.all():
         raise ValueError("bounds must be finite, and the lower bound of each feature below its upper bound.")
     return low, high

@@ -69,6 +69,8 @@ def test_a_plan_is_charged_whole_and_sums_are_of_the_features():
         ({"bounds": (0, math.nan)}, ValueError, "finite"),
         ({"bounds": (-1e308, 1e308)}, ValueError, "finite"),
         ({"bounds": ([0, 5], [2, 5])}, ValueError, "below its upper"),
+        ({"bounds": (0, 5e-324)}, ValueError, "below its upper"),
+        ({"bounds": (2**60, 2**60 + 1)}, ValueError, "below its upper"),
         ({"neighbours": "none"}, ValueError, "neighbours"),
         ({"noise": dp.SimulatedNoise}, TypeError, "noise"),
         ({"budget": 1.0}, TypeError, "PrivacyBudget"),

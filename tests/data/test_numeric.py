@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -59,11 +60,23 @@ def test_what_is_no_number_is_refused_by_name_alone(column, message):
         {"x": b}
         for b in (0, -1.0, math.nan, math.inf, True, np.True_, "1", None, (1, 1), (2, 1), (0, math.inf), (1,), (0, "1"))
     ]
+    + [{"x": (2**60, 2**60 + 1)}, {"x": (0, 5e-324)}]
     + [{"smoke": 1.0}, {"": 1.0}, [("x", 1.0)]],
 )
 def test_bounds_that_are_none_are_refused(bounds):
     with pytest.raises(dp.SchemaError):
         dp.Schema({"smoke": ["yes", "no"]}, bounds=bounds)
+
+
+@pytest.mark.parametrize("ends", [(1e16, 1e16 + 2), (0, 1e-323), 5e-324, 9.9e149, (1e149, 9.9e149), (-1e-300, 1e149)])
+def test_no_value_is_beyond_the_steps(ends):
+    """Sensitivities rest on it."""
+    low, high = dp.Schema(bounds={"x": ends}).bounds["x"]
+    values = [low, high, 0.0, -0.0, 5e-324, -1e308, 1e308, low / 2 + high / 2, math.nextafter(low, high)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steps = encode_numbers(pd.DataFrame({"x": values}), dp.Schema(bounds={"x": ends}))["x"]
+    assert -STEPS <= steps.min() < steps.max() <= STEPS
 
 
 def test_bounds_are_part_of_the_schema():
