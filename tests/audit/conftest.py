@@ -247,6 +247,12 @@ class Fit:
     delta: float = 0.0
     source: Callable[..., Any] = discrete
     edges: tuple[tuple[str, str], ...] = (("v", "w"),)
+    pairs: str = "records"
+
+    @property
+    def broken(self):
+        """An epsilon so far beyond the slow audit's claim of 1 that it must be caught: samples hide who is in them."""
+        return 400.0 if self.delta else 20.0
 
     def data(self, records, noise=OPENDP_NOISE, budget=None):
         """A data set of these records."""
@@ -257,7 +263,7 @@ class Fit:
         """Two neighbouring data sets for any number of trials."""
         noise = Noise()
         return tuple(
-            self.data(records, noise, Bottomless(1.0, self.delta)) for records in NEIGHBOURS["records"][self.relation]
+            self.data(records, noise, Bottomless(1.0, self.delta)) for records in NEIGHBOURS[self.pairs][self.relation]
         )
 
     def __call__(self, data, epsilon, edges=None):
@@ -289,8 +295,10 @@ def _fits(relation):
     yield "NaiveMLE", lambda e: dp.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
     yield "PrivateBayesianEstimator", lambda e: dp.PrivateBayesianEstimator(epsilon=e), {}
     yield "PrivateBayesianEstimator fourier", lambda e: dp.PrivateBayesianEstimator(epsilon=e, release="fourier"), {}
-    yield "PosteriorSampler", dp.PosteriorSampler, {}
-    yield "ExponentialMAP", dp.ExponentialMAP, {}
+    # Draws show one record only where nothing else is known.
+    weak, only = {"prior_type": "BDeu", "equivalent_sample_size": 0.05}, {"pairs": "only record"}
+    yield "PosteriorSampler", lambda e: dp.PosteriorSampler(e, **weak), only
+    yield "ExponentialMAP", lambda e: dp.ExponentialMAP(e, **weak), only
     yield "PrivateVB", lambda e: dp.PrivateVB(e, **sgd), {"delta": DELTA}
     yield "PrivateSGD", lambda e: dp.PrivateSGD(e, total=total, **sgd), {"network": markov, "delta": DELTA}
     yield (
@@ -308,8 +316,8 @@ def _fits(relation):
     )
     yield (
         "LinearPosteriorSampler",
-        lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std=1.0),
-        {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),)},
+        lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),
+        {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),), **only},
     )
 
 

@@ -60,7 +60,7 @@ def test_a_fit_leaks_nothing_for_certain(fit):
 def test_a_fit_keeps_its_claim_and_one_that_spends_more_is_caught(fit):
     kept = audit(lambda data: fit(data, 1.0), fit.pair(), 1.0, fit.delta, 600, CONFIDENCE)
     assert not kept.refuted, kept
-    broken = audit(lambda data: fit(data, 20.0), fit.pair(), 1.0, fit.delta, 600, CONFIDENCE)
+    broken = audit(lambda data: fit(data, fit.broken), fit.pair(), 1.0, fit.delta, 600, CONFIDENCE)
     print(f"{fit.name}, {fit.relation}: {kept.epsilon_lower:.3f} and {broken.epsilon_lower:.3f} of 1")
     assert broken.refuted, broken
 
