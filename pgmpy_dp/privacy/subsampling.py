@@ -264,6 +264,8 @@ def _renyi_accountant(sampling: str, orders: tuple[int, ...] = _ORDERS) -> Any:
 @lru_cache(maxsize=256)
 def _calibrate(target: float, delta: float, steps: int, rate: float, sampling: str, accounting: str) -> float:
     def cost(sigma: float) -> float:
+        # At the number that `price` takes it for: discretised losses may jump from one float to the next.
+        sigma = rounded_down(exact_positive("noise_multiplier", sigma))
         return _price(sigma, delta, steps, rate, sampling, accounting)
 
     low = high = _first_guess(target, delta, steps, rate)
