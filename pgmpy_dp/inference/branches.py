@@ -56,10 +56,12 @@ def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[in
             weight[parent] += weight[number]
     open_branches = [number for number, parent in enumerate(parents) if parent is None]
     total, top = sum(cells), 0
-    shortest, chosen = _WORTH * total, ([], [])  # type: tuple[float, tuple[list[int], list[int]]]
+    shortest = _WORTH * total
+    chosen: tuple[list[int], list[int]] = ([], [])
     for _ in range(min(_LARGEST_TOP, len(cells)) if total >= _LEAST_CELLS else 0):
         open_branches.sort(key=lambda number: (-weight[number], number))
-        sets, loads = ([], []), [0, 0]  # type: tuple[tuple[list[int], list[int]], list[int]]
+        sets: tuple[list[int], list[int]] = ([], [])
+        loads = [0, 0]
         for number in open_branches:
             lighter = loads.index(min(loads))
             sets[lighter].append(number)
