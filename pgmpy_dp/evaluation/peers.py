@@ -258,7 +258,7 @@ def near_optimum(
     comparison, seconds
         Ours beside the best of mbi's estimators; seconds of each (infinite where `longest` was not enough).
     """
-    _, mbi = _mbi()
+    jax, mbi = _mbi()
     problem = noisy_problem(case)
     tree = JunctionTree.build(problem.cardinalities, problem.scopes)
     scale = tree.layout.per_cell(problem.scales)
@@ -286,6 +286,7 @@ def near_optimum(
             except _Stop:
                 spent = time.perf_counter() - begun[0]
             begun[0] = time.perf_counter()
+        jax.clear_caches()  # else compiled programs pile up until the process may map no more memory
         return spent if 0 <= spent <= longest else math.inf
 
     theirs = {name: seconds(name) for name in estimators}
