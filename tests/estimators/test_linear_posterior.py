@@ -37,12 +37,14 @@ def network():
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_drop_in_on_a_network(neighbours):
+    """Coefficients within more than six of their standard deviations (5.2, 0.04 and 0.062 under replace_one)."""
     train, test = people(20_000, 0), people(2000, 1)
     exact, model = network().fit(train, estimator=LinearGaussianMLE()), network()
     fitted = sampler(30.0, neighbours=neighbours)
     model.fit(train, estimator=fitted)
     assert model.check_model()
-    assert model.get_cpds("pressure").beta == pytest.approx(exact.get_cpds("pressure").beta, abs=8.0)
+    drawn, wanted = (np.array(one.get_cpds("pressure").beta) for one in (model, exact))
+    assert (np.abs(drawn - wanted) < [35.0, 0.27, 0.42]).all()
     assert mean_squared_error(model, test, "pressure") < 1.2 * mean_squared_error(exact, test, "pressure")
     assert len(model.simulate(10, seed=0)) == 10
     assert fitted.guarantee_ is fitted.release_.guarantee
