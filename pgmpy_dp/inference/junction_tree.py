@@ -169,15 +169,26 @@ class JunctionTree:
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
         shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
+        if self.parts[0]:
+            log_partition = self._calibrate_branches(buffer, lost)
+        else:
+            log_partition, _, _ = kernel.calibrate(self.program, self.maps, buffer, lost, 0.0)
+        if not math.isfinite(log_partition + shift):
+            return self._calibrate_log(potentials)
+        return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
+
+    def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
+        """As the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
+        from pgmpy_dp.inference import kernel
+
         up, top, down = self._parts
         found = together(lambda part: kernel.calibrate(part, self.maps, buffer, lost, 0.0), up)
-        lost, reach = lost or any(lost for _, lost, _ in found), sum(reach for _, _, reach in found)
-        found.append(kernel.calibrate(top, self.maps, buffer, lost, float(reach)))
-        log_partition = shift + sum(part for part, _, _ in found)
-        if not math.isfinite(log_partition):
-            return self._calibrate_log(potentials)
-        together(lambda part: kernel.calibrate(part, self.maps, buffer, False, 0.0), down)
-        return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
+        lost, reach = any(lost for _, lost, _ in found), sum(reach for _, _, reach in found)
+        found.append(kernel.calibrate(top, self.maps, buffer, lost, reach))
+        log_partition = float(sum(part for part, _, _ in found))
+        if math.isfinite(log_partition):
+            together(lambda part: kernel.calibrate(part, self.maps, buffer, False, 0.0), down)
+        return log_partition
 
     def _calibrate_log(self, potentials: Vector) -> Calibration:
         from pgmpy_dp.inference import kernel
@@ -216,15 +227,15 @@ class JunctionTree:
 
     @property
     def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """The program's rows on the way up (two branches, or none), in the top part, and on the way down."""
+        """The rows of a divided program: two branches on the way up, the top part, the branches on the way down."""
         first, second, top, down = self.parts
-        if not first:
-            return [], self.program, []
         program = self.program
         return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
 
     def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
         """A function of each part of the program, branches at the same time."""
+        if not self.parts[0]:
+            return [function(self.program)]
         up, top, down = self._parts
         return [*together(function, up), function(top), *together(function, down)]
 
