@@ -15,15 +15,12 @@ from pgmpy_dp.estimators.observing import Observations, observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
-# Noise of less than half a record is taken for half a record.
-_LEAST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True)
@@ -162,15 +159,12 @@ def fit_directed_loopily(
     """
     layout = Layout.of(graph.layout.cardinalities, families)
     rows, pseudo, total = Rows(layout), _pseudo_counts(layout), release.total
-    free, places = table_places(graph.layout, families), table_places(graph.layout, observed.cliques)
-    scale = np.sqrt(np.maximum(observed.variance, _LEAST_VARIANCE) / (1 if observed.gaussian else 2))
-    dual = linear_gaussian_dual if observed.gaussian else linear_laplace_dual
-    function = LinearMap(places, observed.matrix)
+    free = table_places(graph.layout, families)
     own = [_start(release, family, total) for family in families]
     explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
-    step = dual(graph, potentials, function, observed.observed, scale, total, max_iter)
+    step = observed.explain(graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
     return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
 

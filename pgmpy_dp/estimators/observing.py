@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pgmpy_dp.estimators.networks import maximal
+from pgmpy_dp.estimators.networks import maximal, table_places
 from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.privacy.fourier import coefficient_weights, contrasts
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 
 # About 0.8 GB for the matrix of all coefficients.
 MAX_ENTRIES = 2**26
+# Noise of less than half a record is taken for half a record: it is nothing beside sampling, and conditions better.
+LEAST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,13 @@ class Observations:
     def to_counts(self, values: Vector) -> Vector:
         """A' v: from derivatives by the observations to derivatives by the counts."""
         return values if self.matrix is None else self.matrix.T @ values
+
+    def explain(self, engine: Engine, potentials: Vector, total: float, max_iter: int) -> CollectiveMarginals:
+        """The most probable counts behind y, in a model with these log-potentials: the E-step by its dual."""
+        scale = np.sqrt(np.maximum(self.variance, LEAST_VARIANCE) / (1 if self.gaussian else 2))
+        dual = linear_gaussian_dual if self.gaussian else linear_laplace_dual
+        function = LinearMap(table_places(engine.layout, self.cliques), self.matrix)
+        return dual(engine, potentials, function, self.observed, scale, total, max_iter)
 
     def expected_squares(self, values: Vector) -> Vector:
         """A with squared entries, times values of the counts' shape."""

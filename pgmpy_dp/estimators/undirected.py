@@ -13,11 +13,10 @@ from numpy.polynomial.hermite_e import hermegauss
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
 from pgmpy_dp.estimators.networks import table_places
-from pgmpy_dp.estimators.observing import Observations
+from pgmpy_dp.estimators.observing import LEAST_VARIANCE, Observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Release, project_to_simplex
@@ -38,9 +37,6 @@ _DETERMINED = 0.75
 
 # Log-potentials and log variances stay within these: trial steps of the optimiser must not overflow.
 _FARTHEST, _SMALLEST, _LARGEST = 1e4, -80.0, 4.0
-
-# Noise of less than half a record is taken for half a record: it is nothing beside sampling, and conditions better.
-_LEAST_VARIANCE = 0.25
 
 _LOOPY_ROUNDS = 10
 _ROUNDS = 5
@@ -80,7 +76,7 @@ class _Bound:
         self.tree, self.total, self.observations = tree, total, seen
         self.free, self.seen = table_places(layout, scopes), table_places(layout, seen.cliques)
         self.observed, self.gaussian = seen.observed, seen.gaussian
-        self.variance = np.maximum(seen.variance, _LEAST_VARIANCE)
+        self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
         self.scale = np.sqrt(self.variance / 2)
         self.corner = (_ROUNDING * self.scale) ** 2
         # The potential of an observed cell; size where it has none of its own.
@@ -272,13 +268,11 @@ def _fit_loopy(
     prior_scale: float | None,
 ) -> UndirectedFit:
     layout, total = engine.layout, release.total
-    free, places = table_places(layout, scopes), table_places(layout, seen.cliques)
-    scale = np.sqrt(np.maximum(seen.variance, _LEAST_VARIANCE) / (1 if seen.gaussian else 2))
-    dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
+    free = table_places(layout, scopes)
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
     potentials, gap = _naive_start(engine, scopes, release), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
-        step = dual(engine, potentials, LinearMap(places, seen.matrix), seen.observed, scale, total, max_iter=30)
+        step = seen.explain(engine, potentials, total, max_iter=30)
         # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
         held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)
