@@ -114,6 +114,13 @@ class Run:
     potentials: Vector
 
 
+def _environment() -> dict[str, str]:
+    """Of a child that imports the very modules this process would, whatever lies in the working folder."""
+    searched = os.pathsep.join(sys.path)
+    seed = "0"  # pgmpy's junction trees depend on it
+    return {**os.environ, "PYTHONPATH": searched, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": seed}
+
+
 def run(library: str, problem: Path, *arguments: str, longest: int | None = None) -> Run:
     """Fit a saved problem in a process of its own.
 
@@ -144,7 +151,7 @@ def run(library: str, problem: Path, *arguments: str, longest: int | None = None
             [*command, str(problem), str(fit), *arguments],
             stdout=out,
             stderr=None if longest is None else subprocess.DEVNULL,
-            env={**os.environ, "PYTHONHASHSEED": "0"},  # pgmpy's junction trees depend on it
+            env=_environment(),
             preexec_fn=None if longest is None else limit,
         )
         _, status, used = os.wait4(process.pid, 0)

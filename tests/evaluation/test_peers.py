@@ -35,7 +35,9 @@ def test_divergences_from_the_true_network():
     assert peers.table_divergence("asia", even) == pytest.approx(np.mean(apart))
 
 
-def test_a_process_of_its_own_fits_the_same(tmp_path):
+def test_a_process_of_its_own_fits_the_same(tmp_path, monkeypatch):
+    (tmp_path / "pgmpy_dp.py").write_text("raise ImportError('another copy')")
+    monkeypatch.chdir(tmp_path)
     problem = peers.noisy_problem("asia")
     problem.save(tmp_path / "problem.json")
     tree = JunctionTree.build(problem.cardinalities, problem.scopes)
