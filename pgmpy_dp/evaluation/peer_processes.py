@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,13 @@ import numpy as np
 from pgmpy_dp.inference.layout import Vector
 
 _MOST_BYTES = 8 * 2**30
+
+# Set by the process itself: a hook between fork and exec would fork a process that runs threads of JAX.
+_LIMITS = """
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, ({longest}, {longest} + 1))
+resource.setrlimit(resource.RLIMIT_AS, ({most_bytes}, {most_bytes}))
+"""
 
 _START = """
 import json, re, sys, warnings
@@ -138,21 +144,16 @@ def run(library: str, problem: Path, *arguments: str, longest: int | None = None
     RuntimeError
         If the process fails or reaches a limit.
     """
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (longest or 0, (longest or 0) + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
-
+    limits = "" if longest is None else _LIMITS.format(longest=longest, most_bytes=_MOST_BYTES)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryDirectory() as folder:
         fit = Path(folder) / "fit.npz"
-        command = [sys.executable, "-W", "ignore", "-c", _START + _PROGRAMS[library] + _END]
+        command = [sys.executable, "-W", "ignore", "-c", limits + _START + _PROGRAMS[library] + _END]
         start = time.perf_counter()
         process = subprocess.Popen(
             [*command, str(problem), str(fit), *arguments],
             stdout=out,
             stderr=None if longest is None else subprocess.DEVNULL,
             env=_environment(),
-            preexec_fn=None if longest is None else limit,
         )
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start

@@ -22,6 +22,7 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
 _LIMIT = 10**8
+_MOST_UNUSED = 2**16  # states of variables in no table
 
 
 def to_uai(network: Network, schema: Schema) -> bytes:
@@ -61,11 +62,14 @@ def from_uai(content: bytes, schema: Schema | None) -> Network:
     ValueError
         If the file is no network, or the schema is of another shape.
     """
-    words = iter(content.decode("utf-8").split())
+    parts = content.decode("utf-8-sig").split()
+    words = iter(parts)
     kind = next(words, "")
     if kind not in ("BAYES", "MARKOV"):
         raise ValueError("a UAI file begins with BAYES or MARKOV.")
     cards = _whole(words, _count(words))
+    if sum(cards) > max(len(parts), _MOST_UNUSED):  # a table has a number for each state of its variables
+        raise ValueError("it declares more states than its tables can have.")
     if schema is None:
         schema = Schema({f"var_{number}": range(card) for number, card in enumerate(cards)})
     names = schema.variables

@@ -20,6 +20,7 @@ from pgmpy_dp.exports.names import NOTE, escaped, escaped_schema, ordered, renam
 from pgmpy_dp.schema import Schema
 
 _START = f"{NOTE} = "
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>")
 
 
 def escape(text: str) -> str:
@@ -56,13 +57,15 @@ def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
     """Inverse of `to_xmlbif`; files of other programs are read as pgmpy reads them."""
     from pgmpy.readwrite import XMLBIFReader
 
-    if re.search(rb"<!ENTITY", content):
+    # All is read as UTF-8: another encoding, declared, would hide entities from this look, and mislead pgmpy's reader.
+    text = _DECLARATION.sub("", content.decode("utf-8-sig"), count=1)
+    if "<!ENTITY" in text:
         raise ValueError("XMLBIF needs no entities; a file that declares some is not read.")
     try:
-        note = ElementTree.fromstring(content).findtext("NETWORK/PROPERTY") or ""
+        note = ElementTree.fromstring(text).findtext("NETWORK/PROPERTY") or ""
     except ElementTree.ParseError as error:
         raise ValueError(f"the XML is damaged: {error}.") from error
-    network = XMLBIFReader(string=content.decode("utf-8")).get_model()
+    network = XMLBIFReader(string=text).get_model()
     if not note.startswith(_START):
         return network
     schema = Schema.from_dict(parse_json(note.removeprefix(_START).encode()))

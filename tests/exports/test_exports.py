@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -195,11 +196,36 @@ def test_damaged_files_are_named(tmp_path, suffix):
         load_network(tmp_path / f"none{suffix}")
 
 
-def test_xml_entities_are_not_read(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp037", "latin-1"])
+def test_xml_entities_are_not_read(encoding, tmp_path):
     path = tmp_path / "a.xmlbif"
-    path.write_text("<!DOCTYPE x [<!ENTITY a 'b'>]><BIF><NETWORK><NAME>&a;</NAME></NETWORK></BIF>")
-    with pytest.raises(dp.ReleaseFormatError, match="entities"):
+    start = f'<?xml version="1.0" encoding="{encoding}"?>'
+    rest = "<!DOCTYPE x [<!ENTITY a 'b'>]><BIF><NETWORK><NAME>&a;</NAME></NETWORK></BIF>"
+    path.write_bytes(start.encode("ascii" if encoding == "cp037" else encoding) + rest.encode(encoding))
+    with pytest.raises(dp.ReleaseFormatError, match=r"entities|utf-8"):
         load_network(path)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp037"])
+def test_xml_is_read_as_utf_8_whatever_it_declares(encoding, tmp_path):
+    network, path = hostile_network(), tmp_path / "a.xmlbif"
+    save_network(network, path)
+    path.write_bytes(path.read_bytes().replace(b"'utf-8'", f"'{encoding}'".encode(), 1))
+    assert encoding.encode() in path.read_bytes()
+    assert probabilities(load_network(path)) == probabilities(network)
+
+
+@pytest.mark.parametrize("start", ["BAYES 1 99999999", "MARKOV 2 9000000 9000000", "BAYES 99999999 2 2"])
+def test_more_states_than_a_file_has_numbers_are_refused_at_once(start, tmp_path):
+    path = tmp_path / "a.uai"
+    path.write_text(f"{start} 1 1 0 2 0.5 0.5")
+    tracemalloc.start()
+    try:
+        with pytest.raises(dp.ReleaseFormatError, match=r"more states|invalid literal"):
+            load_network(path)
+        assert tracemalloc.get_traced_memory()[1] < 1e7
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_note_on_names_that_does_not_fit_is_refused(tmp_path):
