@@ -1,11 +1,12 @@
-"""Other files that a user opens (ledgers, schemas, networks): whatever they hold, they are read or refused by name, in
-bounded time and memory, and nothing is written."""
+"""Other files that a user opens (ledgers, schemas, networks, records): whatever they hold, they are read or refused by
+name, in bounded time and memory, and nothing is written."""
 
 from __future__ import annotations
 
 import json
 import tracemalloc
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli.structure import read_cliques, read_structure
 from pgmpy_dp.errors import LedgerError
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.privacy import Charge, PrivacyBudget
@@ -43,6 +45,28 @@ def markov(path):
     dp.PrivateMarkovNetwork([("a", "b")]).fit(frame, estimator=estimator).save(path)
 
 
+def edges(path):
+    path.write_text("# a network\na -> b\nlong name -> b\nalone\n")
+
+
+def cliques(path):
+    path.write_text('{"cliques": [["a", "b"], ["b"]], "weights": [1, 2.5]}')
+
+
+def read_cliques_and_charge(path):
+    chosen, weights = read_cliques(path)
+    dp.PrivateDataset(RECORDS, SCHEMA, dp.PrivacyBudget(1.0)).measure(chosen, 0.5, weights=weights)
+
+
+def records(path):
+    RECORDS.to_csv(path, index=False)
+
+
+def read_records(path):
+    dp.PrivateDataset(path, SCHEMA, dp.PrivacyBudget(1.0)).measure([("a", "b")], 0.5)
+
+
+RECORDS = pd.DataFrame({"a": [0.5, 3.0, None, 8.0] * 5, "b": ["x,y", "ж"] * 10})
 FILES = {  # name, how it is made, how it is read, and how it is refused
     "ledger": ("ledger.json", ledger, PrivacyBudget.open, LedgerError),
     "schema": ("schema.json", SCHEMA.save, dp.Schema.load, dp.SchemaError),
@@ -51,6 +75,9 @@ FILES = {  # name, how it is made, how it is read, and how it is refused
     "BIF": ("network.bif", bayesian, load_network, dp.ReleaseFormatError),
     "XMLBIF": ("network.xmlbif", bayesian, load_network, dp.ReleaseFormatError),
     "UAI": ("network.uai", bayesian, load_network, dp.ReleaseFormatError),
+    "edges": ("edges.txt", edges, read_structure, (click.ClickException, ValueError)),
+    "cliques": ("cliques.json", cliques, read_cliques_and_charge, (click.ClickException, ValueError)),
+    "records": ("records.csv", records, read_records, dp.SchemaError),
 }
 VALUES = [None, True, -1, 0, 2**70, 10**400, 1e308, -0.0, "", "\ud800", "1e999999999", "../x", "a" * 5000, [], {}, [[]]]
 
