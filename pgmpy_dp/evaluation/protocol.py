@@ -12,6 +12,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
+from pgmpy_dp.exports.bif import from_bif
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.models import PrivateMarkovNetwork
 from pgmpy_dp.release import Guarantee
@@ -30,10 +31,8 @@ def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
     >>> len(bnlearn_network("asia"))
     8
     """
-    from pgmpy.readwrite import BIFReader
-
     packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
-    return BIFReader(string=gzip.decompress(packed.read_bytes()).decode()).get_model()
+    return from_bif(gzip.decompress(packed.read_bytes()))
 
 
 def third_order_chain(nodes: int = 10) -> Edges:

@@ -118,6 +118,7 @@ def _network(text: str) -> DiscreteBayesianNetwork:
         raise ValueError("default rows stand for too many parents' states.")
     for block in blocks:
         network.add_edges_from([(parent, block.child) for parent in block.parents])
+    for block in sorted(blocks, key=lambda block: block.child):  # as pgmpy's reader does
         network.add_cpds(_cpd(block, states))
     return network
 

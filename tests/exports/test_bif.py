@@ -43,9 +43,8 @@ def test_networks_are_read_as_pgmpy_reads_them(name):
     own, theirs = from_bif(content), BIFReader(string=content.decode()).get_model()
     assert own.name == theirs.name
     assert list(own.nodes()) == list(theirs.nodes())
-    assert set(own.edges()) == set(theirs.edges())
-    for cpd in theirs.get_cpds():
-        read = own.get_cpds(cpd.variable)
+    assert list(own.edges()) == list(theirs.edges())
+    for read, cpd in zip(own.get_cpds(), theirs.get_cpds(), strict=True):
         assert (read.variables, read.state_names) == (cpd.variables, cpd.state_names)
         assert np.array_equal(read.values, cpd.values)
 
