@@ -99,9 +99,12 @@ class RecordOptions:
 
         records: Any = data
         if in_memory and self.unit is None and not data.name.lower().endswith((".csv", ".gz", ".zst", ".bz2", ".xz")):
-            import pandas as pd
-
-            records = pd.read_parquet(data, columns=list(schema.variables))
+            try:
+                import pyarrow.parquet as parquet
+            except ImportError as error:
+                raise ImportError(f"{data}: samples are taken in memory, by pip install pyarrow.") from error
+            # Not by pandas, which makes floats of all integers of a column where one is missing.
+            records = parquet.read_table(data, columns=list(schema.variables))
         return PrivateDataset(
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )

@@ -5,11 +5,9 @@ Errors name the variable and nothing else about the records: no value, no number
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from itertools import repeat
 from typing import Any
 
 import narwhals as nw
@@ -154,6 +152,8 @@ def id_column(frame: Any, name: str) -> Any:
     if _is_pandas(frame):
         return frame[name]
     column = _decoded(nw.from_native(frame, eager_only=True)[name])
+    if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
+        column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
     # Integers with missing ones among them would become floats.
     return np.array(column.to_list(), dtype=object) if column.is_null().any() else column.to_numpy()
 
@@ -326,9 +326,9 @@ def as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
 
 def _object_codes(values: list[Any], missing: NDArray[np.bool_], states: tuple[Any, ...]) -> NDArray[np.int64]:
     if all(isinstance(state, str) for state in states):
-        texts = {state: position for position, state in enumerate(states)}  # no other kind equals a text
-        with contextlib.suppress(TypeError):  # values without a hash: look closer below
-            return np.fromiter(map(texts.get, values, repeat(_OUTSIDE)), dtype=np.int64, count=len(values))
+        texts = {state: position for position, state in enumerate(states)}
+        codes = (texts.get(value, _OUTSIDE) if isinstance(value, str) else _OUTSIDE for value in values)
+        return np.fromiter(codes, dtype=np.int64, count=len(values))
     lookup = _state_lookup(states)
     found = (
         _OUTSIDE if absent else lookup.get(_key(value), _OUTSIDE) for value, absent in zip(values, missing, strict=True)
@@ -341,10 +341,16 @@ def _state_lookup(states: tuple[Any, ...]) -> dict[tuple[type, Any], int]:
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    """A value with its kind, since Python takes True, 1 and 1.0 for the same key."""
+    """A value with its kind, since Python takes True and 1 for the same key.
+
+    Integers, floats and complex numbers are one kind: a frame may have changed all numbers of a column for the sake of
+    one record.
+    """
     value = plain(value)
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
+    if isinstance(value, complex) and value.imag == 0.0:
+        value = value.real
+    for kind, types in ((bool, bool), (float, (int, float)), (str, str)):
+        if isinstance(value, types):
             return kind, value
     return type(None), None  # of a kind that no state has
 
@@ -364,9 +370,10 @@ def _bin_codes(column: nw.Series[Any], missing: NDArray[np.bool_], bins: Bins) -
 
 def _as_float(value: Any) -> float:
     """A number, or NaN for a value of another kind."""
-    if _key(value)[0] not in (int, float) and not isinstance(value, Decimal):
+    kind, number = _key(value)
+    if kind is not float and not isinstance(value, Decimal):
         return math.nan
     try:
-        return float(value)
+        return float(value if number is None else number)
     except OverflowError:  # an integer beyond all floats
         return math.inf if value > 0 else -math.inf

@@ -27,7 +27,8 @@ def encode_csv(
     """Encode a comma-separated file with a header line (UTF-8), block by block.
 
     A file has no types: a text is read as a text, number or boolean if the variable's states are such. An
-    empty field is a missing value, unless the empty text is a state.
+    empty field is a missing value, unless the empty text is a state; so is every field of a blank line, which is a
+    record like any other.
 
     Parameters
     ----------
@@ -63,7 +64,14 @@ def _encoded(
 ) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
     # The header is read as a row, so that pandas refuses rows with more fields. With columns chosen it would cut them
     # off; after a header it would shift the columns of all rows if the first of them is longer.
-    read: dict[str, Any] = {"header": None, "keep_default_na": False, "na_filter": False, "encoding": "utf-8-sig"}
+    # A blank line is a record with nothing in it: in a file of one column an empty field is written so.
+    read: dict[str, Any] = {
+        "header": None,
+        "keep_default_na": False,
+        "na_filter": False,
+        "encoding": "utf-8-sig",
+        "skip_blank_lines": False,
+    }
     names = pd.read_csv(path, nrows=1, dtype=str, **read).iloc[0].tolist()
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
     require_columns(names, asked)

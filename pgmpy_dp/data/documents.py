@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmpy_dp.data.sums import require_summable
+from pgmpy_dp.data.sums import canonical_rows, require_summable
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -125,8 +125,7 @@ def checked_counts(counts: Any) -> sparse.csr_array:
             "Documents are counts of words: a scipy sparse array or a matrix of numbers, one row a document and one "
             f"column a word; got {type(counts).__name__} of {given.dtype} with shape {given.shape}."
         )
-    rows = sparse.csr_array(given.astype(np.float64 if given.dtype.kind == "f" else np.int64))  # astype copies
-    rows.sum_duplicates()
+    rows = canonical_rows(sparse.csr_array(given.astype(np.float64 if given.dtype.kind == "f" else np.int64)))
     values = rows.data
     with np.errstate(invalid="ignore"):
         if not ((values >= 0) & (values == np.floor(values))).all():

@@ -94,7 +94,7 @@ class LazyRecords:
                 require_no_missing(schema, variable)
             if row[f"outside{i}"]:
                 require_no_undeclared(schema, variable)
-        size = int(row["rows"])
+        size = int(row["rows"] or 0)  # some engines find no number of different units in no rows
         if unit is None:
             return cls(frame, schema, dtypes, size)
         require_ids(bool(row["nobody"]), unit)

@@ -67,7 +67,10 @@ class Moments:
                 raise ValueError(f"Moments: {name} must be an array of numbers, got {type(part).__name__}.")
             if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1:
                 raise ValueError(f"Moments: {name} must have one row a record, shape ({count}, k), got {part.shape}.")
-        found = Moments(*(None if part is None else np.asarray(part, dtype=np.float64) for part in vars(self).values()))
+        parts_by_rows = (  # by columns, numpy adds one row's numbers in another order than many rows'
+            None if part is None else np.ascontiguousarray(part, dtype=np.float64) for part in vars(self).values()
+        )
+        found = Moments(*parts_by_rows)
         if (like is not None and found.shape != like) or parts.get("variances", self.means).shape != self.means.shape:
             raise ValueError("Moments: the number of columns must be the same for all records, and for all of x.")
         return found

@@ -25,6 +25,9 @@ from pgmpy_dp.data.units import Unit, labels_of, row_weights, sampled_rows
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Clique, Schema
 
+# Times the 2**22 of a contrast, or the parts of a quantile, a sum of counts still fits 64 bits.
+_MOST_COUNTED = 2**40
+
 
 class Records(Protocol):
     """Checked records of any form."""
@@ -196,8 +199,8 @@ def _counted(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:
                 f"The ready-made table of {clique} must hold whole numbers and have shape {schema.shape(clique)}, "
                 f"got dtype {table.dtype} and shape {table.shape}."
             )
-        if (table < 0).any() or (table > 2**53).any():
-            raise SchemaError(f"The ready-made table of {clique} has counts that are negative or beyond 2**53.")
+        if (table < 0).any() or table.sum(dtype=np.float64) > _MOST_COUNTED:
+            raise SchemaError(f"The ready-made table of {clique} has counts that are negative or beyond 2**40 in all.")
         tables[clique] = np.array(table, dtype=np.int64, order="C")
     totals = {int(table.sum()) for table in tables.values()}
     if len(totals) > 1:

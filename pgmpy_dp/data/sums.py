@@ -310,7 +310,9 @@ def charged_plan(
     if noise_multiplier is None:
         assert epsilon is not None
         noise_multiplier = calibrate(epsilon, delta, **plan, accounting=accounting)
-    multiplier, cost = float(noise_multiplier), price(noise_multiplier, delta, **plan)
+    # One number for the price and for the noise: that of a float16 prints as another one than it is.
+    multiplier = float(exact_positive("noise_multiplier", noise_multiplier))
+    cost = price(multiplier, delta, **plan)
     if not 0.0 < cost < math.inf:
         raise ValueError(f"noise_multiplier={noise_multiplier!r} gives no finite epsilon above 0 for this plan.")
     exact = exact_positive("epsilon", decimal_above(Fraction(cost)) if epsilon is None else epsilon)
@@ -435,7 +437,7 @@ def _zero_row(rows: Any) -> Any:
 
 
 def _checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, int]:
-    """A statistic's result as float64, dense or CSR without duplicates, and its width."""
+    """A statistic's result as float64, dense by rows or CSR with each row in order, and its width."""
     kind = getattr(getattr(vectors, "dtype", None), "kind", None)
     if kind not in ("f", "i", "u", "b"):
         raise ValueError(f"The statistic must return an array of numbers, got {type(vectors).__name__}, kind {kind!r}.")
@@ -444,10 +446,26 @@ def _checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, 
         wanted = f"({count}, {'d' if width is None else width})"
         raise ValueError(f"The statistic must return one vector a record, shape {wanted}, got shape {shape}.")
     if sparse.issparse(vectors):
-        vectors = sparse.csr_array(vectors, dtype=np.float64, copy=True)
-        vectors.sum_duplicates()
-        return vectors, shape[1]
-    return np.asarray(vectors, dtype=np.float64), shape[1]
+        return canonical_rows(sparse.csr_array(vectors, dtype=np.float64)), shape[1]
+    # By rows: by columns, numpy adds one row's squares in another order than many rows'.
+    return np.ascontiguousarray(vectors, dtype=np.float64), shape[1]
+
+
+def canonical_rows(rows: sparse.csr_array) -> sparse.csr_array:
+    """Sparse rows with each column once and in order; repeated entries are added in the order they stand in.
+
+    Each row to the last bit what it would be alone: scipy's own sorts all rows, in no fixed order of equal columns, as
+    soon as one of them is out of order.
+    """
+    count, width = rows.shape
+    places = np.repeat(np.arange(count) * width, np.diff(rows.indptr)) + rows.indices
+    if (np.diff(places) > 0).all():
+        return rows
+    order = np.argsort(places, kind="stable")
+    found, first = np.unique(places[order], return_index=True)
+    data = np.add.reduceat(rows.data[order], first)
+    ends = np.searchsorted(found, np.arange(count + 1) * width)
+    return sparse.csr_array((data, found % width, ends), shape=rows.shape)
 
 
 def _margin(width: int) -> float:
@@ -462,8 +480,11 @@ def _integer_rows(vectors: Any, clip: float, bound: int) -> Any:
     """
     width = vectors.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = vectors.multiply(vectors).sum(axis=1) if sparse.issparse(vectors) else (vectors**2).sum(axis=1)
-        norms = np.sqrt(np.asarray(squares).ravel())
+        if sparse.issparse(vectors):  # adds one by one
+            numbers = np.repeat(np.arange(vectors.shape[0]), np.diff(vectors.indptr))
+            norms = np.sqrt(np.bincount(numbers, vectors.data**2, vectors.shape[0]))
+        else:
+            norms = np.sqrt((vectors**2).sum(axis=1))
         usable = np.isfinite(norms)
         factors = np.where(usable, bound * _margin(width) / np.maximum(norms, clip), 0.0)
         if not sparse.issparse(vectors):

@@ -26,6 +26,10 @@ from pgmpy_dp.privacy.checks import exact_positive, whole_number
 # its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
 RESERVE = 1e-6
 
+# Its log-weights are sums of numbers that need not be small, so that a draw may also be off by 2e-14 a node, in all:
+# this many times as much is the least epsilon, for each node and each side of a replacement.
+_LEAST = 1e-8
+
 # Beyond this range the smallest probability, 1e-13, truncates nothing that matters.
 _WIDEST = 30.0
 
@@ -80,7 +84,7 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str, paper:
     Raises
     ------
     ValueError
-        If epsilon is too small for the paper's form; the message says the smallest.
+        If epsilon is too small for floating-point numbers, or for the paper's form; the message says the smallest.
 
     Examples
     --------
@@ -89,6 +93,9 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str, paper:
     (0.2689, 0.2689)
     """
     target = float(epsilon)
+    varied = sum(r > 1 for r in states)
+    sides = 1 if neighbours == "add_remove" else 2
+    _require_room(target, sides * varied)
     if paper:
         floor, most = math.exp(-target / (2 * len(states))), max(states)
         if floor * most >= 1:
@@ -99,8 +106,6 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str, paper:
                 "such limit."
             )
         return [min(range_of(floor, r), _WIDEST) for r in states]
-    varied = sum(r > 1 for r in states)
-    sides = 1 if neighbours == "add_remove" else 2
     share = target / (sides * max(varied, 1)) * (1 - 2 * RESERVE)
     return [min(share, _WIDEST) if r > 1 else 0.0 for r in states]
 
@@ -117,7 +122,8 @@ def tempering(
     Raises
     ------
     ValueError
-        If the floor leaves no probabilities for a node; the message says the largest.
+        If the floor leaves no probabilities for a node, or epsilon is too small for floating-point numbers; the message
+        says the largest or smallest.
     """
     most = max(states)
     if not floor * most < 1:
@@ -126,6 +132,15 @@ def tempering(
         )
     ranges = [range_of(floor, r) for r in states]
     sides = 1 if neighbours == "add_remove" and not paper else 2
+    _require_room(float(epsilon), sides * sum(r > 1 for r in states))
     bound = -len(states) * math.log(floor) if paper else math.fsum(ranges)
     power = float(epsilon) / (sides * bound) * (1 - 2 * RESERVE) if bound else 1.0
     return ranges, power
+
+
+def _require_room(epsilon: float, changes: int) -> None:
+    """Refuse an epsilon below what floating-point numbers may be off by; `changes` rows may change with a record."""
+    if epsilon < _LEAST * changes:
+        raise ValueError(
+            f"epsilon={epsilon!r} is too small for a draw of this network: give {_LEAST * changes!r} or more."
+        )

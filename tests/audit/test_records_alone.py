@@ -13,6 +13,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from scipy import sparse
 
 import pgmpy_dp as dp
+from pgmpy_dp.data import sums
+from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.data.sums import NoisySums
 
 RECORDS = 300
@@ -87,6 +89,46 @@ def test_a_contribution_depends_on_no_other_record(fit, differing):
 def test_products_by_blas_would_be_noticed(differing):
     by_product()
     assert differing[0] > 0
+
+
+ODD = {  # values that add up to something else in another order
+    "by columns": lambda rng, rows: np.asfortranarray(
+        10.0 ** rng.uniform(-17, 17, (rows, 300)) * rng.choice([-1, 1], (rows, 300))
+    ),
+    "repeated entries": lambda rng, rows: repeated(rng, rows),
+}
+
+
+def repeated(rng, rows):
+    """Rows of 20 entries in 5 columns, in any order, some of them large and of either sign."""
+    values = rng.choice([1e16, 1.0, -1e16, 3.0], rows * 20)
+    ends = np.arange(0, rows * 20 + 1, 20)
+    return sparse.csr_array((values, rng.integers(0, 5, rows * 20), ends), shape=(rows, 5))
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+def test_what_is_made_of_a_statistic_depends_on_no_other_record(kind, size):
+    made = ODD[kind](np.random.default_rng(0), 300)
+
+    def steps(vectors):
+        checked, _ = sums._checked_vectors(vectors, vectors.shape[0], None)
+        taken = sums._integer_rows(checked, 1.0, 2**40)
+        return taken.toarray() if sparse.issparse(taken) else taken
+
+    together = steps(made)
+    assert np.count_nonzero(together.any(axis=1)) > 100
+    for start in range(0, 300 - size, 7):
+        # As a statistic makes them of fewer records, in its own layout.
+        part = made[start : start + size]
+        alone = part.copy() if sparse.issparse(part) else np.array(part, order="F")
+        assert (steps(alone) == together[start : start + size]).all()
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_moments_are_taken_by_rows(layout):
+    parts = [np.array(np.random.default_rng(0).normal(size=(50, 9)), order=layout) for _ in range(4)]
+    assert all(part.flags.c_contiguous for part in vars(Moments(*parts).checked(50)).values())
 
 
 class Silent:

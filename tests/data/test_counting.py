@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import warnings
+from collections import UserString
 
 import numpy as np
 import pandas as pd
@@ -123,7 +124,7 @@ def test_pandas_dtypes():
 def test_mixed_objects_keep_their_kinds():
     values = pd.Series(["1", 1, "x", np.int64(1), np.str_("1")], dtype=object)
     assert codes_of(values, ["1", 1, "x"]) == [0, 1, 2, 1, 0]
-    for odd in (True, 1.0, np.True_):
+    for odd in (True, 1.5, np.True_):
         with pytest.raises(SchemaError):
             codes_of(pd.Series([1, odd], dtype=object), [1, 2])
 
@@ -275,3 +276,25 @@ def test_distinct_records_are_those_of_the_sorted_table(states):
     assert (rows == expected).all()
     assert (groups == places.ravel()).all()
     assert (rows[groups] == table).all()
+
+
+class Text(UserString):
+    """Equals a text, and is none."""
+
+
+@pytest.mark.parametrize("state", [1, 2.5, "yes", True])
+@pytest.mark.parametrize("last", ["?", None, 1, 1.0, 2.5, True, "yes", ["no"], b"yes", Text("no"), 10**400, 1j])
+@pytest.mark.parametrize("dtype", [None, object, "category"])
+@pytest.mark.parametrize("value", [1, 1.0, 2.5, "yes", True, Text("yes"), np.float32(1.0), np.int8(1)])
+def test_no_record_decides_where_others_are_counted(value, dtype, last, state):
+    """Pandas finds the type of a column, and of its categories, from all records."""
+    schema = Schema({"v": [state, "none", "other"]}, missing={"v": "none"}, other={"v": "other"})
+
+    def first(values):
+        try:
+            column = pd.Series(values).astype(dtype) if dtype else pd.Series(values)
+        except (TypeError, OverflowError):
+            pytest.skip("pandas makes no such column")
+        return encode(pd.DataFrame({"v": column}), schema, ["v"])["v"][0]
+
+    assert first([value, last]) == first([value, value])

@@ -122,6 +122,17 @@ def test_truncations_are_the_published_ones():
         tempering([2, 4], 0.25, Fraction(1), "add_remove", False)
 
 
+@pytest.mark.parametrize("paper", [False, True])
+def test_an_epsilon_below_what_floats_may_be_off_by_is_refused(paper):
+    for draw in (
+        lambda e: truncation([2, 3, 1], e, "replace_one", paper),
+        lambda e: tempering([2, 3, 1], 0.1, e, "replace_one", paper),
+    ):
+        with pytest.raises(ValueError, match=r"epsilon=3e-08 is too small.*give 4e-08 or more"):
+            draw(Fraction("3e-8"))
+    tempering([2, 3, 1], 0.1, Fraction("4e-8"), "replace_one", paper)
+
+
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2]})
 FAMILIES, PRIOR = [("a",), PAIR], {("a",): np.ones(2), PAIR: np.ones((3, 2))}
 

@@ -378,6 +378,18 @@ def test_csv_files(tmp_path, monkeypatch):
         open_records(short, Schema({"v": [1, 2]}), ["v"])
 
 
+@pytest.mark.parametrize("columns", ["v", "v,w"])
+@pytest.mark.parametrize("value", ["x", "", "  ", '""', "y", '" "', "\t"])
+def test_every_line_of_a_csv_file_is_a_record(value, columns, tmp_path):
+    """Of a file with one column, a line with nothing in it too: under "replace_one" the total is public."""
+    schema = Schema({"v": ["x", "none", "other"]}, missing={"v": "none"}, other={"v": "other"})
+    path = tmp_path / "records.csv"
+    for rows in (["x", value, "x"], ["x", "x", value], [value, "x", "x"], [value] * 3):
+        path.write_text("\n".join([columns, *rows, ""]))
+        assert open_records(path, schema, ["v"]).size == 3
+        assert open_records(path, schema, ["v"]).counts([("v",)])["v",].sum() == 3
+
+
 @pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2,3\n1,2\n", "1,2,3\n", "1,2,3\n2,1,3\n"])
 @pytest.mark.parametrize("block", [1, 2, 70])
 def test_a_csv_row_with_more_fields_than_the_header_is_refused(rows, block, tmp_path, monkeypatch):
@@ -448,6 +460,8 @@ def test_ready_made_counts():
         ({("a",): [1.0, 2.0]}, "whole numbers"),
         ({("a",): [1, 2, 3]}, r"shape \(2,\)"),
         ({("a",): [-1, 2]}, "negative"),
+        ({("a",): [2**40, 1]}, r"beyond 2\*\*40"),
+        ({("a",): np.array([2**63, 2**63], dtype=np.uint64)}, r"beyond 2\*\*40"),
         ({("a",): [1, 2], ("b",): [1, 1, 2]}, "different totals"),
         ({("a", "b"): [[1, 0, 0], [0, 1, 0]], ("b", "c"): [[1, 0], [0, 0], [1, 0]]}, r"disagree about \('b',\)"),
     ]

@@ -210,6 +210,13 @@ def test_a_given_noise_multiplier_is_charged_its_price():
     assert len(data.budget.history) == 2
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_noise_is_that_of_the_price(kind):
+    data = dataset(RECORDS, epsilon=50.0, delta=1e-4)
+    plan = data.plan(4, noise_multiplier=kind(1.3), delta=1e-5, sampling_rate=0.5)
+    assert price(plan.noise_multiplier, 1e-5, steps=4, sampling_rate=0.5) <= data.budget.spent.epsilon
+
+
 def test_a_dear_plan_is_refused_with_the_noise_that_fits():
     data = dataset(RECORDS, epsilon=0.5, delta=1e-5)
     with pytest.raises(BudgetExceededError, match=r"for epsilon=\d.*A noise multiplier of ([\d.]+) fits") as caught:

@@ -79,6 +79,22 @@ def test_units_are_told_apart_exactly():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": ["x", "y"], "b": [0, 0], "person": [2**53, 2**53 + 1]})
     assert open_records(frame, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
+    frame = frame.with_columns(person=polars.Series([1, 2]).cast(polars.Time))  # nanoseconds, which Python cuts off
+    for times in (frame, frame.lazy(), frame.to_arrow()):
+        assert open_records(times, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
+
+
+def test_nobody_is_a_number_of_people_too(tmp_path):
+    """Under "add_remove" an error for no rows would show that there are none."""
+    duckdb = pytest.importorskip("duckdb")
+    nobody = visits(0)
+    opened = [open_records(nobody, SCHEMA, ["a"], Unit("person", 1, random_keys))]
+    nobody.to_csv(tmp_path / "nobody.csv", index=False)
+    opened.append(open_records(tmp_path / "nobody.csv", SCHEMA, ["a"], Unit("person", 1, random_keys)))
+    relation = duckdb.sql("select 'x' as a, 0 as b, 'p' as person where false")
+    opened.append(open_records(relation, SCHEMA, ["a"], Unit("person", 1, random_keys)))
+    assert [records.size for records in opened] == [0] * 3
+    assert all(records.counts([("a",)])["a",].sum() == 0 for records in opened)
 
 
 class Chosen:
