@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -79,8 +79,10 @@ class Observations:
 def observations(release: Release, variables: Sequence[str]) -> tuple[Schema, Observations]:
     """The model's part of the schema, and what the release says of the model's variables.
 
-    Of a release of tables, those within the variables; of one of coefficients, those of all sets of the variables but
-    the empty one, whose coefficient is the number of records.
+    Of a release of tables, those that hold some of the variables, summed over the others; of one of coefficients, those
+    of all sets of the variables but the empty one, whose coefficient is the number of records. The noise of a sum is
+    taken for noise of the mechanism's kind with the sum's variance. Of tables with the same variables there is the
+    mean, weighted by their precision.
 
     Raises
     ------
@@ -88,29 +90,41 @@ def observations(release: Release, variables: Sequence[str]) -> tuple[Schema, Ob
         If the release says nothing of a variable, or its coefficients are too many to fit.
     """
     known = set(variables)
-    if isinstance(release, NoisyCoefficients):
-        parts = [tuple(variable for variable in clique if variable in known) for clique in release.cliques]
-        measured = maximal(part for part in parts if part)
-    else:
-        measured = tuple(clique for clique in release.cliques if known.issuperset(clique))
-    seen = {variable for clique in measured for variable in clique}
+    parts = {clique: tuple(variable for variable in clique if variable in known) for clique in release.cliques}
+    seen = {variable for part in parts.values() for variable in part}
     unseen = [variable for variable in variables if variable not in seen]
     if unseen:
         raise ValueError(
-            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique of the model's "
-            f"variables holds them. It holds {', '.join(map(str, release.cliques))}."
+            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique holds them. It holds "
+            f"{', '.join(map(str, release.cliques))}."
         )
     schema = release.schema.select(variables)
     if isinstance(release, NoisyCoefficients):
-        return schema, _of_coefficients(release, measured)
-    return schema, _of_tables(release, measured)
+        return schema, _of_coefficients(release, maximal(part for part in parts.values() if part))
+    return schema, _of_tables(release, {clique: part for clique, part in parts.items() if part})
 
 
-def _of_tables(release: NoisyMarginals, measured: tuple[Clique, ...]) -> Observations:
-    layout = Layout.of({v: release.schema.cardinality(v) for v in release.schema.variables}, measured)
-    observed = layout.flatten(release.tables[clique] for clique in measured)
-    variance = layout.per_cell([release.variances[clique] for clique in measured])
-    return Observations(measured, observed, variance, release.guarantee.mechanism == "gaussian")
+def _of_tables(release: NoisyMarginals, parts: Mapping[Clique, Clique]) -> Observations:
+    schema = release.schema
+    tables: dict[frozenset[str], list[tuple[Clique, Vector, float]]] = {}
+    for clique, part in parts.items():
+        outside = tuple(axis for axis, variable in enumerate(clique) if variable not in part)
+        variance = release.variances[clique] * (schema.cells(clique) // schema.cells(part))
+        tables.setdefault(frozenset(part), []).append((part, release.tables[clique].sum(axis=outside), variance))
+    measured, observed, variances = [], [], []
+    for same in tables.values():
+        part = same[0][0]
+        measured.append(part)
+        variances.append(1.0 / sum(1.0 / variance for _, _, variance in same))
+        weighted = [table.transpose([own.index(v) for v in part]) / variance for own, table, variance in same]
+        observed.append(same[0][1] if len(same) == 1 else variances[-1] * np.sum(weighted, axis=0))
+    layout = Layout.of({v: schema.cardinality(v) for v in schema.variables}, measured)
+    return Observations(
+        tuple(measured),
+        layout.flatten(observed),
+        layout.per_cell(variances),
+        release.guarantee.mechanism == "gaussian",
+    )
 
 
 def _of_coefficients(release: NoisyCoefficients, measured: tuple[Clique, ...]) -> Observations:

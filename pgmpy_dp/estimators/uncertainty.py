@@ -18,7 +18,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import Network, bayesian_network, families, markov_scopes, maximal, table_places
 from pgmpy_dp.estimators.observing import observations
-from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.estimators.undirected import naive_start
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
@@ -33,6 +34,8 @@ _CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
 _SIMULATED = 10_000
+# Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
+_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +111,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     it; see `pgmpy_dp.inference.hamiltonian`.
 
     The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
-    the counts of a simulated sample are taken to the log-potentials by one Newton step.
+    network is fitted to the counts of a simulated sample.
     """
     if not releases:
         raise ValueError("Give at least one release.")
@@ -128,9 +131,11 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
             records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
             population.append(_dirichlet(total * marginals + own, rows, generator))
         else:
-            logs = density.potentials(point)[problem.cells]
+            logs = point[: problem.cells.size]
+            if problem.effects.size:  # to the network closest to the records, which are none of its family
+                logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
             records.append(logs)
-            population.append(logs + _sampling(problem, logs, own, total, generator))
+            population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
         totals.append(total)
     return PosteriorNetworks(layout, problem.schema, np.array(records), np.array(population), np.array(totals))
 
@@ -223,7 +228,10 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         gaussian=np.concatenate(gaussian),
         total=total,
         total_scale=math.sqrt(total_variance),
-        start=_start(releases, scopes, schema) if directed else np.zeros(table_places(tree.layout, scopes).size),
+        start=_start(releases, scopes, schema)
+        if directed
+        # From a start far off, tables larger than the network's would be explained by deviations of the sample.
+        else naive_start(tree, scopes, releases)[table_places(tree.layout, scopes)],
     )
 
 
@@ -329,31 +337,65 @@ def _dirichlet(counts: Vector, rows: Rows, generator: np.random.Generator) -> Ve
     return rows.normalise(logs)
 
 
-def _sampling(
-    problem: _Problem, logs: Vector, precision: Vector, total: float, generator: np.random.Generator
-) -> Vector:
-    """How the log-potentials of a sample of `total` records deviate: one regularised Newton step from the truth."""
-    tree, cells = problem.tree, problem.cells
-    potentials = np.zeros(tree.layout.size)
-    potentials[cells] = logs
-    calibration = tree.calibrate(potentials)
-    codes = sample(tree, calibration, _SIMULATED, generator)
-    place = {variable: number for number, variable in enumerate(tree.variables)}
+def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
+    potentials = np.zeros(problem.tree.layout.size)
+    potentials[problem.cells] = logs
+    return problem.tree.calibrate(potentials)
+
+
+def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
+    """Tables of a sample of `total` records; those of a smaller one, scaled to its deviations, where they are many."""
+    size = max(1, min(round(total), _SIMULATED))
+    calibration = _calibrate(problem, logs)
+    codes = sample(problem.tree, calibration, size, generator)
+    place = {variable: number for number, variable in enumerate(problem.tree.variables)}
     counted = []
     for scope in problem.scopes:
         shape = problem.schema.shape(scope)
         flat = np.ravel_multi_index(tuple(codes[:, place[variable]] for variable in scope), shape)
         counted.append(np.bincount(flat, minlength=math.prod(shape)))
-    excess = math.sqrt(total / _SIMULATED) * (np.concatenate(counted) - _SIMULATED * calibration.marginals[cells])
+    expected = calibration.marginals[problem.cells]
+    counts: Vector = total * expected + math.sqrt(total / size) * (np.concatenate(counted) - size * expected)
+    return counts
 
-    def product(vector: Vector) -> Vector:
-        direction = np.zeros(tree.layout.size)
-        direction[cells] = vector.ravel()
-        curved: Vector = total * tree.covariance_product(calibration, direction)[cells] + precision * vector.ravel()
-        return curved
 
-    held = total * calibration.marginals[cells] + precision
-    size = (cells.size, cells.size)
-    scaling = LinearOperator(size, matvec=lambda v: v.ravel() / held, dtype=np.float64)
-    step: Vector = cg(LinearOperator(size, matvec=product, dtype=np.float64), excess, rtol=1e-3, M=scaling)[0]
-    return step
+def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
+    """The network of most likelihood for tables of counts, under a normal prior about `logs`: by Newton steps.
+
+    Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
+    """
+    tree, cells, size = problem.tree, problem.cells, problem.cells.size
+
+    def value_at(moved: Vector) -> tuple[float, Calibration]:
+        calibration = _calibrate(problem, moved)
+        value = total * calibration.log_partition - moved @ counts + 0.5 * precision @ (moved - logs) ** 2
+        return float(value), calibration
+
+    found = logs
+    value, calibration = value_at(found)
+    for _ in range(_NEWTON_STEPS):
+        expected = total * calibration.marginals[cells]
+
+        def product(vector: Vector, here: Calibration = calibration) -> Vector:
+            direction = np.zeros(tree.layout.size)
+            direction[cells] = vector.ravel()
+            curved: Vector = total * tree.covariance_product(here, direction)[cells] + precision * vector.ravel()
+            return curved
+
+        def scaled(vector: Vector, held: Vector = expected + precision) -> Vector:
+            return vector.ravel() / held
+
+        slope = counts - expected - precision * (found - logs)
+        hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
+        step: Vector = cg(hessian, slope, rtol=1e-3, M=scaling)[0]
+        trials = (found + step / 2**halvings for halvings in range(_HALVINGS))
+        for trial in trials:
+            lower, there = value_at(trial)
+            if lower < value:
+                break
+        else:
+            return found
+        gain, found, value, calibration = value - lower, trial, lower, there
+        if gain < _LEAST_GAIN:
+            break
+    return found

@@ -79,6 +79,9 @@ class _Bound:
         self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
         self.scale = np.sqrt(self.variance / 2)
         self.corner = (_ROUNDING * self.scale) ** 2
+        inside = [any(set(clique) <= set(scope) for scope in scopes) for clique in seen.cliques]
+        cells = [math.prod(layout.cardinalities[variable] for variable in clique) for clique in seen.cliques]
+        self.outside = ~np.repeat(inside, cells)
         # The potential of an observed cell; size where it has none of its own.
         own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
@@ -87,6 +90,16 @@ class _Bound:
         # A cell without a potential takes its (zero) spread from one place more than there are potentials.
         self.spread = np.zeros(self.free.size + 1)
         self.potentials, self.direction = np.zeros((2, layout.size))
+
+    def allow_sampling(self, marginals: Vector) -> None:
+        """Let tables that the network cannot fit deviate from it as far as a sample of its records does.
+
+        Sampling adds the count to the variance of a cell. exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) where c is
+        large, and is then normal.
+        """
+        sampled = self.observations.expected_squares(self.total * marginals[self.seen] * self.outside)
+        self.corner = self.corner + (sampled / self.scale) ** 2
+        self.variance = self.variance + sampled
 
     def calibrate(self, location: Vector) -> Calibration:
         self.potentials[self.free] = location
@@ -220,7 +233,8 @@ def fit_undirected(
     posterior mean of the unnormalised distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit.
     The prior is a Student t of three degrees of freedom, its scale learned by MacKay's fixed point from the number of
     potentials that the noise leaves determined. Where noise drowns all signal it shrinks and the fit is uniform; where
-    noise vanishes the fit is that of maximum likelihood.
+    noise vanishes the fit is that of maximum likelihood. Tables larger than the network's own may deviate from it as
+    far as a sample does.
 
     Loopily, a few rounds of EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2), the E-step by
     its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
@@ -230,8 +244,10 @@ def fit_undirected(
     bound = _Bound(engine, scopes, seen, release.total)
     prior = _Prior(engine.layout, scopes, prior_scale)
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
-    location = _naive_start(engine, scopes, release)[bound.free]
-    spread = 1.0 / bound.curvature(bound.calibrate(location).marginals)
+    location = naive_start(engine, scopes, [release])[bound.free]
+    marginals = bound.calibrate(location).marginals
+    bound.allow_sampling(marginals)
+    spread = 1.0 / bound.curvature(marginals)
     point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
     for number in range(_ROUNDS):
         curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
@@ -248,14 +264,24 @@ def fit_undirected(
     return UndirectedFit(potentials, math.sqrt(prior.square), value)
 
 
-def _naive_start(engine: Engine, scopes: Sequence[Clique], release: Release) -> Vector:
-    """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured."""
-    held = [scope for scope in scopes if any(set(scope) <= set(clique) for clique in release.cliques)]
-    places = table_places(engine.layout, held)
-    own = [measured_table(release, scope) for scope in held]
-    layout = Layout.of(engine.layout.cardinalities, held)
-    marginals = layout.flatten(project_to_simplex(table / release.total) for table, _ in own)
-    weight = noise_regularization([variance for _, variance in own], release.total)
+def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
+    """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured.
+
+    Of a table that several releases hold, the first one's is taken.
+    """
+    sources = {
+        scope: next((r for r in releases if any(set(scope) <= set(clique) for clique in r.cliques)), None)
+        for scope in scopes
+    }
+    held = {scope: source for scope, source in sources.items() if source is not None}
+    if not held:
+        return np.zeros(engine.layout.size)
+    total = releases[0].total
+    places = table_places(engine.layout, list(held))
+    own = [measured_table(source, scope) for scope, source in held.items()]
+    layout = Layout.of(engine.layout.cardinalities, list(held))
+    marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
+    weight = noise_regularization([variance for _, variance in own], total)
     return maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
 
 
@@ -270,7 +296,7 @@ def _fit_loopy(
     layout, total = engine.layout, release.total
     free = table_places(layout, scopes)
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
-    potentials, gap = _naive_start(engine, scopes, release), math.nan
+    potentials, gap = naive_start(engine, scopes, [release]), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
         step = seen.explain(engine, potentials, total, max_iter=30)
         # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.

@@ -261,3 +261,60 @@ def test_measured_cliques_that_are_no_cliques_of_the_graph(records, schema, infe
     assert network.check_model()
     assert {frozenset(factor.variables) for factor in network.get_factors()} == {frozenset("ab"), frozenset("bc")}
     assert network.query(["a"]).values.sum() == pytest.approx(1.0)
+
+
+CHAIN = [("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.parametrize("cliques", [[("a", "b", "c")], [("c", "b", "a"), ("b", "c")], CHAIN])
+def test_tables_larger_than_the_networks_own_give_the_records_fit(records, schema, cliques, epsilon):
+    """Records deviate from the network as a sample does; the fit is their own network's, and bounds hold both."""
+    exact = dp.PrivateMarkovNetwork(CHAIN)
+    exact.fit(records, estimator=dp.MaximumLikelihood(state_names=schema.select(["a", "b", "c"])))
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(50.0), noise=dp.SimulatedNoise(0))
+    release = data.measure(cliques, epsilon=epsilon)
+    for estimator in (dp.CollectiveEM(), dp.PosteriorMean()):
+        network = dp.PrivateMarkovNetwork(CHAIN).fit(release, estimator=estimator)
+        for variables in (["a"], ["b"], ["c"], ["a", "b"], ["b", "c"]):
+            truth = exact.query(variables)
+            value = network.query(variables)
+            value = value.values.transpose([value.variables.index(v) for v in truth.variables])
+            assert value == pytest.approx(truth.values, abs=2e-3 + 2e-3 / epsilon)
+    narrow, wide = (network.query(["b"], interval=0.99, target=t) for t in ("records", "population"))
+    truth = records["b"].value_counts(normalize=True).sort_index().to_numpy()
+    sampling = np.sqrt(truth * (1 - truth) / len(records))
+    assert (np.abs(narrow[["lower", "upper"]].to_numpy() - truth[:, None]) < 0.01 / epsilon).all()
+    assert (wide["lower"] < truth).all()
+    assert (wide["upper"] > truth).all()
+    assert (wide["upper"] - wide["lower"]).to_numpy() == pytest.approx(2 * 2.576 * sampling, rel=0.4)
+
+
+@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.PosteriorMean(), dp.NaiveMLE()])
+@pytest.mark.parametrize("kind", ["markov", "bayesian"])
+def test_a_network_of_some_of_the_released_variables(records, schema, estimator, kind):
+    """The others are summed out: release once, fit often."""
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(60.0), noise=dp.SimulatedNoise(0))
+    releases = [
+        data.measure([("c", "alone", "a"), ("b", "alone")], epsilon=20.0),
+        data.measure([("a", "b", "c")], epsilon=20.0),
+        data.measure_coefficients([("a", "b", "c"), ("alone",)], epsilon=20.0),
+    ]
+    for release, pair in zip(releases, [("a", "c"), ("b", "c"), ("c", "b")], strict=True):
+        if isinstance(estimator, dp.NaiveMLE) and kind == "bayesian":
+            pytest.skip("NaiveMLE fits Markov networks")
+        made = dp.PrivateMarkovNetwork([pair]) if kind == "markov" else dp.PrivateBayesianNetwork([pair])
+        network = made.fit(release, estimator=estimator)
+        truth = pd.crosstab(records[pair[0]], records[pair[1]], normalize=True)
+        value = network.query(list(pair))
+        value = value.values if list(value.variables) == list(pair) else value.values.T
+        order = np.ix_(
+            *([STATES[v].index(s) for s in axis] for v, axis in zip(pair, (truth.index, truth.columns), strict=True))
+        )
+        assert value[order] == pytest.approx(truth.to_numpy(), abs=3e-3)
+
+
+def test_nothing_is_known_of_a_variable_in_no_table(records, schema):
+    release = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("a", "b")], epsilon=1.0)
+    with pytest.raises(ValueError, match="says nothing of 'c'"):
+        dp.PrivateMarkovNetwork([("a", "c")]).fit(release)
