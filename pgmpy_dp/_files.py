@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -15,8 +16,14 @@ from typing import IO, Any
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file beside `path` that takes its place once all is on disk; removed if anything fails before."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", str(path.parent))
     try:
-        with temporary.open("xb") as handle:
+        try:
+            handle = temporary.open("xb")
+        except OSError as error:  # named by the file that was asked for
+            raise type(error)(error.errno, error.strerror, str(path)) from None
+        with handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())

@@ -160,6 +160,53 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     assert "--unit" in run("release", "--help")
 
 
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ("a -> b\nb -> c\nc -> a\n", "round in a circle, a -> b -> c -> a"),
+        ("a -> a\n", "edge of 'a' to itself"),
+        ("a -- a\n", "edge of 'a' to itself"),
+        ("a -> b\n\na->c\n", "line 3: write one edge a line, with blanks"),
+        ("a -> b -> c\n", "line 1: write one edge a line"),
+        ("a => b\n", "line 1: write one edge a line"),
+        ("\ufeffa -> nothing\n", "Unknown variable 'nothing'"),
+        ("a -> b\nb -- c\n", "not both"),
+    ],
+)
+def test_what_is_wrong_with_edges_is_named(edges, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.txt").write_text(edges, encoding="utf-8")
+    dp.Schema({name: ["x", "y"] for name in "abc"}).save("schema.json")
+    (tmp_path / "records.csv").write_text("a,b,c\nx,y,x\n")
+    call = ["release", "records.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
+    assert message in refused(*call, "--out", "r.zip")
+
+
+def test_a_release_that_cannot_be_written_says_that_it_was_paid(asia, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "release.zip")
+
+    run("ledger", "create", "ledger.json", "--epsilon", 2)
+    monkeypatch.setattr(dp.NoisyMarginals, "save", full)
+    message = release("--ledger", "ledger.json", code=1)
+    assert "release.zip: No space left on device. The release is lost, and what it cost stays charged" in message
+    monkeypatch.undo()
+
+
+def test_files_are_named_as_they_were_asked_for(asia):
+    release()
+    assert "nowhere: there is no such folder; make it first" in refused(
+        "fit", "release.zip", "--model", "asia.json", "--out", "nowhere/x.bif"
+    )
+    assert "needs a --delta" in release("--mechanism", "gaussian", "--force", code=1)
+
+
+def test_cautions(asia):
+    assert "Caution" not in release()
+    assert "Caution: at so large an epsilon" in release("--force", epsilon=100)
+    assert "tables the noise of all cells is more than the records" in release("--force", epsilon=0.001)
+
+
 @pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
 def test_a_sample_of_the_records(visits, source):
     call = ["release", source, "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 5, "--out", "r.zip"]

@@ -13,6 +13,7 @@ from pgmpy_dp.cli.common import (
     file_argument,
     file_option,
     json_option,
+    one_line,
     records_argument,
     refuse_to_overwrite,
     sentence,
@@ -79,6 +80,10 @@ def release(
     """
     if (model is None) == (cliques is None):
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
+    if mechanism == "gaussian" and delta == 0:
+        raise click.ClickException(
+            "--mechanism gaussian needs a --delta, far below one over the number of records: 1e-8."
+        )
     refuse_to_overwrite(out, force)
     chosen = RecordOptions(**options)
     with values_kept_back(), stages(3) as begin:
@@ -93,7 +98,12 @@ def release(
         noisy = dataset.measure(
             wanted, epsilon, delta=delta, mechanism=mechanism, weights=weights, sampling_rate=sampling_rate
         )
-        noisy.save(out)
+        try:
+            noisy.save(out)
+        except OSError as error:
+            raise click.ClickException(
+                f"{one_line(error)} The release is lost, and what it cost stays charged: a new one costs as much again."
+            ) from error
     ledger, line = chosen.charged(budget)
     lines = [*_lines(noisy), "", f"Written to {out}.", line]
     emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
@@ -132,11 +142,12 @@ def _lines(noisy: Release) -> list[str]:
     held = describe(noisy)
     guarantee, total = noisy.guarantee, held["total"]
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
-    about = "public" if total["public"] else f"estimated, give or take {total['deviation']:.3g}"
+    about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
     lines = [
         f"{sentence(guarantee)}.",
         f"Made with {versions or 'unknown versions'}.",
-        f"Number of {guarantee.counted}: {total['value']:.6g} ({about})",
+        f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
+        *_cautions(noisy),
         "",
         f"{'cells':>8}  {'noise':>9}  table (noise: standard deviation in each cell, in {guarantee.counted})",
     ]
@@ -145,14 +156,32 @@ def _lines(noisy: Release) -> list[str]:
     return lines
 
 
+def _cautions(noisy: Release) -> list[str]:
+    """What somebody who looks at tables and noise might overlook."""
+    found = []
+    if noisy.guarantee.epsilon > 20:
+        found.append("Caution: at so large an epsilon the promise says next to nothing.")
+    least = noisy.total - 2 * noisy.total_variance**0.5
+    drowned = sum(least <= _noise(noisy, clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
+    if drowned:
+        found.append(
+            f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells is more than the records."
+        )
+    return found
+
+
+def _noise(noisy: Release, clique: tuple[str, ...]) -> tuple[float, float]:
+    """Scale and standard deviation of the noise in a cell."""
+    from pgmpy_dp.release import NoisyMarginals
+
+    if isinstance(noisy, NoisyMarginals):
+        return noisy.scales[clique], noisy.variances[clique] ** 0.5
+    return noisy.scale, noisy.variance(clique) ** 0.5
+
+
 def describe(noisy: Release) -> dict[str, Any]:
     """What a release holds, for JSON."""
     from pgmpy_dp.release import NoisyMarginals
-
-    def noise(clique: tuple[str, ...]) -> tuple[float, float]:
-        if isinstance(noisy, NoisyMarginals):
-            return noisy.scales[clique], noisy.variances[clique] ** 0.5
-        return noisy.scale, noisy.variance(clique) ** 0.5
 
     return {
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
@@ -167,7 +196,7 @@ def describe(noisy: Release) -> dict[str, Any]:
             {
                 "variables": list(clique),
                 "cells": int(noisy.schema.cells(clique)),
-                **dict(zip(("scale", "noise"), noise(clique), strict=True)),
+                **dict(zip(("scale", "noise"), _noise(noisy, clique), strict=True)),
             }
             for clique in noisy.cliques
         ],

@@ -11,6 +11,7 @@ import click
 from pgmpy_dp._files import parse_json
 
 _EDGE = re.compile(r"(?P<first>.*\S)\s+(?P<arrow>->|--)\s+(?P<second>\S.*)")
+_ARROWS = ("->", "--", "=>", "<-")
 _LISTS = (".txt", ".edges")
 
 
@@ -36,25 +37,46 @@ def read_structure(path: Path) -> Any:
             f"{path}: unknown kind of model. Give a network file ({', '.join(SUFFIXES)}) or a list of edges "
             f"({', '.join(_LISTS)})."
         )
+    _require_network(path, edges, undirected)
     structure = PrivateMarkovNetwork() if undirected else DiscreteBayesianNetwork()
     structure.add_nodes_from(nodes)
     structure.add_edges_from(edges)
     return structure
 
 
+def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool) -> None:
+    """Refuse edges that no network has, by their names."""
+    import networkx as nx
+
+    loop = next((first for first, second in edges if first == second), None)
+    if loop is not None:
+        raise click.ClickException(f"{path}: the edge of {loop!r} to itself; remove it.")
+    graph = nx.DiGraph(edges)
+    if not undirected and not nx.is_directed_acyclic_graph(graph):
+        circle = [first for first, _ in nx.find_cycle(graph)]
+        raise click.ClickException(
+            f"{path}: the edges go round in a circle, {' -> '.join([*circle, circle[0]])}: remove or turn one of them, "
+            "or write all as a -- b for a Markov network."
+        )
+
+
 def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
     nodes: dict[str, None] = {}
     edges, arrows = [], set()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise click.ClickException(f"{path}: not a text in UTF-8; save it as one.") from None
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         found = _EDGE.fullmatch(text)
         ends = (found["first"], found["second"]) if found else (text,)
+        if any(arrow in name for name in ends for arrow in _ARROWS):
+            raise click.ClickException(
+                f"{path}, line {number}: write one edge a line, with blanks around its arrow, such as: smoke -> lung"
+            )
         nodes.update(dict.fromkeys(ends))
         if found:
             edges.append(ends)

@@ -173,7 +173,10 @@ def require_columns(names: list[Any], variables: Iterable[str]) -> None:
     for variable in variables:
         if names.count(variable) != 1:
             problem = "has no column in" if variable not in names else "is the name of more than one column of"
-            raise SchemaError(f"Variable {variable!r} {problem} the records: they need exactly one for each variable.")
+            raise SchemaError(
+                f"Variable {variable!r} {problem} the records: they need exactly one for each variable. Names are "
+                "compared letter by letter, and in a .csv file commas part the columns."
+            )
 
 
 def require_no_missing(schema: Schema, variable: str) -> int:
@@ -190,9 +193,17 @@ def require_no_missing(schema: Schema, variable: str) -> int:
 def require_no_undeclared(schema: Schema, variable: str) -> int:
     """Position of the state that stands for undeclared values; without one, refuse them."""
     if variable not in schema.other:
+        if variable in schema.bins:
+            edges = schema.bins[variable].edges
+            raise SchemaError(
+                f"Variable {variable!r} has values in the records that are not among its declared states. Its bins "
+                f"hold numbers from {edges[0]:g} to {edges[-1]:g}: widen the edges (inf is one), correct the records, "
+                f"or declare a state that stands for them, Schema(..., other={{{variable!r}: 'other'}}), at the "
+                f"command line --other {variable}=other."
+            )
         raise SchemaError(
             f"Variable {variable!r} has values in the records that are not among its declared states. Values "
-            "must agree in kind as well ('1' is not 1, True is not 1, and binned variables are numbers): "
+            "must agree in kind as well ('1' is not 1, True is not 1): "
             "correct the records or the declaration, or declare a state that stands for them, "
             f"Schema(..., other={{{variable!r}: 'other'}}), at the command line --other {variable}=other."
         )

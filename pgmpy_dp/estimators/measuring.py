@@ -105,6 +105,8 @@ class Measurement:
 
     def dataset(self, data: Any, variables: Sequence[str]) -> PrivateDataset:
         """The data set that was handed in, or one for this fit alone made of raw records; errors as `take`."""
+        if isinstance(data, (list, tuple)) and any(isinstance(d, (NoisyMarginals, NoisyCoefficients)) for d in data):
+            raise TypeError("Several releases are fitted together by PosteriorMean: give estimator=PosteriorMean().")
         if self.epsilon is None:
             raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
         if isinstance(data, PrivateDataset):

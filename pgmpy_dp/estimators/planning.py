@@ -50,6 +50,7 @@ def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, .
     >>> plan_measurements(DiscreteBayesianNetwork([("smoke", "lung")]), schema)
     ((('lung', 'smoke'),), [2.0])
     """
+    schema.require([tuple(network.nodes())])
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)
     else:

@@ -52,12 +52,12 @@ def figure(rows: pd.DataFrame) -> Figure:
     cells: list[list[str]] = []
     named: set[str] = set()
     for row in rows.to_dict("records"):
-        theirs = f"{row['theirs']:.4g}" if row["reached"] else f"at least {row['theirs']:.4g}"
-        own = "" if np.isnan(row["pgmpy"]) else f"{row['pgmpy']:.4g}"
+        theirs = _shown(row["theirs"]) if row["reached"] else f"at least {_shown(row['theirs'])}"
+        own = "" if np.isnan(row["pgmpy"]) else _shown(row["pgmpy"])
         ratio = f"{row['theirs'] / row['ours']:.2f}"
         name = "" if row["case"] in named else row["case"]
         named.add(row["case"])
-        cells.append([name, row["quantity"], f"{row['ours']:.4g}", theirs, ratio, own])
+        cells.append([name, row["quantity"], _shown(row["ours"]), theirs, ratio, own])
     drawn = Figure(figsize=(9.0, 0.22 * len(cells) + 0.4), layout="constrained")
     axes = drawn.add_subplot()
     axes.set_axis_off()
@@ -70,6 +70,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     table.auto_set_font_size(False)
     table.set_fontsize(8)
     return drawn
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < np.inf else f"{value:.4g}"
 
 
 def caption(rows: pd.DataFrame) -> str:

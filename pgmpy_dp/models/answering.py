@@ -170,6 +170,8 @@ class AnsweringNetwork:
         DataFrame
             A row a variable; columns `value`, `lower`, `upper`.
         """
+        if not isinstance(values, Mapping):
+            raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')
         check_interval(interval)
         rows = []
         for variable, numbers in values.items():
@@ -268,6 +270,8 @@ class AnsweringNetwork:
 
     def _checked(self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
         schema, given = self._fitted(), dict(evidence or {})
+        if isinstance(variables, str):
+            raise TypeError(f"Name the variables in a list: [{variables!r}].")
         if variables is not None:
             schema.require([variables])
         for variable, state in given.items():

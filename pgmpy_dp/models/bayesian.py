@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from pgmpy_dp.models.answering import AnsweringNetwork, bounds_frame, check_inte
 from pgmpy_dp.models.conditioning import Conditioning
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
+
+# Formats of pgmpy's own `save` and `load`, by the end of a file's name.
+_FILETYPES = {"": "bif", ".bif": "bif", ".xmlbif": "xmlbif", ".uai": "uai", ".net": "net", ".xdsl": "xdsl"}
 
 
 class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
@@ -100,15 +105,60 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
 
     def copy(self) -> PrivateBayesianNetwork:
         """An independent network with the same structure, CPDs and release."""
-        fresh = PrivateBayesianNetwork(self.edges())
-        fresh.add_nodes_from(self.nodes())
-        fresh.add_cpds(*[cpd.copy() for cpd in self.get_cpds()])
+        fresh = PrivateBayesianNetwork.of(self)
         for name in ("release_", "guarantee_", "_posterior"):
             if name in self.__dict__:
                 setattr(fresh, name, self.__dict__[name])
         return fresh
 
+    @classmethod
+    def of(cls, network: DiscreteBayesianNetwork) -> PrivateBayesianNetwork:
+        """A network with the structure and CPDs of another, such as one from a file; `attach_release` gives it bounds.
+
+        Examples
+        --------
+        >>> from pgmpy.factors.discrete import TabularCPD
+        >>> plain = DiscreteBayesianNetwork()
+        >>> plain.add_node("smoke")
+        >>> plain.add_cpds(TabularCPD("smoke", 2, [[0.3], [0.7]], state_names={"smoke": ["yes", "no"]}))
+        >>> PrivateBayesianNetwork.of(plain).query(["smoke"]).values.tolist()
+        [0.3, 0.7]
+        """
+        fresh = cls(network.edges())
+        fresh.add_nodes_from(network.nodes())
+        fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
+        return fresh
+
+    def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
+        """As pgmpy's, the format by the end of the name unless it is given.
+
+        Raises
+        ------
+        ValueError
+            If the end of the name says no format of pgmpy's.
+        """
+        super().save(os.fspath(filename), filetype=filetype or _filetype(filename))
+
+    @classmethod
+    def load(
+        cls, filename: str | os.PathLike[str], filetype: str | None = None, **kwargs: Any
+    ) -> PrivateBayesianNetwork:
+        """As pgmpy's; `attach_release` gives the network bounds. Errors as `save`."""
+        kind = filetype or _filetype(filename)
+        return cls.of(DiscreteBayesianNetwork.load(os.fspath(filename), filetype=kind, **kwargs))
+
     def _fitted(self) -> Schema:
         if len(self.get_cpds()) < len(self.nodes()) or not self.nodes():
             raise ValueError("The network is not fitted yet: call fit first.")
         return Schema.from_model(self)
+
+
+def _filetype(filename: str | os.PathLike[str]) -> str:
+    """Of pgmpy's formats, by the end of a name; names without one are BIF, as pgmpy has it."""
+    suffix = Path(filename).suffix.lower()
+    if suffix not in _FILETYPES:
+        raise ValueError(
+            f"{filename}: end the name in one of {', '.join(filter(None, _FILETYPES))}; pgmpy_dp.exports.save_network "
+            "and load_network have .json, and bring back any names and the guarantee."
+        )
+    return _FILETYPES[suffix]

@@ -202,7 +202,15 @@ class PrivateMarkovNetwork(AnsweringNetwork, DiscreteMarkovNetwork):
         return float(weights[occupied] @ potentials[occupied]) - self._calibration.log_partition
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write structure, factors and guarantee as one JSON file; an existing file is replaced only when complete."""
+        """Write structure, factors and guarantee as one JSON file; an existing file is replaced only when complete.
+
+        Raises
+        ------
+        ValueError
+            If the name ends as that of another format.
+        """
+        if Path(path).suffix.lower() in (".bif", ".xmlbif", ".xml", ".uai"):
+            raise ValueError(f"{path}: save writes JSON, .json; pgmpy_dp.exports.save_network writes .uai as well.")
         layout, potentials, _ = log_linear(self, self._fitted().states)
         content = {
             "format": _FORMAT,

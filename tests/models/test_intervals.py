@@ -341,3 +341,35 @@ def test_coverage_study():
     for query in random_queries(TRUTH, 20):
         assert query.variable not in query.evidence
         assert 1 <= len(query.evidence) <= 3
+
+
+@pytest.mark.parametrize("suffix", ["", ".bif", ".xmlbif"])
+def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
+    release = released(0)
+    network = dp.PrivateBayesianNetwork(EDGES).fit(release)
+    path = tmp_path / f"network{suffix}"
+    network.save(path)
+    loaded = dp.PrivateBayesianNetwork.load(path)
+    for other in (loaded, dp.PrivateBayesianNetwork.of(dp.exports.load_network(path)) if suffix else loaded):
+        assert other.query(["c"]).values == pytest.approx(network.query(["c"]).values)
+        other.attach_release(release)
+        assert other.query(["c"], interval=0.9)["upper"].to_numpy() == pytest.approx(
+            network.query(["c"], interval=0.9)["upper"].to_numpy()
+        )
+
+
+def test_names_say_the_format(network, tmp_path):
+    """Not BIF in a file called .json, nor JSON in one called .bif."""
+    wrong = "network.json" if isinstance(network, dp.PrivateBayesianNetwork) else "network.bif"
+    with pytest.raises(ValueError, match="save_network"):
+        network.save(tmp_path / wrong)
+    with pytest.raises(TypeError, match=r"\['c'\]"):
+        network.query("c")
+    with pytest.raises(TypeError, match="number for every state"):
+        network.expectation("c")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_releases_need_the_posterior():
+    with pytest.raises(TypeError, match="PosteriorMean"):
+        dp.PrivateBayesianNetwork(EDGES).fit([released(0), released(1)])
