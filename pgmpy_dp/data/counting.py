@@ -185,7 +185,7 @@ def require_no_missing(schema: Schema, variable: str) -> int:
         raise SchemaError(
             f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
             f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), at the command line --missing "
-            f"{variable}=unknown, or fill or drop them before."
+            f"{variable}=unknown, or fill or drop them before. In a .csv file a blank line is a record without values."
         )
     return _state_lookup(schema.states[variable])[_key(schema.missing[variable])]
 

@@ -35,7 +35,7 @@ _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
 _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
-_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 1e-3
+_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,7 +387,7 @@ def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, 
 
         slope = counts - expected - precision * (found - logs)
         hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
-        step: Vector = cg(hessian, slope, rtol=1e-3, M=scaling)[0]
+        step: Vector = cg(hessian, slope, rtol=1e-2, M=scaling)[0]
         trials = (found + step / 2**halvings for halvings in range(_HALVINGS))
         for trial in trials:
             lower, there = value_at(trial)
