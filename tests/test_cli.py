@@ -199,6 +199,8 @@ def test_files_are_named_as_they_were_asked_for(asia):
         "fit", "release.zip", "--model", "asia.json", "--out", "nowhere/x.bif"
     )
     assert "needs a --delta" in release("--mechanism", "gaussian", "--force", code=1)
+    assert "schema.json exists already" in refused("schema", "asia.json", "--out", "schema.json")
+    run("schema", "asia.json", "--out", "schema.json", "--force")
 
 
 def test_cautions(asia):

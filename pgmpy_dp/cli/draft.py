@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option
+from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, refuse_to_overwrite
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 @click.command(cls=Command)
 @file_argument("source")
 @file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
 @json_option
-def schema(source: Path, out: Path | None, as_json: bool) -> None:
+def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
     """Draft a schema file from a network or a data dictionary.
 
     Never from the records: which values occur among the records is itself private. So states come from
@@ -47,6 +48,8 @@ def schema(source: Path, out: Path | None, as_json: bool) -> None:
 
     Look the draft over before it is used: its states and their order are those of all that follows.
     """
+    if out is not None:
+        refuse_to_overwrite(out, force)
     drafted = read_dictionary(source)
     if out is not None:
         drafted.save(out)

@@ -144,7 +144,10 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         if name.endswith((".parquet", ".pq")) or path.is_dir():
             return LazyRecords.open(_scan_parquet(path), schema, asked, unit)
         raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
-    frame = nw.from_native(records, pass_through=True)
+    try:
+        frame = nw.from_native(records, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise SchemaError("Two columns of the records have the same name: give each one of its own.") from None
     if isinstance(frame, nw.LazyFrame):
         return LazyRecords.open(frame, schema, asked, unit)
     codes = encode(records, schema, asked)

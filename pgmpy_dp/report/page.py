@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
 BAR = 120.0  # width of a bar that stands for all records
+_MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the records
 
 
 def write_report(
@@ -120,6 +121,9 @@ def _number(value: float, digits: int = 4) -> str:
 
 
 def _percent(value: float) -> str:
+    """With a digit or three behind the point; what drowns in noise as a bound."""
+    if abs(value) > _MOST_SHARE:
+        return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
 
 

@@ -470,6 +470,12 @@ def test_ready_made_counts():
             open_records(given, schema, schema.variables)
 
 
+@pytest.mark.parametrize("names", [["v", "v"], ["v", "w", "w"]])
+def test_columns_with_one_name_are_refused(names):
+    with pytest.raises(SchemaError, match=r"same name|more than one"):
+        open_records(pd.DataFrame([[1] * len(names)], columns=names), Schema({"v": [1]}), ["v"])
+
+
 def test_other_forms_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\.csv and \.parquet"):
         open_records(tmp_path / "records.xlsx", SCHEMA, ["text"])
