@@ -17,7 +17,7 @@ from scipy.special import gammaln
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.measuring import measured_table
 from pgmpy_dp.estimators.networks import Network, bayesian_network, families, markov_scopes, maximal, table_places
-from pgmpy_dp.estimators.observing import observations
+from pgmpy_dp.estimators.observing import LEAST_VARIANCE, observations
 from pgmpy_dp.estimators.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
@@ -224,7 +224,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         places=np.concatenate(places),
         sums=sparse.csr_array(sparse.block_diag(blocks, format="csr")),
         observed=np.concatenate(observed).astype(np.float64),
-        variance=np.concatenate(variance),
+        variance=np.maximum(np.concatenate(variance), LEAST_VARIANCE),
         gaussian=np.concatenate(gaussian),
         total=total,
         total_scale=math.sqrt(total_variance),

@@ -79,6 +79,7 @@ class _Bound:
         self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
         self.scale = np.sqrt(self.variance / 2)
         self.corner = (_ROUNDING * self.scale) ** 2
+        self.least = 0.0
         inside = [any(set(clique) <= set(scope) for scope in scopes) for clique in seen.cliques]
         cells = [math.prod(layout.cardinalities[variable] for variable in clique) for clique in seen.cliques]
         self.outside = ~np.repeat(inside, cells)
@@ -100,6 +101,8 @@ class _Bound:
         sampled = self.observations.expected_squares(self.total * marginals[self.seen] * self.outside)
         self.corner = self.corner + (sampled / self.scale) ** 2
         self.variance = self.variance + sampled
+        if not self.gaussian:  # what such losses have at the least: beside it the optimiser would overlook gains
+            self.least = float((np.sqrt(self.corner) / self.scale)[sampled > 0].sum())
 
     def calibrate(self, location: Vector) -> Calibration:
         self.potentials[self.free] = location
@@ -122,7 +125,7 @@ class _Bound:
         pull = self.precision * mean
         slope = self.tree.covariance_product(calibration, self.direction)[self.free] + pull
         slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
-        value = loss + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
+        value = loss - self.least + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:

@@ -266,13 +266,13 @@ def test_measured_cliques_that_are_no_cliques_of_the_graph(records, schema, infe
 CHAIN = [("a", "b"), ("b", "c")]
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("cliques", [[("a", "b", "c")], [("c", "b", "a"), ("b", "c")], CHAIN])
 def test_tables_larger_than_the_networks_own_give_the_records_fit(records, schema, cliques, epsilon):
     """Records deviate from the network as a sample does; the fit is their own network's, and bounds hold both."""
     exact = dp.PrivateMarkovNetwork(CHAIN)
     exact.fit(records, estimator=dp.MaximumLikelihood(state_names=schema.select(["a", "b", "c"])))
-    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(50.0), noise=dp.SimulatedNoise(0))
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(0))
     release = data.measure(cliques, epsilon=epsilon)
     for estimator in (dp.CollectiveEM(), dp.PosteriorMean()):
         network = dp.PrivateMarkovNetwork(CHAIN).fit(release, estimator=estimator)
@@ -280,11 +280,11 @@ def test_tables_larger_than_the_networks_own_give_the_records_fit(records, schem
             truth = exact.query(variables)
             value = network.query(variables)
             value = value.values.transpose([value.variables.index(v) for v in truth.variables])
-            assert value == pytest.approx(truth.values, abs=2e-3 + 2e-3 / epsilon)
+            assert value == pytest.approx(truth.values, abs=4e-3)  # less than half a standard deviation of sampling
     narrow, wide = (network.query(["b"], interval=0.99, target=t) for t in ("records", "population"))
     truth = records["b"].value_counts(normalize=True).sort_index().to_numpy()
     sampling = np.sqrt(truth * (1 - truth) / len(records))
-    assert (np.abs(narrow[["lower", "upper"]].to_numpy() - truth[:, None]) < 0.01 / epsilon).all()
+    assert (np.abs(narrow[["lower", "upper"]].to_numpy() - truth[:, None]) < 1e-3 + 0.01 / epsilon).all()
     assert (wide["lower"] < truth).all()
     assert (wide["upper"] > truth).all()
     assert (wide["upper"] - wide["lower"]).to_numpy() == pytest.approx(2 * 2.576 * sampling, rel=0.4)
