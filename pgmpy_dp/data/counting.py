@@ -6,12 +6,13 @@ Errors name the variable and nothing else about the records: no value, no number
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp._states import plain
@@ -149,13 +150,27 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
 def id_column(frame: Any, name: str) -> Any:
     """A column of ids, as pandas can tell them apart: missing ones are None or NaN, integers stay integers."""
     require_columns(_column_names(frame), [name])
+    column = nw.from_native(frame, eager_only=True)[name]
     if _is_pandas(frame):
-        return frame[name]
-    column = _decoded(nw.from_native(frame, eager_only=True)[name])
+        native = frame[name]
+        if not isinstance(native.dtype, pd.ArrowDtype):
+            return native.astype(object) if native.dtype == np.longdouble else native
+        column = nw.from_native(pd.DataFrame({name: native}), eager_only=True)
+        column = nw.from_native(column.to_arrow(), eager_only=True)[name]  # where dictionaries are decoded
+    column = _decoded(column)
     if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
-    # Integers with missing ones among them would become floats.
-    return np.array(column.to_list(), dtype=object) if column.is_null().any() else column.to_numpy()
+    # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.
+    exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
+    return column.to_numpy() if exact and not column.is_null().any() else objects(column.to_list())
+
+
+def objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Values as an array of themselves: numpy and pandas would find one type for all."""
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
 
 
 def require_countable(schema: Schema, clique: Clique) -> None:
@@ -253,7 +268,7 @@ def column_codes(column: nw.Series[Any], schema: Schema, variable: str) -> Codes
     column = _decoded(column)
     missing = column.is_null().to_numpy().astype(bool)
     if column.dtype.is_float():
-        missing |= column.is_nan().fill_null(False).to_numpy().astype(bool)
+        missing |= np.isnan(_numbers(column, missing).astype(np.float64))
     stand_in = require_no_missing(schema, variable) if missing.any() else _OUTSIDE
     bins = schema.bins.get(variable)
     codes = _state_codes(column, missing, states) if bins is None else _bin_codes(column, missing, bins)

@@ -125,7 +125,8 @@ def checked_counts(counts: Any) -> sparse.csr_array:
             "Documents are counts of words: a scipy sparse array or a matrix of numbers, one row a document and one "
             f"column a word; got {type(counts).__name__} of {given.dtype} with shape {given.shape}."
         )
-    rows = canonical_rows(sparse.csr_array(given.astype(np.float64 if given.dtype.kind == "f" else np.int64)))
+    with np.errstate(all="ignore"):  # a warning would tell of one document
+        rows = canonical_rows(sparse.coo_array(given), np.float64 if given.dtype.kind == "f" else np.int64)
     values = rows.data
     with np.errstate(invalid="ignore"):
         if not ((values >= 0) & (values == np.floor(values))).all():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import encode
+from pgmpy_dp.data.counting import encode, objects
 from pgmpy_dp.data.sums import require_summable
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
@@ -140,7 +140,7 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
         kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
         if not all(kinds):
             raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
-        X = np.column_stack([np.asarray(frame[name].cast(nw.Float64).to_numpy(), float) for name in names])
+        X = np.column_stack([_floats(frame[name], name) for name in names])
     values = np.asarray(X)
     if values.ndim != 2 or values.shape[1] < 1 or values.dtype.kind not in "fiub":
         raise TypeError(
@@ -150,11 +150,24 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     return values.astype(np.float64), names
 
 
+def _floats(column: nw.Series[Any], name: str) -> Vector:
+    """A numeric column as float64, NaN where missing. What libraries say of a value that they cannot convert stays."""
+    try:
+        missing = column.is_null().to_numpy().astype(bool)
+        filled = column.fill_null(False if column.dtype == nw.Boolean else 0) if missing.any() else column
+        values = np.asarray(filled.to_numpy()).astype(np.float64)
+    except Exception:
+        problem = f"Feature {name!r} has a type that no array of floats takes: convert it before."
+    else:
+        return np.where(missing, np.nan, values)
+    raise SchemaError(problem)
+
+
 def _column(y: Any) -> Any:
     series = nw.from_native(y, pass_through=True, series_only=True)
     if isinstance(series, nw.Series):
         return series.to_pandas().reset_index(drop=True)
-    values = np.asarray(y) if not isinstance(y, list) else pd.Series(y)
-    if values.ndim != 1:
+    values = y if isinstance(y, np.ndarray) else pd.Series(objects(list(y)))
+    if values.ndim != 1 or any(isinstance(value, (list, tuple)) for value in values[:1]):
         raise TypeError(f"y must hold one class a record, got {values.ndim} dimensions.")
     return values

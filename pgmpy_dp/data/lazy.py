@@ -72,7 +72,10 @@ class LazyRecords:
         """
         asked = list(variables)
         found = frame.collect_schema()
-        require_columns(found.names(), [*asked, *([unit.column] if unit else [])])
+        needed = list(dict.fromkeys([*asked, *([unit.column] if unit else [])]))
+        require_columns(found.names(), needed)
+        frame = _letter_by_letter(frame, needed)
+        found = frame.collect_schema()
         dtypes = {variable: found[variable] for variable in asked}
         for variable, dtype in dtypes.items():
             if isinstance(dtype, nw.Object):
@@ -98,7 +101,7 @@ class LazyRecords:
         if unit is None:
             return cls(frame, schema, dtypes, size)
         require_ids(bool(row["nobody"]), unit)
-        frame = frame.select(list(dict.fromkeys([*asked, unit.column])))
+        frame = frame.select(needed)
         if unit.max_rows is None:
             return cls(weighted_frame(frame, unit), schema, dtypes, size, weighted=True)
         return cls(sampled_frame(frame, unit), schema, dtypes, size)
@@ -209,6 +212,21 @@ def _held_states(dtype: Any, states: tuple[State, ...]) -> list[Any]:
     return []
 
 
+def _letter_by_letter(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+    """The columns, with texts that are equal only letter by letter: DuckDB's may have a collation of their own."""
+    if not frame.implementation.is_duckdb():
+        return frame
+    native: Any = frame.to_native()
+    found = frame.collect_schema()
+    parts = []
+    for name in columns:
+        quoted = '"' + name.replace('"', '""') + '"'
+        text = isinstance(found[name], (nw.String, nw.Categorical, nw.Enum))
+        parts.append(f"CAST({quoted} AS VARCHAR) COLLATE C AS {quoted}" if text else quoted)
+    exact: nw.LazyFrame[Any] = nw.from_native(native.project(", ".join(parts)))
+    return exact
+
+
 def _comparable(variable: str, dtype: Any) -> nw.Expr:
     column = nw.col(variable)
     return column.cast(nw.String) if isinstance(dtype, (nw.Categorical, nw.Enum)) else column
@@ -233,7 +251,14 @@ def _key(variable: str, dtype: Any, schema: Schema) -> nw.Expr:
                 position = position + (nw.col(variable).cast(nw.Float64) >= edge).cast(nw.Int64)
         return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(position).otherwise(nw.lit(0))
     value = _comparable(variable, dtype)
-    return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(value) if variable in schema.other else value
+    if variable not in schema.other:
+        return value
+    # Nulls in place of the others would make floats of integers where pandas is the engine.
+    held = _held_states(dtype, schema.states[variable])
+    if not held:
+        return nw.lit(0)
+    stand_in = nw.lit(held[0], dtype) if is_number(dtype) else nw.lit(held[0])
+    return nw.when(_kind(variable, dtype, schema) == _DECLARED).then(value).otherwise(stand_in)
 
 
 def _key_codes(grouped: nw.DataFrame[Any], place: int, schema: Schema, variable: str) -> NDArray[np.intp]:

@@ -26,7 +26,7 @@ def row_products(rows: Vector, matrix: Vector) -> Vector:
     BLAS goes by the number of rows: a record more or less could change the last digits of others, and with them the
     whole numbers that these contribute, which no sensitivity allows for.
     """
-    products: Vector = np.einsum("nd,de->ne", rows, matrix)
+    products: Vector = np.einsum("nd,de->ne", np.ascontiguousarray(rows), matrix)
     return products
 
 
@@ -67,10 +67,11 @@ class Moments:
                 raise ValueError(f"Moments: {name} must be an array of numbers, got {type(part).__name__}.")
             if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1:
                 raise ValueError(f"Moments: {name} must have one row a record, shape ({count}, k), got {part.shape}.")
-        parts_by_rows = (  # by columns, numpy adds one row's numbers in another order than many rows'
-            None if part is None else np.ascontiguousarray(part, dtype=np.float64) for part in vars(self).values()
-        )
-        found = Moments(*parts_by_rows)
+        # By rows: by columns, numpy adds one row's numbers in another order than many rows'.
+        with np.errstate(all="ignore"):  # a warning would tell of one record
+            found = Moments(
+                *(p if p is None else np.ascontiguousarray(p, dtype=np.float64) for p in vars(self).values())
+            )
         if (like is not None and found.shape != like) or parts.get("variances", self.means).shape != self.means.shape:
             raise ValueError("Moments: the number of columns must be the same for all records, and for all of x.")
         return found

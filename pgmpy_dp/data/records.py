@@ -182,7 +182,9 @@ def _array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> d
         column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
         outside = (column < 0) | (column >= states)
         if outside.any():
-            column = np.where(outside, require_no_undeclared(schema, variable), column)
+            position = require_no_undeclared(schema, variable)
+            column = np.where(outside, 0, column).astype(np.int64)  # a narrow type may not hold the position
+            column[outside] = position
         codes[variable] = column.astype(np.min_scalar_type(states - 1))  # a copy
     return codes
 

@@ -445,27 +445,28 @@ def _checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, 
     if len(shape) != 2 or shape[0] != count or shape[1] < 1 or (width is not None and shape[1] != width):
         wanted = f"({count}, {'d' if width is None else width})"
         raise ValueError(f"The statistic must return one vector a record, shape {wanted}, got shape {shape}.")
-    if sparse.issparse(vectors):
-        return canonical_rows(sparse.csr_array(vectors, dtype=np.float64)), shape[1]
-    # By rows: by columns, numpy adds one row's squares in another order than many rows'.
-    return np.ascontiguousarray(vectors, dtype=np.float64), shape[1]
+    with np.errstate(all="ignore"):  # a warning would tell of one record
+        if sparse.issparse(vectors):
+            return canonical_rows(vectors, np.float64), shape[1]
+        # By rows: by columns, numpy adds one row's squares in another order than many rows'.
+        return np.ascontiguousarray(vectors, dtype=np.float64), shape[1]
 
 
-def canonical_rows(rows: sparse.csr_array) -> sparse.csr_array:
+def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
     """Sparse rows with each column once and in order; repeated entries are added in the order they stand in.
 
     Each row to the last bit what it would be alone: scipy's own sorts all rows, in no fixed order of equal columns, as
     soon as one of them is out of order.
     """
-    count, width = rows.shape
-    places = np.repeat(np.arange(count) * width, np.diff(rows.indptr)) + rows.indices
-    if (np.diff(places) > 0).all():
-        return rows
-    order = np.argsort(places, kind="stable")
-    found, first = np.unique(places[order], return_index=True)
-    data = np.add.reduceat(rows.data[order], first)
-    ends = np.searchsorted(found, np.arange(count + 1) * width)
-    return sparse.csr_array((data, found % width, ends), shape=rows.shape)
+    entries = given.tocoo()
+    count, width = entries.shape
+    places, data = entries.row.astype(np.int64) * width + entries.col, entries.data.astype(dtype)
+    if not (np.diff(places) > 0).all():
+        order = np.argsort(places, kind="stable")
+        places, first = np.unique(places[order], return_index=True)
+        data = np.add.reduceat(data[order], first)
+    ends = np.searchsorted(places, np.arange(count + 1) * width)
+    return sparse.csr_array((data, places % width, ends), shape=(count, width))
 
 
 def _margin(width: int) -> float:

@@ -96,6 +96,7 @@ ODD = {  # values that add up to something else in another order
         10.0 ** rng.uniform(-17, 17, (rows, 300)) * rng.choice([-1, 1], (rows, 300))
     ),
     "repeated entries": lambda rng, rows: repeated(rng, rows),
+    "repeated entries by coordinates": lambda rng, rows: repeated(rng, rows).tocoo(),
 }
 
 
@@ -120,9 +121,30 @@ def test_what_is_made_of_a_statistic_depends_on_no_other_record(kind, size):
     assert np.count_nonzero(together.any(axis=1)) > 100
     for start in range(0, 300 - size, 7):
         # As a statistic makes them of fewer records, in its own layout.
-        part = made[start : start + size]
-        alone = part.copy() if sparse.issparse(part) else np.array(part, order="F")
+        if isinstance(made, np.ndarray):
+            alone = np.array(made[start : start + size], order="F")
+        else:
+            part = repeated(np.random.default_rng(0), 300)[start : start + size]
+            alone = part.asformat(made.format)
         assert (steps(alone) == together[start : start + size]).all()
+
+
+@pytest.mark.parametrize("value", [1e308, np.inf, -np.inf, np.nan, np.longdouble("1e4000")])
+@pytest.mark.parametrize("form", ["dense", "csr", "coo", "moments"])
+@pytest.mark.filterwarnings("error")
+def test_no_warning_tells_of_a_record(form, value):
+    rows = np.array([[1.0, 0.0], [value, value]])
+    if form == "moments":
+        assert Moments(rows, None, rows, rows).checked(2).means.dtype == np.float64
+        return
+    if form != "dense":
+        if rows.dtype == np.longdouble:
+            pytest.skip("scipy has no such matrices")
+        twice = (np.concatenate([rows[1], rows[1]]), ([0, 0, 1, 1], [0, 0, 1, 0]))
+        rows = sparse.coo_array(twice, shape=(2, 2))
+        rows = rows if form == "coo" else sparse.csr_array((twice[0], [0, 0, 1, 0], [0, 2, 4]), shape=(2, 2))
+    checked, _ = sums._checked_vectors(rows, 2, 2)
+    sums._integer_rows(checked, 1.0, 2**20)
 
 
 @pytest.mark.parametrize("layout", ["C", "F"])

@@ -303,3 +303,9 @@ def test_no_record_decides_where_others_are_counted(dtype, state):
         for last in ODD:
             together = first(value, last)
             assert together is None or alone is None or together == alone, (value, last)
+
+
+def test_half_precision_is_not_missing():
+    pyarrow = pytest.importorskip("pyarrow")
+    halves = pd.Series(pd.arrays.ArrowExtensionArray(pyarrow.array(np.array([1.0, 0.5, np.nan], np.float16))))
+    assert codes_of(halves, [0.5, 1.0], missing="none") == [1, 0, 2]

@@ -86,3 +86,31 @@ def test_no_copies():
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="stay where they are"):
             duplicate(features())
+
+
+@pytest.mark.parametrize("form", [list, tuple])
+@pytest.mark.parametrize(
+    ("first", "last", "classes"),
+    [(1, "1", ["1", 1]), (2**53 + 1, 0.5, [2**53, 2**53 + 1, 0.5]), (True, 2, [True, 2]), (1, None, [1, 2])],
+)
+def test_no_record_decides_the_class_of_others(form, first, last, classes):
+    one, two = (
+        features([[0, 0]] * len(y), form(y), classes=classes) for y in ([first] * 3, [first, first, classes[1]])
+    )
+    assert one._rows[:2, -1].tolist() == two._rows[:2, -1].tolist() == [classes.index(first)] * 2
+    if last in classes:
+        assert features([[0, 0]] * 2, form([first, last]), classes=classes)._rows[:, -1].tolist() == [
+            next(i for i, c in enumerate(classes) if type(c) is type(v) and c == v) for v in (first, last)
+        ]
+
+
+def test_features_are_converted_whatever_their_type_and_no_value_is_shown():
+    arrow = pytest.importorskip("pyarrow")
+    big = arrow.table({"x": [1, 2**53 + 1, 7], "z": [True, True, False]})
+    for frame in (big, big.to_pandas(types_mapper=pd.ArrowDtype), big.to_pandas().convert_dtypes(), pl.from_arrow(big)):
+        data = features(frame, ["no"] * 3, bounds=(-1, 2.0**60))
+        assert data._rows[:2, 0].tolist() == [1.0, 2.0**53]
+    texts = arrow.table({"x": [1, 2], "z": ["secret", "2"]})
+    with pytest.raises(dp.SchemaError, match="'z' is not numeric") as caught:
+        features(texts, ["no"] * 2)
+    assert "secret" not in str(caught.value)

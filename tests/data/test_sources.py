@@ -470,6 +470,40 @@ def test_ready_made_counts():
             open_records(given, schema, schema.variables)
 
 
+@pytest.mark.parametrize("setting", ["create table q(v varchar collate nocase)", "set default_collation='nocase'"])
+def test_duckdb_compares_letter_by_letter(setting):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute(setting)
+    connection.execute("create table if not exists q(v varchar)")
+    connection.execute("insert into q values ('A'), ('a'), ('a'), ('Ä')")
+    connection.execute("create table e as select v, v::enum('A', 'a', 'Ä') as w from q")
+    schema = Schema({"v": ["a", "A", "other"], "w": ["a", "A", "other"]}, other={"v": "other", "w": "other"})
+    opened = open_records(connection.table("e"), schema, ["v", "w"])
+    assert opened.counts([("v",)])["v",].tolist() == [2, 1, 1]
+    assert opened.counts([("w",)])["w",].tolist() == [2, 1, 1]
+    assert open_records(connection.table("e"), schema, ["w"], Unit("v", 1, random_keys)).size == 3
+
+
+@pytest.mark.parametrize("last", [[], [7], [2**53]])
+def test_dask_keeps_integers_where_one_is_not_declared(last):
+    dask = pytest.importorskip("dask.dataframe")
+    schema = Schema({"v": [2**53, 2**53 + 1, "other"]}, other={"v": "other"})
+    frame = pd.DataFrame({"v": [2**53 + 1] * 3 + last})
+    for parts in (1, 2):
+        table = open_records(dask.from_pandas(frame, npartitions=parts), schema, ["v"]).counts([("v",)])["v",]
+        assert table.tolist() == [last.count(2**53), 3, last.count(7)]
+
+
+def test_a_position_that_a_narrow_type_does_not_hold():
+    schema = Schema({"v": [*map(str, range(300)), "other"]}, other={"v": "other"})
+    for kind in (np.int8, np.uint8, np.int64, np.uint64):
+        table = open_records(np.array([[120], [3]], kind), schema, ["v"]).counts([("v",)])["v",]
+        assert table.nonzero()[0].tolist() == [3, 120]
+    table = open_records(np.array([[-1], [3]], np.int8), schema, ["v"]).counts([("v",)])["v",]
+    assert table.nonzero()[0].tolist() == [3, 300]
+
+
 @pytest.mark.parametrize("names", [["v", "v"], ["v", "w", "w"]])
 def test_columns_with_one_name_are_refused(names):
     with pytest.raises(SchemaError, match=r"same name|more than one"):

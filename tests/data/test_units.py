@@ -84,6 +84,44 @@ def test_units_are_told_apart_exactly():
         assert open_records(times, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
 
 
+@pytest.mark.parametrize("form", ["pandas", "polars", "lazy", "arrow", "arrow-backed", "duckdb"])
+def test_texts_that_differ_at_their_end_are_two_people(form):
+    polars = pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
+    table = pyarrow.table({"a": ["x", "y"], "b": [0, 0], "person": ["p", "p\0"]})
+    made = {
+        "pandas": table.to_pandas,
+        "polars": lambda: polars.from_arrow(table),
+        "lazy": lambda: polars.from_arrow(table).lazy(),
+        "arrow": lambda: table,
+        "arrow-backed": lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
+        "duckdb": lambda: duckdb.from_arrow(table),
+    }[form]()
+    assert open_records(made, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
+
+
+def test_ids_of_odd_types_are_read_by_their_values():
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def people(ids):
+        frame = pd.DataFrame({"a": ["x"] * len(ids), "b": 0, "person": ids})
+        return open_records(frame, SCHEMA, ["a"], Unit("person", 1, random_keys)).size
+
+    def dictionary(values, places):
+        array = pyarrow.DictionaryArray.from_arrays(pyarrow.array(places, "int32"), pyarrow.array(values))
+        return pd.Series(pd.arrays.ArrowExtensionArray(array))
+
+    assert people(dictionary(["a", "a", "b"], [0, 1, 2])) == 2
+    assert people(pd.Series(np.array([2**53, 2**53 + 1], dtype=np.longdouble))) == 2
+    for nobody in (
+        dictionary(["a", None], [0, 1]),
+        pd.Series([1.0, float("nan")], dtype=pd.ArrowDtype(pyarrow.float64())),
+    ):
+        with pytest.raises(SchemaError, match="person"):
+            people(nobody)
+
+
 def test_nobody_is_a_number_of_people_too(tmp_path):
     """Under "add_remove" an error for no rows would show that there are none."""
     duckdb = pytest.importorskip("duckdb")
