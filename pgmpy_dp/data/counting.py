@@ -150,14 +150,12 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
 def id_column(frame: Any, name: str) -> Any:
     """A column of ids, as pandas can tell them apart: missing ones are None or NaN, integers stay integers."""
     require_columns(_column_names(frame), [name])
-    column = nw.from_native(frame, eager_only=True)[name]
     if _is_pandas(frame):
-        native = frame[name]
-        if not isinstance(native.dtype, pd.ArrowDtype):
-            return native.astype(object) if native.dtype == np.longdouble else native
-        column = nw.from_native(pd.DataFrame({name: native}), eager_only=True)
-        column = nw.from_native(column.to_arrow(), eager_only=True)[name]  # where dictionaries are decoded
-    column = _decoded(column)
+        ids = frame[name]
+        if not isinstance(ids.dtype, pd.ArrowDtype):
+            return ids.astype(object) if ids.dtype == np.longdouble else ids
+        frame = nw.from_native(frame[[name]], eager_only=True).to_arrow()  # where dictionaries are decoded
+    column = _decoded(nw.from_native(frame, eager_only=True)[name])
     if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
     # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.

@@ -168,6 +168,6 @@ def _column(y: Any) -> Any:
     if isinstance(series, nw.Series):
         return series.to_pandas().reset_index(drop=True)
     values = y if isinstance(y, np.ndarray) else pd.Series(objects(list(y)))
-    if values.ndim != 1 or any(isinstance(value, (list, tuple)) for value in values[:1]):
+    if values.ndim != 1:
         raise TypeError(f"y must hold one class a record, got {values.ndim} dimensions.")
     return values

@@ -74,8 +74,9 @@ class LazyRecords:
         found = frame.collect_schema()
         needed = list(dict.fromkeys([*asked, *([unit.column] if unit else [])]))
         require_columns(found.names(), needed)
-        frame = _letter_by_letter(frame, needed)
-        found = frame.collect_schema()
+        if frame.implementation.is_duckdb():
+            frame = _letter_by_letter(frame, needed)
+            found = frame.collect_schema()
         dtypes = {variable: found[variable] for variable in asked}
         for variable, dtype in dtypes.items():
             if isinstance(dtype, nw.Object):
@@ -213,9 +214,7 @@ def _held_states(dtype: Any, states: tuple[State, ...]) -> list[Any]:
 
 
 def _letter_by_letter(frame: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
-    """The columns, with texts that are equal only letter by letter: DuckDB's may have a collation of their own."""
-    if not frame.implementation.is_duckdb():
-        return frame
+    """Columns of DuckDB, with texts that are equal only letter by letter: they may have a collation of their own."""
     native: Any = frame.to_native()
     found = frame.collect_schema()
     parts = []

@@ -492,6 +492,6 @@ def _integer_rows(vectors: Any, clip: float, bound: int) -> Any:
             scaled = vectors * factors[:, None]
             scaled[~usable] = 0.0
             return scaled.astype(np.int64)
-        per_entry = np.repeat(factors, np.diff(vectors.indptr))
+        per_entry = factors[numbers]
         entries = np.where(per_entry > 0.0, vectors.data * per_entry, 0.0)
     return sparse.csr_array((entries.astype(np.int64), vectors.indices, vectors.indptr), shape=vectors.shape)

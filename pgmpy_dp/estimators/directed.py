@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmpy_dp.estimators.family_tables import explain_tables
 from pgmpy_dp.estimators.fitting import observation_noise
-from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.measuring import first_holding, measured_table
 from pgmpy_dp.estimators.networks import table_places
 from pgmpy_dp.estimators.observing import Observations, observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
@@ -210,7 +210,7 @@ def _pseudo_counts(families: Layout) -> Vector:
 
 def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
     """The family's own noisy table and variance; where it was not measured, a flat one as noisy as it is large."""
-    if any(set(family) <= set(clique) for clique in release.cliques):
+    if first_holding([release], family) is not None:
         return measured_table(release, family)
     shape = release.schema.shape(family)
     return np.full(shape, total / np.prod(shape)), total**2

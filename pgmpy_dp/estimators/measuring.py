@@ -153,6 +153,12 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     return schema.select(variables)
 
 
+def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
+    """The first release with a measured clique that contains this one, if any has."""
+    wanted = set(clique)
+    return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)
+
+
 def holding_clique(release: Release, clique: Clique) -> Clique:
     """The measured clique from which a clique's table is read: the least noisy of those that contain it.
 
@@ -195,11 +201,18 @@ def measured_table(
     best = holding_clique(release, clique)
     if isinstance(release, NoisyCoefficients):
         return release.table(clique), release.variance(clique)
-    outside = tuple(axis for axis, variable in enumerate(best) if variable not in clique)
-    kept = [variable for variable in best if variable in clique]
-    table = (tables or release.tables)[best].sum(axis=outside).astype(np.float64)
+    return summed_table(release, best, clique, tables)
+
+
+def summed_table(
+    release: NoisyMarginals, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None
+) -> tuple[Vector, float]:
+    """A clique's table as `measured_table`, from a measured one that contains it."""
+    outside = tuple(axis for axis, variable in enumerate(measured) if variable not in clique)
+    kept = [variable for variable in measured if variable in clique]
+    table = (tables or release.tables)[measured].sum(axis=outside).astype(np.float64)
     ordered = table.transpose([kept.index(variable) for variable in clique])
-    return ordered, _summed_variance(release, best, clique)
+    return ordered, _summed_variance(release, measured, clique)
 
 
 def _summed_variance(release: NoisyMarginals, measured: Clique, clique: Clique) -> float:

@@ -48,6 +48,11 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
     return maximal(scopes)
 
 
+def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """Cliques that no scope contains."""
+    return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
+
+
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """Cliques that are contained in no other; the first of those with equal variables."""
     kept: list[Clique] = []

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pgmpy_dp.estimators.measuring import summed_table
 from pgmpy_dp.estimators.networks import maximal, table_places
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
@@ -105,26 +106,24 @@ def observations(release: Release, variables: Sequence[str]) -> tuple[Schema, Ob
 
 
 def _of_tables(release: NoisyMarginals, parts: Mapping[Clique, Clique]) -> Observations:
-    schema = release.schema
-    tables: dict[frozenset[str], list[tuple[Clique, Vector, float]]] = {}
+    names: dict[frozenset[str], Clique] = {}
+    tables: dict[Clique, list[tuple[Vector, float]]] = {}
     for clique, part in parts.items():
-        outside = tuple(axis for axis, variable in enumerate(clique) if variable not in part)
-        variance = release.variances[clique] * (schema.cells(clique) // schema.cells(part))
-        tables.setdefault(frozenset(part), []).append((part, release.tables[clique].sum(axis=outside), variance))
-    measured, observed, variances = [], [], []
-    for same in tables.values():
-        part = same[0][0]
-        measured.append(part)
-        variances.append(1.0 / sum(1.0 / variance for _, _, variance in same))
-        weighted = [table.transpose([own.index(v) for v in part]) / variance for own, table, variance in same]
-        observed.append(same[0][1] if len(same) == 1 else variances[-1] * np.sum(weighted, axis=0))
-    layout = Layout.of({v: schema.cardinality(v) for v in schema.variables}, measured)
-    return Observations(
-        tuple(measured),
-        layout.flatten(observed),
-        layout.per_cell(variances),
-        release.guarantee.mechanism == "gaussian",
-    )
+        name = names.setdefault(frozenset(part), part)
+        tables.setdefault(name, []).append(summed_table(release, clique, name))
+    mean = [same[0] if len(same) == 1 else _weighted(same) for same in tables.values()]
+    schema = release.schema
+    layout = Layout.of({v: schema.cardinality(v) for v in schema.variables}, list(tables))
+    observed, variance = layout.flatten(table for table, _ in mean), layout.per_cell([noise for _, noise in mean])
+    return Observations(tuple(tables), observed, variance, release.guarantee.mechanism == "gaussian")
+
+
+def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
+    """The mean of noisy tables of the same counts, weighted by precision, and its variance."""
+    tables, variances = (list(part) for part in zip(*same, strict=True))
+    precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
+    table: Vector = np.average(tables, axis=0, weights=precisions)
+    return table, float(1.0 / precisions.sum())
 
 
 def _of_coefficients(release: NoisyCoefficients, measured: tuple[Clique, ...]) -> Observations:

@@ -15,8 +15,16 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import gammaln
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.measuring import measured_table
-from pgmpy_dp.estimators.networks import Network, bayesian_network, families, markov_scopes, maximal, table_places
+from pgmpy_dp.estimators.measuring import first_holding, measured_table
+from pgmpy_dp.estimators.networks import (
+    Network,
+    bayesian_network,
+    families,
+    markov_scopes,
+    maximal,
+    outside,
+    table_places,
+)
 from pgmpy_dp.estimators.observing import LEAST_VARIANCE, observations
 from pgmpy_dp.estimators.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
@@ -195,7 +203,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     scopes = families(network) if directed else markov_scopes(network, cliques)
-    deviating = maximal(_deviating(cliques, scopes) if directed else _outside(cliques, scopes))
+    deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = {variable: schema.cardinality(variable) for variable in schema.variables}
     tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
     assert isinstance(tree, JunctionTree)
@@ -260,11 +268,7 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
     """
     own = {frozenset(scope): scope[1:] for scope in scopes}
     parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
-    return [table for table in parents if len(table) > 1] + _outside(cliques, scopes)
-
-
-def _outside(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
+    return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
 
 
 def _total(releases: Sequence[Release]) -> tuple[float, float]:
@@ -280,8 +284,8 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     """Logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
     rows = []
     for scope in scopes:
-        holding = [r for r in releases if any(set(scope) <= set(clique) for clique in r.cliques)]
-        table, variance = measured_table(holding[0], scope) if holding else (np.ones(schema.shape(scope)), 1.0)
+        holding = first_holding(releases, scope)
+        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else measured_table(holding, scope)
         positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
         rows.append(np.log(positive / positive.sum(axis=0)).ravel())
     return np.concatenate(rows)

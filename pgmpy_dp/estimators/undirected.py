@@ -10,9 +10,9 @@ from itertools import combinations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.measuring import first_holding, measured_table
 from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
-from pgmpy_dp.estimators.networks import table_places
+from pgmpy_dp.estimators.networks import outside, table_places
 from pgmpy_dp.estimators.observing import LEAST_VARIANCE, Observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
 from pgmpy_dp.inference.collective import Engine
@@ -80,9 +80,9 @@ class _Bound:
         self.scale = np.sqrt(self.variance / 2)
         self.corner = (_ROUNDING * self.scale) ** 2
         self.least = 0.0
-        inside = [any(set(clique) <= set(scope) for scope in scopes) for clique in seen.cliques]
-        cells = [math.prod(layout.cardinalities[variable] for variable in clique) for clique in seen.cliques]
-        self.outside = ~np.repeat(inside, cells)
+        apart = set(outside(seen.cliques, scopes))
+        tables = Layout.of(layout.cardinalities, seen.cliques)
+        self.outside = tables.per_cell([clique in apart for clique in tables.scopes])
         # The potential of an observed cell; size where it has none of its own.
         own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
@@ -272,10 +272,7 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
 
     Of a table that several releases hold, the first one's is taken.
     """
-    sources = {
-        scope: next((r for r in releases if any(set(scope) <= set(clique) for clique in r.cliques)), None)
-        for scope in scopes
-    }
+    sources = {scope: first_holding(releases, scope) for scope in scopes}
     held = {scope: source for scope, source in sources.items() if source is not None}
     if not held:
         return np.zeros(engine.layout.size)

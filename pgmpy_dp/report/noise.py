@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.estimators.measuring import measured_table
+from pgmpy_dp.estimators.measuring import first_holding, measured_table
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals
@@ -83,7 +83,7 @@ def table_noise(release: NoisyMarginals) -> list[TableNoise]:
 
 def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
     """The least noisy table of a clique, summed from a measured one; None if no measured clique holds it."""
-    if not any(set(clique) <= set(measured) for measured in release.cliques):
+    if first_holding([release], clique) is None:
         return None
     cells = release.schema.cells(clique)
     _, variance = measured_table(release, clique)
