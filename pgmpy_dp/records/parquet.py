@@ -68,14 +68,13 @@ class Part:
 class ParquetSource:
     """Files of Parquet, read by DuckDB, which needs the least memory."""
 
+    connection: Any
     parts: tuple[Part, ...]
     unit: Unit | None
 
     def total(self, tally: Tally, rows: int | None) -> Numbers:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
-        import duckdb
-
-        with duckdb.connect() as connection:
+        with self.connection.cursor() as connection:  # one a measurement, which may be in threads
             read = self._batches if self.unit is None else self._batches_of_units
             return sum_of_batches(read(connection, tally.variables), tally, rows)
 
@@ -149,13 +148,13 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     except ImportError:
         raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
     found: dict[Any, list[str]] = {}
-    with duckdb.connect() as connection:
-        for file in files:
-            places, types = _columns(connection, file, columns)
-            found.setdefault((tuple(places.items()), tuple(types.items())), []).append(str(file))
+    connection = duckdb.connect()
+    for file in files:
+        places, types = _columns(connection, file, columns)
+        found.setdefault((tuple(places.items()), tuple(types.items())), []).append(str(file))
     parts = tuple(Part(tuple(paths), dict(places), dict(types)) for (places, types), paths in found.items())
     _require_alike(path, parts, columns, unit)
-    return ParquetSource(parts, unit)
+    return ParquetSource(connection, parts, unit)
 
 
 def _columns(connection: Any, file: Path, columns: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
