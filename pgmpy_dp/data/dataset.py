@@ -5,35 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmpy_dp.data.coefficients import (
-    integer_coefficients,
-    perturb_coefficients,
-    price_coefficients,
-    smallest_holders,
-)
-from pgmpy_dp.data.posterior import checked_families, draw_cpds
-from pgmpy_dp.data.quantiles import choose_edges, edge_scales, fine_edges
-from pgmpy_dp.data.regression import draw_coefficients, price_regressions
+from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public
+from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
+from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
+from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
-from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
-from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive
+from pgmpy_dp.privacy.budget import PrivacyBudget, protected
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
-from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
-from pgmpy_dp.records import EncodedRecords, open_records
-from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.counting import distinct, require_countable
-from pgmpy_dp.records.numbers import MOST_RECORDS, encode_numbers
-from pgmpy_dp.records.units import checked_unit, require_single_records
-from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
-from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.records import open_records
+from pgmpy_dp.records.counting import distinct
+from pgmpy_dp.records.numbers import encode_numbers
+from pgmpy_dp.records.units import checked_unit
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.schema import Bins, Clique, Schema
+
+Answer = TypeVar("Answer")
 
 
 class PrivateDataset(Wall):
@@ -178,26 +171,7 @@ class PrivateDataset(Wall):
         ValueError
             If another argument is out of range.
         """
-        checked = self._schema.require(cliques)
-        for clique in checked:
-            require_countable(self._schema, clique)
-        exact = exact_positive("epsilon", epsilon)
-        rate = checked_rate(sampling_rate, mechanism, self._neighbours)
-        codes = self._codes if rate < 1 else {}
-        price = price_tables(
-            checked, weights, exact, delta, mechanism, rate, self._neighbours, self._contribution, self._budget.delta
-        )
-        unit = {} if self._unit is None else {"unit": self._unit.column, "max_rows": self._unit.max_rows}
-        guarantee = self._guarantee(
-            exact, mechanism, delta=price.delta, rho=price.charge.rho, sampling_rate=float(rate), **unit
-        )
-        counts = {} if rate < 1 else self._records.counts(checked)
-        self._charge(price.charge)
-        if rate < 1:
-            counts = sampled_counts(codes, self._schema, checked, rate, self._noise)
-        weighted = guarantee.max_rows is None
-        tables, scales = perturb_tables(counts, price.scales, mechanism, self._noise, weighted)
-        return NoisyMarginals(self._schema, tables, scales, guarantee, self._public_total())
+        return self.release(NoisyTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
 
     def measure_coefficients(
         self, cliques: Iterable[Iterable[str]], epsilon: float, *, sensitivity: str = "exact"
@@ -236,18 +210,7 @@ class PrivateDataset(Wall):
         >>> bool(abs(tables["a", "b"].sum(axis=0) - tables["b", "c"].sum(axis=1)).max() < 1e-9)
         True
         """
-        require_single_records(self._unit)
-        checked = self._schema.require(cliques)
-        closure = downward_closure(self._schema, checked)
-        exact = exact_positive("epsilon", epsilon)
-        cost, scale = price_coefficients(self._schema, closure, exact, self._neighbours, sensitivity)
-        subsets = closure if self._neighbours == "add_remove" else closure[1:]
-        guarantee = self._guarantee(cost, "laplace")
-        held = smallest_holders(self._schema, checked, subsets)
-        counted = integer_coefficients(self._schema, self._records.counts(tuple(held)), held)
-        self._charge(Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost))
-        values = perturb_coefficients(counted, self._schema, scale, self._noise)
-        return NoisyCoefficients(self._schema, checked, values, scale, guarantee, self._public_total())
+        return self.release(FourierCoefficients(cliques, epsilon, sensitivity))
 
     def sample_posterior(
         self,
@@ -263,11 +226,7 @@ class PrivateDataset(Wall):
         For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
         Dirichlet parameters, axes in family order. `paper`: the printed truncation. Errors as `measure`.
         """
-        each, _ = total_epsilon(epsilon, draws, split=False)
-        require_single_records(self._unit)
-        checked, states = checked_families(self._schema, families, prior)
-        ranges = truncation(states, each, self._neighbours, paper)
-        return self._sample_rows("posterior_sampling", checked, prior, ranges, 1.0, each if not paper else None, draws)
+        return self.release(PosteriorRows(families, prior, epsilon, draws, paper))
 
     def sample_map(
         self,
@@ -282,30 +241,7 @@ class PrivateDataset(Wall):
 
         For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
         """
-        exact, least = exact_positive("epsilon", epsilon), float(exact_positive("floor", floor))
-        require_single_records(self._unit)
-        checked, states = checked_families(self._schema, families, prior)
-        ranges, power = tempering(states, least, exact, self._neighbours, paper)
-        return self._sample_rows("exponential", checked, prior, ranges, power, exact if not paper else None, 1)
-
-    def _sample_rows(
-        self,
-        mechanism: str,
-        families: tuple[Clique, ...],
-        prior: Mapping[Clique, Any],
-        ranges: list[float],
-        power: float,
-        each: Fraction | None,
-        draws: int,
-    ) -> PosteriorDraws:
-        """Charge and draw; without a stated cost, what one draw costs by its ranges and power."""
-        if each is None:
-            each = Fraction(str(draw_cost(ranges, power, self._neighbours)))
-        cost = each * draws
-        guarantee = self._guarantee(cost, mechanism)
-        counts = self._records.counts(families)
-        self._charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", mechanism, epsilon=cost))
-        return draw_cpds(counts, prior, ranges, power, draws, self._noise, self._schema, guarantee)
+        return self.release(LikelyRows(families, prior, epsilon, floor, paper))
 
     def sample_regressions(
         self,
@@ -324,25 +260,8 @@ class PrivateDataset(Wall):
         bounds in the schema. `std` and `coefficient_bound`: of each node. `paper`: tempered as printed. Errors as
         `measure`.
         """
-        each, _ = total_epsilon(epsilon, draws, split=False)
-        require_single_records(self._unit)
-        public = self._neighbours == "replace_one" and self._numbers
-        most = int(next(iter(self._numbers.values())).size) if public else MOST_RECORDS
-        regressions = price_regressions(
-            self._schema, families, std, coefficient_bound, prior_precision, each, self._neighbours, paper, most
-        )
-        cost = draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
-        guarantee = self._guarantee(cost, "posterior_sampling")
-        self._charge(Charge(f"draw {draws} network{'s' if draws > 1 else ''}", "posterior_sampling", epsilon=cost))
-        found = draw_coefficients(self._numbers, self._schema, regressions, draws, most, self._noise)
-        by_node = {family[0]: regression for family, regression in regressions.items()}
-        return RegressionDraws(
-            self._schema,
-            found,
-            {node: float(std[node]) for node in by_node},
-            {node: regression.bound for node, regression in by_node.items()},
-            {node: regression.power for node, regression in by_node.items()},
-            guarantee,
+        return self.release(
+            PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws, paper)
         )
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
@@ -373,7 +292,7 @@ class PrivateDataset(Wall):
         Notes
         -----
         Each inner edge is drawn by OpenDP's permute-and-flip, an improved exponential mechanism, for an equal share of
-        epsilon; scores and sensitivities are in :mod:`pgmpy_dp.data.quantiles`.
+        epsilon; scores and sensitivities are in :mod:`pgmpy_dp.data.mechanisms.quantiles`.
 
         Examples
         --------
@@ -384,12 +303,7 @@ class PrivateDataset(Wall):
         >>> data.quantile_bins("age", 2, epsilon=99.0).labels
         ('0_to_60', '60_to_120')
         """
-        edges = fine_edges(self._schema, variable, parts)
-        exact = exact_positive("epsilon", epsilon)
-        scales = edge_scales(exact, parts, self._neighbours, self._contribution)
-        counts = self._records.counts([(variable,)])[variable,][: len(edges) - 1]
-        self._charge(Charge(f"{parts} bins of {variable}", "permute-and-flip", epsilon=exact))
-        return choose_edges(counts, edges, parts, scales, self._noise)
+        return self.release(QuantileBins(variable, parts, epsilon))
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
         """The same records behind a ledger of their own, for a method of several steps.
@@ -468,7 +382,7 @@ class PrivateDataset(Wall):
         (True, 9, 0.0)
         """
         (chosen,) = self._schema.require([self._schema.variables if variables is None else variables])
-        rows, groups = distinct(self._codes, chosen)
+        rows, groups = distinct(self._held.codes, chosen)
         return charged_plan(
             rows,
             groups,
@@ -513,43 +427,49 @@ class PrivateDataset(Wall):
         )
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
-    def _charge(self, charge: Charge) -> None:
-        """Charge the ledger, stating what neighbours differ in."""
+    def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
+        """Ask a mechanism for its price, charge it, and let it draw: the only way out.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`; `measure` and
+            the methods beside it make one each.
+
+        Returns
+        -------
+        Whatever the mechanism releases.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        """
+        public = self._public
+        quote = mechanism.quote(public)
+        exact = mechanism.read(quote, self._held)
         unit = "record" if self._unit is None else self._unit.column
-        self._budget.charge(replace(charge, protects=protected(self._neighbours, unit)))
+        self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
+        return mechanism.draw(quote, public, exact, self._noise)
 
     @property
-    def _codes(self) -> Mapping[str, Codes]:
-        """The codes of records that are in memory, for mechanisms that go through them one by one."""
-        require_single_records(self._unit)
-        if not isinstance(self._records, EncodedRecords):
-            raise ValueError(
-                "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
-                "first. Ready-made counts have no records."
-            )
-        return self._records.codes
-
-    @property
-    def _contribution(self) -> int:
-        """The most that one unit adds to a table in sum."""
-        return 1 if self._unit is None else self._unit.contribution
-
-    def _guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """What a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
-        return Guarantee(
-            epsilon=decimal_above(epsilon),
-            delta=delta,
-            neighbours=self._neighbours,
-            mechanism=mechanism,
-            private=self._noise.private,
-            versions=library_versions(self._noise.private),
-            **{"rho": None} | parts,
+    def _public(self) -> Public:
+        fixed = self._neighbours == "replace_one"
+        # How many rows the units have is private: only where each counts once is its number the tables' total.
+        counted_once = self._unit is None or (self._unit.max_rows or 1) == 1
+        return Public(
+            self._schema,
+            self._neighbours,
+            self._unit,
+            self._records.size if fixed and counted_once else None,
+            int(next(iter(self._numbers.values())).size) if fixed and self._numbers else None,
+            self._budget.delta,
+            self._noise.private,
         )
 
-    def _public_total(self) -> int | None:
-        # How many rows the units have is private: only where each counts once is its number the tables' total.
-        private = self._neighbours == "add_remove" or (self._unit is not None and (self._unit.max_rows or 1) > 1)
-        return None if private else self._records.size
+    @property
+    def _held(self) -> Held:
+        return Held(self._records, self._numbers, self._unit)
 
     def __repr__(self) -> str:
         names = [*self._schema.variables, *self._schema.bounds]

@@ -57,7 +57,7 @@ class PosteriorSampler(DiscreteParameterEstimator):
     Notes
     -----
     The sensitivity argument is in `pgmpy_dp.privacy.posterior`, that of the exact sampling, on a public grid of 4096
-    values (1024 steps for more than two states), in `pgmpy_dp.data.posterior`.
+    values (1024 steps for more than two states), in `pgmpy_dp.data.mechanisms.posterior`.
 
     Averaging many draws of one fit, as experiments with posterior sampling do, averages many releases; the paper counts
     one.

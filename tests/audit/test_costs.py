@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp import data
+from pgmpy_dp.data.mechanisms import coefficients, quantiles, tables
 from pgmpy_dp.privacy import PrivacyBudget, calibrate
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
 
@@ -122,11 +122,11 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
 @pytest.mark.parametrize(
     ("name", "room", "sensitivity"),
     [
-        ("laplace", data.tables, "table_sensitivity"),
-        ("gaussian", data.tables, "table_sensitivity"),
-        ("persons of two rows", data.tables, "table_sensitivity"),
-        ("coefficients", data.coefficients, "fourier_sensitivity"),
-        ("quantiles", data.quantiles, "score_sensitivity"),
+        ("laplace", tables, "table_sensitivity"),
+        ("gaussian", tables, "table_sensitivity"),
+        ("persons of two rows", tables, "table_sensitivity"),
+        ("coefficients", coefficients, "fourier_sensitivity"),
+        ("quantiles", quantiles, "score_sensitivity"),
     ],
 )
 def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):

@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import beta, chisquare, kstest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import posterior
-from pgmpy_dp.data.posterior import draw_rows
+from pgmpy_dp.data.mechanisms import posterior
+from pgmpy_dp.data.mechanisms.posterior import draw_rows
 from pgmpy_dp.privacy.posterior import draw_cost, floor_of, range_of, tempering, truncation
 
 PAIR = ("b", "a")

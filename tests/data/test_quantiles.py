@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
+from pgmpy_dp.data.mechanisms.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
 from pgmpy_dp.privacy.selection import noisy_least, selection_scale

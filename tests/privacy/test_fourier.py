@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.coefficients import integer_coefficients, smallest_holders
+from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
 from pgmpy_dp.privacy.fourier import (
     Contrasts,
     coefficient_weights,

@@ -1,22 +1,65 @@
-"""Bins at private quantiles."""
+"""Bins at private quantiles.
+
+Sensitivity. Every inner edge is drawn by permute-and-flip among the fine public ones; :func:`score_sensitivity` says
+how far one unit moves its scores.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import selection_scale
 from pgmpy_dp.records.counting import Counts
 from pgmpy_dp.schema import Bins, Schema
 
 
-def fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
+@dataclass(frozen=True)
+class QuantileBins:
+    """Some of a variable's own edges, about equally many values apart; see `PrivateDataset.quantile_bins`."""
+
+    variable: str
+    parts: int
+    epsilon: float | Fraction
+
+    def quote(self, public: Public) -> Quote:
+        """The terms are the fine edges, and the scale at which each inner edge costs an equal share of epsilon."""
+        edges = _fine_edges(public.schema, self.variable, self.parts)
+        epsilon = exact_positive("epsilon", self.epsilon)
+        scales = [
+            selection_scale(
+                epsilon / (self.parts - 1),
+                score_sensitivity(quantile, self.parts, public.neighbours, public.contribution),
+            )
+            for quantile in range(1, self.parts)
+        ]
+        charge = Charge(f"{self.parts} bins of {self.variable}", "permute-and-flip", epsilon=epsilon)
+        return Quote(charge, (edges, scales))
+
+    def read(self, quote: Quote, held: Held) -> Counts:
+        """The number of values in each fine bin."""
+        edges, _ = quote.terms
+        return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
+
+    def draw(self, quote: Quote, public: Public, exact: Counts, noise: NoiseSource) -> Bins:
+        """Bins with the first and the last edge and those drawn between them."""
+        edges, scales = quote.terms
+        scores = edge_scores(exact, self.parts)
+        chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
+        return Bins([edges[0], *sorted(chosen), edges[-1]])
+
+
+def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
     """Edges of a variable's own bins, if they can be made into fewer.
 
     Raises
@@ -33,23 +76,6 @@ def fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
     if type(parts) is not int or not 2 <= parts < len(edges):
         raise ValueError(f"parts must be a whole number from 2 to the {len(edges) - 1} fine bins, got {parts!r}.")
     return edges
-
-
-def edge_scales(epsilon: Fraction, parts: int, neighbours: str, rows: int) -> list[float]:
-    """Scales at which the choices of all inner edges, which share epsilon equally, cost it together."""
-    return [
-        selection_scale(epsilon / (parts - 1), score_sensitivity(quantile, parts, neighbours, rows))
-        for quantile in range(1, parts)
-    ]
-
-
-def choose_edges(
-    counts: Counts, edges: Sequence[float], parts: int, scales: Sequence[float], noise: NoiseSource
-) -> Bins:
-    """Bins with the first and the last edge and those drawn between them."""
-    scores = edge_scores(counts, parts)
-    chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
-    return Bins([edges[0], *sorted(chosen), edges[-1]])
 
 
 def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:

@@ -1,19 +1,28 @@
-"""Draws from truncated Dirichlet posteriors."""
+"""Draws from truncated Dirichlet posteriors, and near their modes.
+
+Sensitivity: :mod:`pgmpy_dp.privacy.posterior` argues what one draw costs by how far one record moves the log-likelihood
+of a row whose probabilities have a floor.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import floor_of
+from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below, Categorical
-from pgmpy_dp.records.counting import require_countable
-from pgmpy_dp.release import Guarantee, PosteriorDraws
+from pgmpy_dp.records.counting import Counts, require_countable
+from pgmpy_dp.release import PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
@@ -26,7 +35,82 @@ STEPS = 1023
 _LARGEST_PRIOR = 1e9
 
 
-def checked_families(
+@dataclass(frozen=True)
+class _Rows:
+    """What rows are drawn by: a range for each family, and the power of the likelihood."""
+
+    ranges: Mapping[Clique, float]
+    power: float
+    draws: int
+
+
+def _quote(public: Public, mechanism: str, rows: _Rows, each: Fraction | None) -> Quote:
+    """Without a stated cost, what one draw costs by its ranges and power."""
+    if each is None:
+        each = Fraction(str(draw_cost(list(rows.ranges.values()), rows.power, public.neighbours)))
+    cost = each * rows.draws
+    charge = Charge(f"draw {rows.draws} network{'s' if rows.draws > 1 else ''}", mechanism, epsilon=cost)
+    return Quote(charge, rows, public.guarantee(cost, mechanism))
+
+
+class _DrawnRows:
+    """What draws of rows have in common once they are priced."""
+
+    prior: Mapping[Clique, Any]
+
+    def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
+        """The tables of the families."""
+        return held.records.counts(tuple(quote.terms.ranges))
+
+    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> PosteriorDraws:
+        """Draws of whole networks by :func:`draw_rows`."""
+        rows = quote.terms
+        found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
+        floors = {family: floor_of(rows.ranges[family], public.schema.cardinality(family[0])) for family in exact}
+        return PosteriorDraws(public.schema, tuple(found), floors, rows.power, quote.guarantee)
+
+
+@dataclass(frozen=True)
+class PosteriorRows(_DrawnRows):
+    """Draws from the truncated posterior; see :meth:`pgmpy_dp.PrivateDataset.sample_posterior`."""
+
+    families: Iterable[Iterable[str]]
+    prior: Mapping[Clique, Any]
+    epsilon: float | Fraction
+    draws: int = 1
+    paper: bool = False
+
+    def quote(self, public: Public) -> Quote:
+        """The price of all draws; the terms are the ranges of the rows."""
+        each, _ = total_epsilon(self.epsilon, self.draws, split=False)
+        public.require_single_records()
+        families, states = _checked_families(public.schema, self.families, self.prior)
+        ranges = truncation(states, each, public.neighbours, self.paper)
+        rows = _Rows(dict(zip(families, ranges, strict=True)), 1.0, self.draws)
+        return _quote(public, "posterior_sampling", rows, None if self.paper else each)
+
+
+@dataclass(frozen=True)
+class LikelyRows(_DrawnRows):
+    """The exponential mechanism with the likelihood as its score; see `PrivateDataset.sample_map`."""
+
+    families: Iterable[Iterable[str]]
+    prior: Mapping[Clique, Any]
+    epsilon: float | Fraction
+    floor: float = 0.01
+    paper: bool = False
+
+    def quote(self, public: Public) -> Quote:
+        """The price; the terms are the ranges of the rows and the power of the likelihood."""
+        epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
+        public.require_single_records()
+        families, states = _checked_families(public.schema, self.families, self.prior)
+        ranges, power = tempering(states, least, epsilon, public.neighbours, self.paper)
+        rows = _Rows(dict(zip(families, ranges, strict=True)), power, 1)
+        return _quote(public, "exponential", rows, None if self.paper else epsilon)
+
+
+def _checked_families(
     schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
 ) -> tuple[tuple[Clique, ...], list[int]]:
     """A network's families and the number of states of each node.
@@ -49,23 +133,6 @@ def checked_families(
         if not ((table > 0).all() and (table <= _LARGEST_PRIOR).all()):
             raise ValueError(f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} a cell.")
     return checked, [schema.cardinality(family[0]) for family in checked]
-
-
-def draw_cpds(
-    counts: Mapping[Clique, NDArray[np.int64]],
-    prior: Mapping[Clique, Floats],
-    ranges: Sequence[float],
-    power: float,
-    draws: int,
-    noise: NoiseSource,
-    schema: Schema,
-    guarantee: Guarantee,
-) -> PosteriorDraws:
-    """Draws of whole networks by :func:`draw_rows`, as a release; one range for each family."""
-    spans = dict(zip(counts, ranges, strict=True))
-    found = draw_rows(counts, prior, spans, power, draws, noise.below)
-    floors = {family: floor_of(spans[family], schema.cardinality(family[0])) for family in counts}
-    return PosteriorDraws(schema, tuple(found), floors, power, guarantee)
 
 
 def draw_rows(

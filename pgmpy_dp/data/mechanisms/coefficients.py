@@ -1,24 +1,75 @@
-"""Counting and perturbing Fourier coefficients of marginals."""
+"""Noisy Fourier coefficients of marginals.
+
+Sensitivity. Integer coefficients get noise in proportion to their weights, for the exact L1 sensitivity of all of them
+together: see :mod:`pgmpy_dp.privacy.fourier` and :func:`_price`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.release.coefficients import noise_scales, subset_index, transform
+from pgmpy_dp.release import NoisyCoefficients
+from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
 
 SENSITIVITIES = ("exact", "paper")
 
 
-def price_coefficients(
+@dataclass(frozen=True)
+class _Terms:
+    cliques: tuple[Clique, ...]
+    held: Mapping[Clique, Sequence[Clique]]
+    schema: Schema
+    scale: float
+
+
+@dataclass(frozen=True)
+class FourierCoefficients:
+    """Coefficients of cliques' marginals; see :meth:`pgmpy_dp.PrivateDataset.measure_coefficients`."""
+
+    cliques: Iterable[Iterable[str]]
+    epsilon: float | Fraction
+    sensitivity: str = "exact"
+
+    def quote(self, public: Public) -> Quote:
+        """The terms are the cliques to count, and the scale of the noise."""
+        public.require_single_records()
+        cliques = public.schema.require(self.cliques)
+        closure = downward_closure(public.schema, cliques)
+        epsilon = exact_positive("epsilon", self.epsilon)
+        cost, scale = _price(public.schema, closure, epsilon, public.neighbours, self.sensitivity)
+        subsets = closure if public.neighbours == "add_remove" else closure[1:]
+        charge = Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost)
+        held = smallest_holders(public.schema, cliques, subsets)
+        return Quote(charge, _Terms(cliques, held, public.schema, scale), public.guarantee(cost, "laplace"))
+
+    def read(self, quote: Quote, held: Held) -> dict[Clique, NDArray[np.int64]]:
+        """The exact integer coefficients."""
+        terms = quote.terms
+        return integer_coefficients(terms.schema, held.records.counts(tuple(terms.held)), terms.held)
+
+    def draw(
+        self, quote: Quote, public: Public, exact: dict[Clique, NDArray[np.int64]], noise: NoiseSource
+    ) -> NoisyCoefficients:
+        """Independent noise on every coefficient."""
+        values = _perturbed(exact, public.schema, quote.terms.scale, noise)
+        return NoisyCoefficients(
+            public.schema, quote.terms.cliques, values, quote.terms.scale, quote.guarantee, public.total
+        )
+
+
+def _price(
     schema: Schema, closure: Sequence[Clique], epsilon: Fraction, neighbours: str, sensitivity: str
 ) -> tuple[Fraction, float]:
     """What a release of the coefficients costs, and its noise scale b.
@@ -79,7 +130,7 @@ def integer_coefficients(
     return found
 
 
-def perturb_coefficients(
+def _perturbed(
     coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
 ) -> dict[Clique, NDArray[np.int64]]:
     """Independent discrete Laplace noise of scale b / w on every integer coefficient, drawn scale by scale."""

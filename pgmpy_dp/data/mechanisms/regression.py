@@ -1,20 +1,29 @@
-"""Draws from the truncated posteriors of linear regressions."""
+"""Draws from the truncated posteriors of linear regressions.
+
+Sensitivity: :mod:`pgmpy_dp.privacy.regression` argues what one draw costs by the range of one record's log-likelihood
+over a ball of coefficients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
+from pgmpy_dp.privacy.budget import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
-from pgmpy_dp.records.numbers import STEPS, Integers, moments
+from pgmpy_dp.records.numbers import MOST_RECORDS, STEPS, Integers, moments
+from pgmpy_dp.release import RegressionDraws
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
@@ -22,7 +31,59 @@ Floats = NDArray[np.float64]
 _MOST_STEPS = 2**49
 
 
-def price_regressions(
+@dataclass(frozen=True)
+class PosteriorRegressions:
+    """Linear regressions from their truncated posterior; see `PrivateDataset.sample_regressions`."""
+
+    families: Iterable[Iterable[str]]
+    std: Mapping[str, float]
+    coefficient_bound: Mapping[str, float]
+    epsilon: float | Fraction
+    prior_precision: float = 1.0
+    draws: int = 1
+    paper: bool = False
+
+    def quote(self, public: Public) -> Quote:
+        """The price of all draws; the terms are the regressions, and a public bound on the number of records."""
+        each, _ = total_epsilon(self.epsilon, self.draws, split=False)
+        public.require_single_records()
+        most = MOST_RECORDS if public.records is None else public.records
+        regressions = _priced(
+            public.schema,
+            self.families,
+            self.std,
+            self.coefficient_bound,
+            self.prior_precision,
+            each,
+            public.neighbours,
+            self.paper,
+            most,
+        )
+        cost = self.draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
+        label = f"draw {self.draws} network{'s' if self.draws > 1 else ''}"
+        charge = Charge(label, "posterior_sampling", epsilon=cost)
+        return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
+
+    def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
+        """The numbers, on their public grid."""
+        return held.numbers
+
+    def draw(self, quote: Quote, public: Public, exact: Mapping[str, Integers], noise: NoiseSource) -> RegressionDraws:
+        """Draws of whole networks by :func:`draw_coefficients`."""
+        regressions, most = quote.terms
+        found = draw_coefficients(exact, public.schema, regressions, self.draws, most, noise)
+        by_node = {family[0]: regression for family, regression in regressions.items()}
+        return RegressionDraws(
+            public.schema,
+            found,
+            {node: float(self.std[node]) for node in by_node},
+            {node: regression.bound for node, regression in by_node.items()},
+            {node: regression.power for node, regression in by_node.items()},
+            quote.guarantee,
+        )
+
+
+def _priced(
     schema: Schema,
     families: Iterable[Iterable[str]],
     std: Mapping[str, Any],

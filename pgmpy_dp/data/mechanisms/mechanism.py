@@ -1,0 +1,115 @@
+"""What a mechanism is: public parameters with a price, an exact answer, and a draw once the price is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.records import EncodedRecords, Records
+from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.numbers import Integers
+from pgmpy_dp.records.units import Unit, require_single_records
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+
+
+@dataclass(frozen=True)
+class Public:
+    """What may be known of private records without paying.
+
+    Attributes
+    ----------
+    schema : Schema
+    neighbours : {"add_remove", "replace_one"}
+    unit : Unit or None
+        Whose rows are whose; None where records are units of their own.
+    total : int or None
+        The sum of every counting table, where it is public.
+    records : int or None
+        The number of records with bounds, where it is public.
+    most_delta : float
+        The budget's delta.
+    private : bool
+        Whether the noise is such that protects anyone.
+    """
+
+    schema: Schema
+    neighbours: str
+    unit: Unit | None
+    total: int | None
+    records: int | None
+    most_delta: float
+    private: bool
+
+    @property
+    def contribution(self) -> int:
+        """The most that one unit adds to a table in sum."""
+        return 1 if self.unit is None else self.unit.contribution
+
+    def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
+        """What a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
+        return Guarantee(
+            epsilon=decimal_above(epsilon),
+            delta=delta,
+            neighbours=self.neighbours,
+            mechanism=mechanism,
+            private=self.private,
+            versions=library_versions(self.private),
+            **{"rho": None} | parts,
+        )
+
+    def require_single_records(self) -> None:
+        """Refuse units, for mechanisms whose sensitivity is that of one record."""
+        require_single_records(self.unit)
+
+
+@dataclass(frozen=True)
+class Held:
+    """The private records, for the step of a mechanism that reads them."""
+
+    records: Records
+    numbers: Mapping[str, Integers]
+    unit: Unit | None
+
+    @property
+    def codes(self) -> Mapping[str, Codes]:
+        """The codes of records that are in memory, for mechanisms that go through them one by one."""
+        require_single_records(self.unit)
+        if not isinstance(self.records, EncodedRecords):
+            raise ValueError(
+                "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
+                "first. Ready-made counts have no records."
+            )
+        return self.records.codes
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A price, the public numbers that the draw goes by, and what a release promises; None for what is no release."""
+
+    charge: Charge
+    terms: Any
+    guarantee: Any = None
+
+
+Exact = TypeVar("Exact")
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Mechanism(Protocol[Exact, Answer_co]):
+    """A frozen value of public parameters. Failures that can be foreseen happen before the charge."""
+
+    def quote(self, public: Public) -> Quote:
+        """The charge and the guarantee. No record is seen."""
+
+    def read(self, quote: Quote, held: Held) -> Exact:
+        """The exact answer, which goes nowhere but to :meth:`draw`; a source that cannot give it fails here."""
+
+    def draw(self, quote: Quote, public: Public, exact: Exact, noise: NoiseSource) -> Answer_co:
+        """The release, after the charge."""

@@ -1,0 +1,148 @@
+"""Noisy counting tables.
+
+Sensitivity. A unit adds at most its contribution to the sum of a table (1 for a record): neighbours' tables differ as
+:func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. Each table gets noise of a scale at which it costs its
+share of the charge, and costs of tables add up: their epsilons under Laplace noise, their rho under Gaussian noise
+(zCDP). A Poisson sample of the records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
+from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.counting import Counts, count_all, require_countable
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique
+
+
+@dataclass(frozen=True)
+class NoisyTables:
+    """Counts of the records in every cell of cliques, with noise; see :meth:`pgmpy_dp.PrivateDataset.measure`."""
+
+    cliques: Iterable[Iterable[str]]
+    epsilon: float | Fraction
+    delta: float = 0.0
+    mechanism: str = "laplace"
+    weights: Iterable[float] | None = None
+    sampling_rate: float = 1.0
+
+    def quote(self, public: Public) -> Quote:
+        """The terms are the noise scale of each table."""
+        cliques = public.schema.require(self.cliques)
+        for clique in cliques:
+            require_countable(public.schema, clique)
+        epsilon = exact_positive("epsilon", self.epsilon)
+        rate = _checked_rate(self.sampling_rate, self.mechanism, public.neighbours)
+        shares = dict(zip(cliques, _shares(self.weights, len(cliques)), strict=True))
+        sampled = " on a sample" if rate < 1 else ""
+        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{sampled}"
+        if self.mechanism == "laplace":
+            if checked_delta(self.delta, zero_allowed=True):
+                raise ValueError(
+                    f"The Laplace mechanism has no delta, got delta={self.delta!r}: leave it out, or use "
+                    'mechanism="gaussian".'
+                )
+            one = table_sensitivity(public.neighbours, "l1", public.contribution)
+            inside = epsilon_on_sample(epsilon, rate)
+            scales = {clique: laplace_scale(inside * share, one) for clique, share in shares.items()}
+            charge, delta = Charge(label, self.mechanism, epsilon=epsilon), 0.0
+        elif self.mechanism == "gaussian":
+            delta = checked_delta(self.delta, zero_allowed=False)
+            if delta > public.most_delta > 0:
+                raise ValueError(
+                    f"delta={delta!r} is more than the budget's delta={public.most_delta!r}: ask for at most that."
+                )
+            rho = rho_for(epsilon, delta)
+            one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+            scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
+            charge = Charge(label, self.mechanism, rho=rho)
+        else:
+            raise ValueError(f'mechanism must be "laplace" or "gaussian", got {self.mechanism!r}.')
+        unit = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
+        guarantee = public.guarantee(
+            epsilon, self.mechanism, delta=delta, rho=charge.rho, sampling_rate=float(rate), **unit
+        )
+        return Quote(charge, scales, guarantee)
+
+    def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
+        """The counts; or the codes, where a sample of them is to be counted."""
+        return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
+
+    def draw(self, quote: Quote, public: Public, exact: Any, noise: NoiseSource) -> NoisyMarginals:
+        """Independent noise on every cell."""
+        if quote.guarantee.sampling_rate < 1.0:
+            rate = Fraction(str(quote.guarantee.sampling_rate))
+            chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
+            sample = {variable: column[chosen] for variable, column in exact.items()}
+            exact = count_all(sample, public.schema, tuple(quote.terms))
+        weighted = quote.guarantee.max_rows is None
+        tables, scales = _perturbed(exact, quote.terms, self.mechanism, noise, weighted)
+        return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
+
+
+def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
+    if weights is None:
+        return [Fraction(1, tables)] * tables
+    if isinstance(weights, (str, bytes, dict)) or not isinstance(weights, Iterable):
+        raise ValueError(f"weights must list one positive number for each clique, got {type(weights).__name__}.")
+    exact = [exact_positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
+    if len(exact) != tables:
+        raise ValueError(f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights.")
+    return [weight / sum(exact) for weight in exact]
+
+
+def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Fraction:
+    """A sampling rate, as the guarantee will state it, for which samples are priced.
+
+    Raises
+    ------
+    ValueError
+        If it is out of range, or samples are not priced for the mechanism or the relation.
+    """
+    rate = Fraction(str(float(sampling_fraction(sampling_rate))))
+    if rate < 1 and neighbours != "add_remove":
+        raise ValueError(
+            f"sampling_rate={sampling_rate!r}: sampling is priced for records added or removed, and this data set "
+            f"has neighbours={neighbours!r}: leave sampling_rate at 1."
+        )
+    if rate < 1 and mechanism != "laplace":
+        raise ValueError(
+            f"sampling_rate={sampling_rate!r}: sampling is priced for the Laplace mechanism, not for "
+            f"{mechanism!r}: leave sampling_rate at 1."
+        )
+    return rate
+
+
+def _perturbed(
+    counts: Mapping[Clique, Counts],
+    scales: Mapping[Clique, float],
+    mechanism: str,
+    noise: NoiseSource,
+    weighted: bool,
+) -> tuple[dict[Clique, NDArray[Any]], Mapping[Clique, float]]:
+    """Independent noise on every cell; tables and scales in units where units share a weight."""
+    draw = noise.discrete_laplace if mechanism == "laplace" else noise.discrete_gaussian
+    tables: dict[Clique, NDArray[Any]] = {
+        clique: draw(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in counts.items()
+    }
+    if not weighted:
+        return tables, scales
+    # From parts of a unit's weight to units: exact, UNIT_WEIGHT is a power of 2.
+    return (
+        {clique: table / UNIT_WEIGHT for clique, table in tables.items()},
+        {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()},
+    )
