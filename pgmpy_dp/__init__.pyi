@@ -26,6 +26,7 @@ from .estimators import (
 )
 from .models import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
+from .records import CsvFile
 from .release import (
     Coefficients,
     Guarantee,
@@ -44,6 +45,7 @@ __all__ = [
     "BudgetExceededError",
     "Coefficients",
     "CollectiveEM",
+    "CsvFile",
     "DataDependentAllocation",
     "ExponentialMAP",
     "Guarantee",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pgmpy_dp.cli.common import Command, emit, file_option, json_option, records_argument, refuse_to_overwrite, stages
-from pgmpy_dp.cli.records import RecordOptions, record_options, values_kept_back
+from pgmpy_dp.cli.records import RecordOptions, record_options
 
 
 @click.command(cls=Command)
@@ -37,7 +37,7 @@ def bins(
     from pgmpy_dp.schema import Schema
 
     chosen = RecordOptions(**options)
-    with values_kept_back(), stages(2) as begin:
+    with stages(2) as begin:
         begin("Reading the records")
         schema = chosen.schema()
         schema.require([(variable,)])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +49,10 @@ _OPTIONS = (
         help="With --unit: count at most so many rows of each, drawn at random. Without it all count, and share a "
         "weight of 1.",
     ),
+    click.option(
+        "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
+    ),
+    click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
     file_option("--ledger", exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
 )
 
@@ -72,6 +74,8 @@ class RecordOptions:
     neighbours: str
     unit: str | None
     max_rows: int | None
+    delimiter: str
+    encoding: str
     ledger: Path | None
 
     def schema(self) -> Schema:
@@ -96,15 +100,13 @@ class RecordOptions:
     def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget, *, in_memory: bool = False) -> PrivateDataset:
         """The records behind the ledger. A Parquet file is read by its engine, unless it must be in memory."""
         from pgmpy_dp.data import PrivateDataset
+        from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 
-        records: Any = data
-        if in_memory and self.unit is None and not data.name.lower().endswith((".csv", ".gz", ".zst", ".bz2", ".xz")):
-            try:
-                import pyarrow.parquet as parquet
-            except ImportError as error:
-                raise ImportError(f"{data}: samples are taken in memory, by pip install pyarrow.") from error
-            # Not by pandas, which makes floats of all integers of a column where one is missing.
-            records = parquet.read_table(data, columns=list(schema.variables))
+        if data.suffix.lower() in (".parquet", ".pq") or data.is_dir():
+            records: Any = _in_memory(data, schema) if in_memory and self.unit is None else data
+        else:
+            csv = data.name.lower().endswith(CSV_ENDINGS)
+            records = CsvFile(data, self.delimiter, self.encoding) if csv else data
         return PrivateDataset(
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )
@@ -119,24 +121,20 @@ class RecordOptions:
         return {"ledger": held}, f"Ledger {self.ledger}: epsilon {held['remaining']['epsilon']:.6g} remains."
 
 
+def _in_memory(data: Path, schema: Schema) -> Any:
+    if data.is_dir():
+        raise click.ClickException(f"{data}: samples are drawn in memory, from a single .parquet or .csv file.")
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise ImportError(f"{data}: samples are drawn in memory, by pip install pyarrow.") from error
+    from pgmpy_dp.records.refusals import sealed
+
+    # Not by pandas, which makes floats of all integers of a column where one is missing.
+    return sealed(lambda: parquet.ParquetFile(data).read(columns=list(schema.variables)), str(data))
+
+
 def _typed(schema: Schema, given: dict[str, str]) -> dict[str, Any]:
     """A text that writes a declared state is that state; another is a new one."""
     known = {v: {str(state): state for state in schema.states[v]} for v in given}
     return {variable: known[variable].get(text, text) for variable, text in given.items()}
-
-
-@contextmanager
-def values_kept_back() -> Iterator[None]:
-    """Let through only messages that this package wrote: those of other libraries may hold values of records."""
-    try:
-        yield
-    except (click.ClickException, OSError, ImportError):
-        raise
-    except Exception as error:
-        frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        if isinstance(error, (ValueError, TypeError)) and frames[-1].startswith("pgmpy_dp."):
-            raise
-        raise click.ClickException(
-            f"Reading or counting failed ({type(error).__name__}). The message is kept back, since it may show values "
-            "of records; check that the columns of the data are what the schema says. What was charged stays charged."
-        ) from None

@@ -19,7 +19,7 @@ from pgmpy_dp.cli.common import (
     sentence,
     stages,
 )
-from pgmpy_dp.cli.records import RecordOptions, record_options, values_kept_back
+from pgmpy_dp.cli.records import RecordOptions, record_options
 
 if TYPE_CHECKING:
     from pgmpy_dp.release import Release
@@ -86,7 +86,7 @@ def release(
         )
     refuse_to_overwrite(out, force)
     chosen = RecordOptions(**options)
-    with values_kept_back(), stages(3) as begin:
+    with stages(3) as begin:
         begin("Reading the schema and the model")
         schema = chosen.schema()
         wanted, weights = _measured(schema, model, cliques)

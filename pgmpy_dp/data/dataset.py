@@ -15,21 +15,22 @@ from pgmpy_dp.data.coefficients import (
     price_coefficients,
     smallest_holders,
 )
-from pgmpy_dp.data.counting import Codes, distinct, require_countable
-from pgmpy_dp.data.numeric import MOST_RECORDS, encode_numbers
 from pgmpy_dp.data.posterior import checked_families, draw_cpds
 from pgmpy_dp.data.quantiles import choose_edges, edge_scales, fine_edges
-from pgmpy_dp.data.records import EncodedRecords, open_records
 from pgmpy_dp.data.regression import draw_coefficients, price_regressions
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
-from pgmpy_dp.data.units import checked_unit, require_single_records
 from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
+from pgmpy_dp.records import EncodedRecords, open_records
+from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.counting import distinct, require_countable
+from pgmpy_dp.records.numbers import MOST_RECORDS, encode_numbers
+from pgmpy_dp.records.units import checked_unit, require_single_records
 from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Bins, Clique, Schema
@@ -51,15 +52,17 @@ class PrivateDataset(Wall):
         - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
           codes are kept, one or two bytes a value, of fewer than 2**31 records.
         - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
-          folder of them: checked here in one scan, and read again by its engine for each measurement, never into
-          memory. It must not change meanwhile: the number of records is the one found here.
+          folder of them: checked here in one scan, and read again in one scan for each measurement, some records at
+          a time and never all of them in memory. It must not change meanwhile: another number of rows is refused.
+          Spark's workers need a Python with this package and PyArrow.
         - A two-dimensional array of integers: positions of states, one column for each variable of the schema, in
           its order.
         - A mapping of cliques to arrays of whole numbers: ready-made counts, axes in clique order, states in
           schema order. They must agree with each other; what they contain can be measured.
 
         A CSV file has no types: its texts are read as the kinds of the declared states, and an empty field is a
-        missing value unless the empty text is a state.
+        missing value unless the empty text is a state. :class:`~pgmpy_dp.CsvFile` declares another delimiter than the
+        comma and another encoding than UTF-8. Parquet files of a folder are read each by its own types.
     schema : Schema
         Public variables and their states, or bounds; every variable needs a column. Numbers with bounds are read from
         frames in memory.

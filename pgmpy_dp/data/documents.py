@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmpy_dp.data.matrices import floats, number_matrix
-from pgmpy_dp.data.sums import canonical_rows, require_summable
+from pgmpy_dp.data.sums import canonical_rows
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+from pgmpy_dp.records.memory import require_summable
 
 # Documents that are resampled at a time; the most that a document may have of one word.
 _DOCUMENTS, _MOST = 4096, 2**24

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import encode, objects
 from pgmpy_dp.data.matrices import floats, is_masked, number_matrix
-from pgmpy_dp.data.sums import require_summable
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+from pgmpy_dp.records.columns import objects
+from pgmpy_dp.records.frames import encode
+from pgmpy_dp.records.memory import require_summable
 from pgmpy_dp.schema import Schema
 
 Vector = NDArray[np.float64]

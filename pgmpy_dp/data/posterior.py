@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import require_countable
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of
 from pgmpy_dp.privacy.random_bits import Below, Categorical
+from pgmpy_dp.records.counting import require_countable
 from pgmpy_dp.release import Guarantee, PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import Counts
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import selection_scale
+from pgmpy_dp.records.counting import Counts
 from pgmpy_dp.schema import Bins, Schema
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.numeric import STEPS, Integers, moments
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
+from pgmpy_dp.records.numbers import STEPS, Integers, moments
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]

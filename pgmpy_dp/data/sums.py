@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.errors import BudgetExceededError, SchemaError
+from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -348,17 +348,6 @@ def charged_plan(
         sampling_rate=rate,
         batch_size=batch,
     )
-
-
-def require_summable(records: int) -> None:
-    """Refuse more records than sums hold: where the owner hands them in, as a plan's refusal would tell their number.
-
-    Raises
-    ------
-    SchemaError
-    """
-    if records >= 2**31:
-        raise SchemaError("Memory holds fewer than 2**31 records. Only a PrivateDataset takes more, as Parquet files.")
 
 
 def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:

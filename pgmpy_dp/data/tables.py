@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import Codes, Counts, count
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
+from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.counting import Counts, count
 from pgmpy_dp.schema import Clique, Schema
 
 

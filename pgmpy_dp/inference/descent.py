@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp.inference.kernel import calibrate, calibrate_log, compiled, exponentiate
+from pgmpy_dp._compiled import compiled
+from pgmpy_dp.inference.kernel import calibrate, calibrate_log, exponentiate
 
 
 @compiled

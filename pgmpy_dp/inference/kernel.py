@@ -11,11 +11,9 @@ A big table is walked in blocks of consecutive cells over which the small table'
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
+
+from pgmpy_dp._compiled import compiled
 
 # Columns of an instruction.
 OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
@@ -36,21 +34,6 @@ DIVIDE = 8  # small = big / small, with 0 / 0 = 0: what a belief adds to an old 
 TINY = 1e-290
 # What was lost stays negligible as long as what was kept has not shrunk, in all messages since, by more than this.
 REACH = 1e-250
-
-Compiled = Callable[..., Any]
-
-
-def compiled(function: Compiled) -> Any:
-    """Compile once a machine; once a process where no cache can be written."""
-    options: dict[str, Any] = {
-        "nogil": True,
-        "fastmath": {"reassoc", "contract", "nsz"},
-        "error_model": "numpy",
-    }
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:
-        return numba.njit(**options)(function)
 
 
 @compiled

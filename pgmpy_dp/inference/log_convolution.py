@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp.inference.kernel import compiled
+from pgmpy_dp._compiled import compiled
 
 
 @compiled

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from pgmpy_dp.inference.kernel import TINY, compiled
+from pgmpy_dp._compiled import compiled
+from pgmpy_dp.inference.kernel import TINY
 
 # A document has settled when the entries of gamma move by less than this on average.
 TOLERANCE, ITERATIONS = 1e-3, 100

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference import kernel
-from pgmpy_dp.inference.kernel import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -180,6 +180,6 @@ def test_a_bound_on_rows_that_is_not_kept_is_caught():
 
 def test_weights_that_do_not_sum_to_one_are_caught(monkeypatch):
     """Each row of full weight."""
-    monkeypatch.setattr("pgmpy_dp.data.records.row_weights", lambda labels: np.full(labels.size, 2**20))
+    monkeypatch.setattr("pgmpy_dp.records.memory.row_weights", lambda labels: np.full(labels.size, 2**20))
     result = audited(table, None, 2.0, 600)
     assert result.refuted, result

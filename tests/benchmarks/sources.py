@@ -22,7 +22,7 @@ import pyarrow
 import pyarrow.parquet
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.records import open_records
+from pgmpy_dp.records import open_records
 
 SIZES = {f"v{i}": states for i, states in enumerate([2, 3, 4, 5, 8, 10, 12, 16, 20, 30])}
 SCHEMA = dp.Schema({variable: list(range(states)) for variable, states in SIZES.items()})

@@ -15,9 +15,9 @@ import pytest
 from scipy import sparse, stats
 
 from pgmpy_dp.data import PrivateDataset, sums
-from pgmpy_dp.data.records import EncodedRecords
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, calibrate, price
+from pgmpy_dp.records import EncodedRecords
 from pgmpy_dp.schema import Schema
 
 SCHEMA = Schema({"a": [0, 1], "b": [0, 1, 2]})

@@ -6,6 +6,7 @@ import importlib
 import math
 import os
 import shutil
+import sys
 from decimal import Decimal
 from itertools import combinations
 
@@ -13,15 +14,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data import PrivateDataset, csv_file, exact_marginals
-from pgmpy_dp.data.counting import count
-from pgmpy_dp.data.lazy import shared_scans
-from pgmpy_dp.data.records import CountedRecords, LazyRecords, open_records
-from pgmpy_dp.data.units import Unit
+from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.records import csv_reading, open_records
+from pgmpy_dp.records.counting import count, shared_scopes
+from pgmpy_dp.records.memory import CountedRecords
+from pgmpy_dp.records.streams import StreamedRecords
+from pgmpy_dp.records.units import Unit
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Bins, Schema
 
@@ -114,6 +116,7 @@ def spark(frame, folder):
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # what its workers run, which count
     options = {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
@@ -205,7 +208,7 @@ def test_all_sources_give_identical_counts(form, tmp_path):
     for clique, table in tables.items():
         assert table.dtype == np.int64
         np.testing.assert_array_equal(table, expected.tables[clique], err_msg=str(clique))
-    assert isinstance(opened, LazyRecords) == (form in LAZY)
+    assert isinstance(opened, StreamedRecords) == (form in LAZY)
     if form is array or form is ready_made:
         return
     check_units(form, frame, tmp_path)
@@ -318,13 +321,13 @@ def test_lazy_data_sets_measure(tmp_path):
 def test_scans_are_shared_while_the_joint_table_is_small():
     schema = Schema({f"v{i}": list(range(16)) for i in range(8)})
     pairs = list(combinations(schema.variables, 2))
-    scans = shared_scans(schema, pairs)
+    scans = shared_scopes(schema, pairs)
     assert sorted(clique for _, members in scans for clique in members) == pairs
     assert all(schema.cells(scope) <= 2**14 for scope, _ in scans)
     assert all(set(clique) <= set(scope) for scope, members in scans for clique in members)
     assert len(scans) < len(pairs) / 2
     large = Schema({"a": list(range(1000)), "b": list(range(1000))})
-    assert shared_scans(large, [("a",), ("b", "a")]) == [(("b", "a"), [("b", "a"), ("a",)])]
+    assert shared_scopes(large, [("a",), ("b", "a")]) == [(("b", "a"), [("b", "a"), ("a",)])]
 
 
 @pytest.mark.parametrize(
@@ -363,7 +366,7 @@ def test_csv_texts_of_no_state_are_refused(text, states, tmp_path):
 
 
 def test_csv_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", 70)
+    monkeypatch.setattr(csv_reading, "_BLOCK_ROWS", 70)
     path = tmp_path / "records.csv.gz"
     records().to_csv(path, index=False)
     tables = open_records(path, SCHEMA, SCHEMA.variables).counts(CLIQUES)
@@ -374,7 +377,7 @@ def test_csv_files(tmp_path, monkeypatch):
         open_records(twice, Schema({"v": [1, 2]}), ["v"])
     short = tmp_path / "short.csv"
     short.write_text("w,v\n1,1\n2\n")
-    with pytest.raises(SchemaError, match="missing values"):
+    with pytest.raises(SchemaError, match="more or fewer fields than the header"):
         open_records(short, Schema({"v": [1, 2]}), ["v"])
 
 
@@ -385,20 +388,20 @@ def test_every_line_of_a_csv_file_is_a_record(value, columns, tmp_path):
     schema = Schema({"v": ["x", "none", "other"]}, missing={"v": "none"}, other={"v": "other"})
     path = tmp_path / "records.csv"
     for rows in (["x", value, "x"], ["x", "x", value], [value, "x", "x"], [value] * 3):
-        path.write_text("\n".join([columns, *rows, ""]))
+        path.write_text("\n".join([columns, *(row + columns[1:] for row in rows), ""]))
         assert open_records(path, schema, ["v"]).size == 3
         assert open_records(path, schema, ["v"]).counts([("v",)])["v",].sum() == 3
 
 
-@pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2,3\n1,2\n", "1,2,3\n", "1,2,3\n2,1,3\n"])
+@pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2\n", "1,2,3\n", "1,2\n\n"])
 @pytest.mark.parametrize("block", [1, 2, 70])
-def test_a_csv_row_with_more_fields_than_the_header_is_refused(rows, block, tmp_path, monkeypatch):
-    """Wherever it stands: pandas alone would cut it off, or shift the columns of all rows if it is the first."""
-    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", block)
+def test_a_csv_row_with_more_or_fewer_fields_than_the_header_is_refused(rows, block, tmp_path, monkeypatch):
+    """Wherever it stands; a blank line has one field."""
+    monkeypatch.setattr(csv_reading, "_BLOCK_ROWS", block)
     path = tmp_path / "records.csv"
     for column in ("v", "w"):
         path.write_text(f"v,w\n{rows}")
-        with pytest.raises(SchemaError, match="not a sound CSV file"):
+        with pytest.raises(SchemaError, match="more or fewer fields than the header"):
             open_records(path, Schema({column: [1, 2]}, missing={column: 1}), [column])
 
 
@@ -504,10 +507,11 @@ def test_a_position_that_a_narrow_type_does_not_hold():
     assert table.nonzero()[0].tolist() == [3, 300]
 
 
-@pytest.mark.parametrize("names", [["v", "v"], ["v", "w", "w"]])
-def test_columns_with_one_name_are_refused(names):
-    with pytest.raises(SchemaError, match=r"same name|more than one"):
-        open_records(pd.DataFrame([[1] * len(names)], columns=names), Schema({"v": [1]}), ["v"])
+def test_columns_with_one_name_are_refused_where_it_is_asked_for():
+    with pytest.raises(SchemaError, match="more than one"):
+        open_records(pd.DataFrame([[1, 1]], columns=["v", "v"]), Schema({"v": [1]}), ["v"])
+    elsewhere = pd.DataFrame([[1, 2, 3]], columns=["v", "w", "w"])
+    assert open_records(elsewhere, Schema({"v": [1]}), ["v"]).counts([("v",)])["v",].tolist() == [1]
 
 
 def test_other_forms_are_refused(tmp_path):

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -28,10 +27,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import NoiseSource
-
-# Columns that are added to lazy frames.
-WEIGHT = "__pgmpy_dp_weight__"
-_KEY = "__pgmpy_dp_key__"
+from pgmpy_dp.records.refusals import sealed
 
 
 @dataclass(frozen=True)
@@ -86,28 +82,33 @@ def require_single_records(unit: Unit | None) -> None:
         )
 
 
-def require_ids(missing: bool, unit: Unit) -> None:
+def require_ids(missing: bool, column: str) -> None:
     """Refuse rows that are nobody's."""
     if missing:
         raise SchemaError(
-            f"The column {unit.column!r} of units has missing values: every row must be somebody's. Fill or drop them."
+            f"The column {column!r} of units has missing values: every row must be somebody's. Fill or drop them."
         )
 
 
 def labels_of(ids: Any, unit: Unit) -> NDArray[np.int64]:
     """Number the units of a column of ids from 0, as pandas tells them apart."""
-    labels: NDArray[np.int64] = pd.factorize(ids)[0].astype(np.int64)
-    require_ids(bool((labels < 0).any()), unit)
-    return labels
+    labels = sealed(lambda: pd.factorize(ids)[0].astype(np.int64), f"the column {unit.column!r} of units")
+    require_ids(bool((labels < 0).any()), unit.column)
+    return np.asarray(labels)
+
+
+def ranks_of(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.int64]:
+    """Rank of each row among those of its unit, from 1, in an order drawn uniformly."""
+    order = np.lexsort((unit.keys(labels.size), labels))
+    ordered = labels[order]
+    ranks = np.empty(labels.size, dtype=np.int64)
+    ranks[order] = np.arange(1, labels.size + 1) - np.searchsorted(ordered, ordered)
+    return ranks
 
 
 def sampled_rows(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.bool_]:
     """Mark at most `max_rows` rows of each unit, drawn uniformly without replacement."""
-    order = np.lexsort((unit.keys(labels.size), labels))
-    ordered = labels[order]
-    first = np.searchsorted(ordered, ordered)  # of the unit, in the order drawn
-    chosen = np.zeros(labels.size, dtype=bool)
-    chosen[order[np.arange(labels.size) - first < (unit.max_rows or 0)]] = True
+    chosen: NDArray[np.bool_] = ranks_of(labels, unit) <= (unit.max_rows or 0)
     return chosen
 
 
@@ -115,48 +116,3 @@ def row_weights(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Weight of each row, in parts of its unit's."""
     weights: NDArray[np.int64] = UNIT_WEIGHT // np.bincount(labels)[labels]
     return weights
-
-
-def weighted_frame(frame: nw.LazyFrame[Any], unit: Unit) -> nw.LazyFrame[Any]:
-    """A lazy frame with the rows' weights in a column."""
-    sizes = frame.group_by(unit.column).agg(nw.len().alias(WEIGHT))
-    weight = nw.lit(UNIT_WEIGHT) // nw.col(WEIGHT).cast(nw.Int64)
-    return frame.join(sizes.with_columns(weight.alias(WEIGHT)), on=unit.column)
-
-
-def sampled_frame(frame: nw.LazyFrame[Any], unit: Unit) -> nw.LazyFrame[Any]:
-    """A lazy frame with at most `max_rows` rows of each unit, drawn anew whenever it is collected."""
-    native: Any = frame.to_native()
-    if frame.implementation.is_dask():
-        whole = native.shuffle(on=unit.column)  # all rows of a unit in one partition
-        sampled: nw.LazyFrame[Any] = nw.from_native(whole.map_partitions(_sampled_partition, unit, meta=whole._meta))
-        return sampled
-    keyed: nw.LazyFrame[Any] = nw.from_native(_with_keys(native, frame.implementation, unit))
-    ranked = keyed.with_columns(nw.col(_KEY).rank("ordinal").over(unit.column).alias(_KEY))
-    return ranked.filter(nw.col(_KEY) <= unit.max_rows).drop(_KEY)
-
-
-def _sampled_partition(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
-    return part[sampled_rows(labels_of(part[unit.column], unit), unit)]
-
-
-def _with_keys(native: Any, engine: Any, unit: Unit) -> Any:
-    """Add a column of random keys. Where the engine has no secure generator, hashes of row numbers and a secret."""
-    if engine.is_polars():
-        import polars
-
-        keys = polars.col(unit.column).map_batches(
-            lambda ids: polars.Series(unit.keys(len(ids))), return_dtype=polars.UInt64, is_elementwise=True
-        )
-        return native.with_columns(keys.alias(_KEY))
-    secret = unit.keys(4).tobytes().hex()
-    if engine.is_duckdb():
-        return native.project(f"*, sha256('{secret}' || CAST(row_number() OVER () AS VARCHAR)) AS {_KEY}")
-    if engine.is_pyspark():
-        from pyspark.sql import functions
-
-        number = functions.monotonically_increasing_id().cast("string")
-        return native.withColumn(_KEY, functions.sha2(functions.concat(functions.lit(secret), number), 256))
-    raise TypeError(
-        f"max_rows is not there for {engine.value} frames: leave it out, so that the rows of a unit share its weight."
-    )

@@ -9,8 +9,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.counting import is_number, require_columns
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.columns import is_number
+from pgmpy_dp.records.frames import column_at, column_names
+from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.schema import Schema
 
 STEPS = 2**16
@@ -51,16 +53,19 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     if not schema.bounds:
         return {}
     try:
-        columns = nw.from_native(frame, eager_only=True)
+        names = column_names(frame)
     except TypeError:
         raise SchemaError(
             f"Numbers with bounds are read from a frame in memory (pandas, Polars, PyArrow), got "
             f"{type(frame).__name__}: read or collect it first."
         ) from None
-    require_columns(list(columns.columns), schema.bounds)
-    if len(columns) > MOST_RECORDS:
+    places = dict(zip(schema.bounds, require_columns(names, schema.bounds), strict=True))
+    if frame.shape[0] > MOST_RECORDS:
         raise SchemaError("Numbers with bounds are read for at most 2**31 records.")
-    return {variable: _steps(columns[variable], variable, ends) for variable, ends in schema.bounds.items()}
+    return sealed(
+        lambda: {v: _steps(column_at(frame, places[v]), v, ends) for v, ends in schema.bounds.items()},
+        "the numbers with bounds",
+    )
 
 
 def _steps(column: nw.Series[Any], variable: str, ends: tuple[float, float]) -> Integers:

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp.data import counting
-from pgmpy_dp.data.counting import count, distinct, encode
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records import counting
+from pgmpy_dp.records.counting import count, distinct
+from pgmpy_dp.records.frames import encode
 from pgmpy_dp.schema import Bins, Schema
 
 

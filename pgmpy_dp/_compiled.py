@@ -1,0 +1,23 @@
+"""Compilation of numerical loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+Compiled = Callable[..., Any]
+
+
+def compiled(function: Compiled) -> Any:
+    """Compile once a machine; once a process where no cache can be written."""
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"reassoc", "contract", "nsz"},
+        "error_model": "numpy",
+    }
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        return numba.njit(**options)(function)

@@ -1,0 +1,7 @@
+"""The gate: any source of records becomes positions of public states, record by record. Only here are values seen."""
+
+from pgmpy_dp.records.csv_file import CsvFile
+from pgmpy_dp.records.gate import Records, open_records
+from pgmpy_dp.records.memory import EncodedRecords
+
+__all__ = ["CsvFile", "EncodedRecords", "Records", "open_records"]

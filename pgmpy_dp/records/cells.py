@@ -1,0 +1,145 @@
+"""What one cell says: a total function of the cell and the public schema, which no other cell has a part in.
+
+``encode(D) = concat(encode(r) for r in D)`` is the lemma on which every sensitivity of this package rests. This module
+is its last step: it maps any value, of whatever kind, to a position without raising.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp._states import State, plain
+from pgmpy_dp.schema import Bins, Schema
+
+MISSING, UNDECLARED = -2, -1
+"""Positions of cells that hold nothing, and of those that hold what the schema does not declare."""
+
+# No two of its parts can take the same letter, so that a text is read in a time of its length; ASCII alone, since
+# Python's floats know neither all digits of Unicode nor a dotless i.
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
+_LONGEST_NUMBER = 400
+
+_MISSING = (type(None), None)
+_STRANGE = (object, None)
+Key = tuple[type, Any]
+
+
+@dataclass(frozen=True, eq=False)  # states such as 1 and True are equal to Python, and so would their readers be
+class Reader:
+    """How the cells of one variable are read: by its states or bins, and nothing else.
+
+    Attributes
+    ----------
+    states : tuple
+    bins : Bins or None
+    stand_ins : tuple of (int or None, int or None)
+        Positions of the states that stand for missing and for undeclared cells.
+    """
+
+    states: tuple[State, ...]
+    bins: Bins | None
+    stand_ins: tuple[int | None, int | None] = (None, None)
+
+    @classmethod
+    def of(cls, schema: Schema, variable: str) -> Reader:
+        """The reader of a variable of the schema."""
+        states = schema.states[variable]
+        named = cls(states, None)
+        missing, other = (
+            named.position(role[variable]) if variable in role else None for role in (schema.missing, schema.other)
+        )
+        return cls(states, schema.bins.get(variable), (missing, other))
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return {key(state): place for place, state in enumerate(self.states)}
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """Positions of the states that are texts; none for a variable in bins."""
+        if self.bins is not None:
+            return {}
+        return {state: place for place, state in enumerate(self.states) if isinstance(state, str)}
+
+    def position(self, value: Any) -> int:
+        """Position of the state that a value is, or of the bin that it is in; MISSING or UNDECLARED otherwise."""
+        found = key(value)
+        if found == _MISSING:
+            return MISSING
+        if self.bins is None:
+            return self._places.get(found, UNDECLARED)
+        return _bin(found[1], self.bins.edges) if found[0] in (float, Decimal) else UNDECLARED
+
+    def text_position(self, text: str) -> int:
+        """Position of what a text writes, where a file has no types: a text, a number or a boolean."""
+        if text in self.texts:
+            return self.texts[text]
+        if text == "":
+            return MISSING
+        if self.bins is None and text.lower() in ("true", "false"):
+            return self._places.get((bool, text.lower() == "true"), UNDECLARED)
+        if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+            return UNDECLARED
+        return self.position(int(text) if text.lstrip("+-").isdigit() else float(text))
+
+
+def key(value: Any) -> Key:
+    """A value with its kind, since Python takes True and 1 for the same key.
+
+    Integers, floats and complex numbers are one kind: a frame may have changed all numbers of a column for the sake of
+    one record. No method of an object of a kind that is not known here is called.
+    """
+    kind = type(value)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return _MISSING
+    if issubclass(kind, np.generic):
+        if issubclass(kind, (np.datetime64, np.timedelta64)):
+            return _MISSING if np.isnat(value) else _STRANGE
+        value = plain(value) if kind is not np.longdouble else _exact_float(value)
+        kind = type(value)
+    if issubclass(kind, bool):
+        return bool, value
+    if issubclass(kind, str):
+        return str, str.__str__(value)
+    if issubclass(kind, int):
+        return float, int.__int__(value)
+    if issubclass(kind, complex):
+        value = complex.__complex__(value)
+        if value.imag != 0.0:
+            return _MISSING if value != value else _STRANGE
+        value, kind = value.real, float
+    if issubclass(kind, float):
+        number = float.__float__(value)
+        return _MISSING if number != number else (float, number)
+    if issubclass(kind, Decimal):
+        return _MISSING if Decimal.is_nan(value) else (Decimal, value)
+    return _STRANGE
+
+
+def _exact_float(value: Any) -> Any:
+    """A long double as a float if it is one; otherwise no number that a state is."""
+    number = float(value)
+    return number if number != number or np.longdouble(number) == value else _STRANGE
+
+
+def _bin(number: Any, edges: tuple[float, ...]) -> int:
+    value = as_float(number)
+    if not edges[0] <= value <= edges[-1]:
+        return UNDECLARED
+    return min(bisect.bisect_right(edges, value) - 1, len(edges) - 2)
+
+
+def as_float(number: Any) -> float:
+    """The float nearest to an integer, float or decimal, infinite beyond all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")

@@ -1,0 +1,259 @@
+"""Columns in memory become positions of states, each cell by itself.
+
+A column has one type, which its writer chose. Columns of numbers and of texts are read many cells at a time, in ways
+that give what :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell.
+Columns of dates, lists and whatever else no state is are not converted at all: only whether a cell is empty counts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float
+from pgmpy_dp.schema import Bins
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Positions = NDArray[np.signedinteger[Any]]
+Reading = Callable[[NDArray[Any]], NDArray[Any]]
+
+_BLOCK = 2**16
+# States of whole numbers are looked up by value where the largest is no further from the least.
+_WIDEST = 2**20
+# With more edges than this a search in them is faster than comparisons with all.
+_FEW_EDGES = 24
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a column holds that has no state of its own."""
+
+    missing: bool = False
+    undeclared: bool = False
+
+    def __or__(self, other: Found) -> Found:
+        return Found(self.missing or other.missing, self.undeclared or other.undeclared)
+
+
+def column_codes(column: nw.Series[Any], reader: Reader) -> tuple[Codes, Found]:
+    """Positions of the states of one column's cells, and whether some have none.
+
+    Parameters
+    ----------
+    column : narwhals.Series
+    reader : Reader
+
+    Returns
+    -------
+    codes : ndarray, shape (n_records,)
+        Unsigned integers of the smallest sufficient size. Cells without a state, or one that stands for them, are 0.
+    found : Found
+        Whether there are such cells, which must be refused.
+    """
+    return settled(positions(column, reader), reader)
+
+
+def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
+    """Positions with the states that stand for missing and undeclared cells; whether some have no such state."""
+    found = [False, False]
+    if places.size and places.min() < 0:
+        for role, mark in enumerate((MISSING, UNDECLARED)):
+            marked, stand_in = places == mark, reader.stand_ins[role]
+            found[role] = stand_in is None and bool(marked.any())
+            places = np.where(marked, places.dtype.type(stand_in or 0), places)
+    return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*found)
+
+
+def positions(column: nw.Series[Any], reader: Reader) -> Positions:
+    """Position of each cell, MISSING or UNDECLARED."""
+    column = _decoded(column)
+    dtype, native = column.dtype, column.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        if isinstance(native.dtype, pd.CategoricalDtype):
+            return _category_positions(native, reader)
+        if native.dtype == object or isinstance(dtype, nw.Unknown):  # narwhals would look at all values for a type
+            return _one_by_one(native.to_list(), reader)
+    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
+        return _one_by_one(column.to_list(), reader)
+    if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and dtype.is_integer():
+        (batch,) = native.chunks
+        if batch.null_count == 0:  # as most batches are: nothing is copied
+            return _array_positions(batch.to_numpy(), reader)
+    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, which may be written to
+    if is_number(dtype):
+        places, empty = _number_positions(column, empty, reader)
+    elif isinstance(dtype, nw.Boolean):
+        values = column.fill_null(False).to_numpy().astype(bool)
+        places = np.where(values, reader.position(True), reader.position(False)).astype(np.int32)
+    elif isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
+        places = _text_positions(column, reader)
+    else:
+        places = np.full(len(column), UNDECLARED, dtype=np.int32)
+    places[empty] = MISSING
+    return places
+
+
+def is_number(dtype: Any) -> bool:
+    """Whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
+    return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))
+
+
+def objects(values: Any) -> NDArray[np.object_]:
+    """Values as an array of themselves: numpy and pandas would find one type for all."""
+    array = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        array[place] = value
+    return array
+
+
+def _decoded(column: nw.Series[Any]) -> nw.Series[Any]:
+    """The values of an Arrow dictionary, which may hold nulls and NaN that its index does not show."""
+    native: Any = column.to_native()
+    if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
+        return nw.from_native(native.cast(native.type.value_type), series_only=True)
+    return column
+
+
+def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:
+    by_category = [reader.position(value) for value in column.cat.categories.tolist()]
+    # The last one is for code -1, which says that a cell is empty.
+    by_code = np.array([*by_category, MISSING], dtype=np.int32)
+    return np.asarray(by_code[column.cat.codes.to_numpy()])
+
+
+def _one_by_one(values: list[Any], reader: Reader) -> Positions:
+    of_text, of_any = reader.texts.get, reader.position
+    places = (of_text(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
+    return np.fromiter(places, dtype=np.int32, count=len(values))
+
+
+def _number_positions(
+    column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader
+) -> tuple[Positions, NDArray[np.bool_]]:
+    values = (column.fill_null(0) if empty.any() else column).to_numpy()
+    if values.dtype == object:  # nullable columns of some frames
+        values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
+    if values.dtype.kind == "f":
+        empty |= np.isnan(values)
+    return _array_positions(values, reader), empty
+
+
+def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
+    read = _reading(reader, values.dtype)
+    places = np.empty(values.shape, dtype=np.int32)
+    for start in range(0, values.size, _BLOCK):  # in the cache
+        places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
+    return places
+
+
+@functools.lru_cache(maxsize=1024)
+def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
+    """How an array of numbers of a type is read: the same for every batch of records."""
+    return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
+
+
+def _bin_reading(bins: Bins) -> Reading:
+    edges = np.array(bins.edges)
+
+    def read(values: NDArray[Any]) -> NDArray[Any]:
+        numbers = values.astype(np.float64)
+        if edges.size <= _FEW_EDGES:
+            places = np.full(numbers.shape, -1, dtype=np.int32)
+            for edge in edges:
+                places += numbers >= edge
+        else:
+            places = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
+        places[numbers == edges[-1]] = edges.size - 2
+        places[~(numbers <= edges[-1])] = UNDECLARED  # NaN as well
+        return places
+
+    return read
+
+
+def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
+    """Positions of numbers of a type among the states, as a function of an array of them."""
+    numbers = [(_as_dtype(state, dtype), place) for place, state in enumerate(states)]
+    held = sorted((number, place) for number, place in numbers if number is not None)
+    if not held:
+        return lambda values: np.full(values.shape, UNDECLARED, dtype=np.int32)
+    known = np.array([number for number, _ in held], dtype=dtype)
+    order = np.array([place for _, place in held], dtype=np.int32)
+    if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
+        return _lookup(known, order)
+
+    def search(values: NDArray[Any]) -> NDArray[Any]:
+        nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
+        return np.where(known[nearest] == values, order[nearest], UNDECLARED)
+
+    if dtype.kind != "f" or not (known == np.rint(known)).all() or not known[-1] - known[0] < _WIDEST:
+        return search
+    if not np.abs(known).max() < 2**53:
+        return search
+    by_integer = _lookup(known.astype(np.int64), order)
+
+    def whole(values: NDArray[Any]) -> NDArray[Any]:
+        with np.errstate(invalid="ignore"):  # NaN and what is too large become integers that differ from them
+            integers = values.astype(np.int64)
+        return np.where(integers == values, by_integer(integers), UNDECLARED)
+
+    return whole
+
+
+def _lookup(known: NDArray[Any], order: Positions) -> Reading:
+    """Positions of integers by a table of all from the least state to the largest, and of one more for others."""
+    wide = np.uint64 if known.dtype.kind == "u" else np.int64
+    least = known[0].astype(wide)
+    span = int(known[-1]) - int(known[0])
+    table = np.full(span + 2, UNDECLARED, dtype=np.int32)
+    table[[int(number) - int(least) for number in known]] = order
+
+    def read(values: NDArray[Any]) -> NDArray[Any]:
+        # Differences modulo 2**64: those of values below the least are beyond the span as well.
+        offsets = values.astype(wide, copy=False).view(np.uint64) - least.view(np.uint64)
+        return np.asarray(table.take(np.minimum(offsets, np.uint64(span + 1)).view(np.int64)))
+
+    return read
+
+
+def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
+    """The state as a number of the column's type, or None if that type does not hold it exactly."""
+    if isinstance(state, bool) or not isinstance(state, (int, float)):
+        return None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # becomes infinite
+            number = dtype.type(as_float(state))
+        return number if float(number) == state else None
+    if state != int(state) or not np.iinfo(dtype).min <= state <= np.iinfo(dtype).max:
+        return None
+    return dtype.type(int(state))
+
+
+def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
+    """Positions of texts, which libraries compare letter by letter."""
+    texts = list(reader.texts)
+    native: Any = column.to_native()
+    if not texts:
+        return np.full(len(column), UNDECLARED, dtype=np.int32)
+    places = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)
+    if nw.dependencies.is_pyarrow_chunked_array(native):
+        import pyarrow
+        import pyarrow.compute
+
+        known = pyarrow.array(texts, pyarrow.large_string())
+        at = pyarrow.compute.index_in(native.cast(pyarrow.large_string()), value_set=known).fill_null(-1).to_numpy()
+    elif nw.dependencies.is_polars_series(native):
+        import polars
+
+        numbers = list(range(len(texts)))
+        at = native.cast(polars.String).replace_strict(texts, numbers, default=-1, return_dtype=polars.Int64).to_numpy()
+    else:
+        at, distinct = pd.factorize(native)
+        places = np.array([*(reader.position(value) for value in distinct.tolist()), UNDECLARED], dtype=np.int32)
+    return np.asarray(places[at])

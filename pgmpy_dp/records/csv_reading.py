@@ -1,0 +1,267 @@
+"""Records in a CSV file: texts, read as the kinds of value that the schema declares."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.records import csv_grammar as grammar
+from pgmpy_dp.records.cells import Reader
+from pgmpy_dp.records.columns import Codes, settled
+from pgmpy_dp.records.csv_file import CsvFile
+from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.units import Unit, require_ids
+from pgmpy_dp.schema import Schema
+
+_BLOCK_BYTES = 2**22
+_BLOCK_ROWS = 2**16
+_MOST_COLUMNS = 2**16
+# With more distinct texts than this the table of a column starts anew: it bounds memory where all texts differ.
+_MOST_TEXTS = 2**18
+
+_PROBLEMS = {
+    grammar.QUOTE: 'a quotation mark inside a field without quotes, or text behind a closing one: write "" for " and '
+    "quote the whole field",
+    grammar.RETURN: "a carriage return that ends no line: quote the field that holds it",
+    grammar.FEED: "a line feed that ends no line, where lines end with CR LF: quote the field that holds it",
+    grammar.NUL: "a NUL byte: remove it, or declare another encoding",
+    grammar.WIDTH: "a record with more or fewer fields than the header: a blank line is such a record, and the "
+    "delimiter may be another than the one declared",
+    grammar.UNCLOSED: "a quotation mark that is never closed",
+}
+
+
+def encode_csv(
+    file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None = None
+) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
+    """Encode a CSV file, block by block.
+
+    A file has no types: a text is read as a text, number or boolean if the variable's states are such.
+
+    Parameters
+    ----------
+    file : CsvFile
+    schema : Schema
+    variables : sequence of str
+    unit : Unit, optional
+
+    Returns
+    -------
+    codes : dict of str to ndarray
+        As :func:`~pgmpy_dp.records.frames.encode`, and with its errors.
+    labels : ndarray of int64, shape (n_records,), or None
+        The unit of each row; the texts of its column tell units apart, byte by byte.
+
+    Raises
+    ------
+    SchemaError
+        If it is no such file, as well. Where it is damaged is not told.
+    """
+    return sealed(lambda: _encoded(file, schema, variables, unit), str(file.path))
+
+
+def _encoded(
+    file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None
+) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
+    asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
+    blocks = _blocks(file, asked)
+    texts = {name: _Texts(file, _reading(schema, name, variables)) for name in asked}
+    owners = _Texts(file, None)
+    parts: dict[str, list[Any]] = {variable: [] for variable in variables}
+    ids: list[NDArray[np.int64]] = []
+    for buffer, starts, stops in blocks:
+        for row, name in enumerate(asked):
+            if name in parts:
+                parts[name].append(texts[name].positions(buffer, starts[row], stops[row]))
+            if unit is not None and name == unit.column:
+                require_ids(bool((starts[row] == stops[row]).any()), unit.column)
+                ids.append(owners.numbered(buffer, starts[row], stops[row]))
+    codes, found = {}, {}
+    for variable, places in parts.items():
+        joined = np.concatenate(places) if places else np.zeros(0, dtype=np.int32)
+        codes[variable], found[variable] = settled(joined, Reader.of(schema, variable))
+    require_declared(schema, found)
+    if unit is None:
+        return codes, None
+    return codes, np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
+
+
+def _reading(schema: Schema, name: str, variables: Sequence[str]) -> Callable[[str], int] | None:
+    return Reader.of(schema, name).text_position if name in variables else None
+
+
+@dataclass
+class _Texts:
+    """The distinct texts of a column, and the position of each."""
+
+    file: CsvFile
+    read: Callable[[str], int] | None
+    count: int = 0
+    # A secret start of the hashes, so that no file can be made whose texts all meet in one place of the table.
+    seed: Any = field(default_factory=lambda: random_keys(1)[0])
+    slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
+    ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
+    pool: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(2**14, dtype=np.uint8))
+    places: list[int] = field(default_factory=list)
+
+    def numbered(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int64]:
+        """The number of each field's text."""
+        numbers = np.empty(starts.size, dtype=np.int64)
+        done = 0
+        while True:
+            done, self.count = grammar.number_texts(
+                buffer,
+                starts,
+                stops,
+                done,
+                starts.size,
+                self.seed,
+                self.slots,
+                self.ends,
+                self.pool,
+                self.count,
+                numbers,
+            )
+            if done == starts.size:
+                return numbers
+            self._grow(int(stops[done] - starts[done]))
+
+    def positions(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int32]:
+        """The position of what each field says."""
+        assert self.read is not None
+        if self.count > _MOST_TEXTS:
+            self.slots[:], self.count, self.places = 0, 0, []
+        numbers = self.numbered(buffer, starts, stops)
+        held = self.pool.tobytes() if len(self.places) < self.count else b""
+        for number in range(len(self.places), self.count):
+            raw = held[self.ends[number - 1] if number else 0 : self.ends[number]]
+            # Bytes that are no text become one that no state is.
+            text = raw.replace(b'""', b'"').decode(self.file.encoding, "surrogateescape")
+            self.places.append(self.read(text))
+        return np.array(self.places, dtype=np.int32)[numbers] if self.places else np.zeros(0, dtype=np.int32)
+
+    def _grow(self, size: int) -> None:
+        used = int(self.ends[self.count - 1]) if self.count else 0
+        if used + size > self.pool.size:
+            self.pool = np.concatenate([self.pool, np.zeros(self.pool.size + size, dtype=np.uint8)])
+        if 2 * self.count >= self.slots.size or self.count >= self.ends.size:
+            self.slots = np.zeros(2 * self.slots.size, dtype=np.int64)
+            self.ends = np.concatenate([self.ends, np.zeros(self.ends.size, dtype=np.int64)])
+            grammar.rehash(self.pool, self.ends, self.count, self.seed, self.slots)
+
+
+def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any]]:
+    """Bytes, and where in them the fields of the columns that are asked for start and stop, a row a column."""
+    whole = file.path.stat().st_size
+    with (
+        _opened(file.path) as handle,
+        tqdm(total=whole, desc="Reading", unit="B", unit_scale=True, delay=1, leave=False, disable=None) as bar,
+    ):
+        window = _Window(handle, file)
+        names, ending = window.header()
+        places = np.full(len(names), -1, dtype=np.int64)
+        for row, place in enumerate(require_columns(names, asked)):
+            places[place] = row
+        starts = np.empty((len(asked), _BLOCK_ROWS), dtype=np.int64)
+        stops = np.empty_like(starts)
+        while True:
+            records = window.split(ending, len(names), places, starts, stops)
+            if records:
+                yield window.buffer, starts[:, :records], stops[:, :records]
+            elif not window.read_on():
+                return
+            bar.update(min(window.consumed, whole) - bar.n)
+
+
+class _Window:
+    """The bytes of a file that are being read."""
+
+    def __init__(self, handle: BinaryIO, file: CsvFile) -> None:
+        self._handle, self._file = handle, file
+        self.buffer, self._start, self._stop = np.zeros(_BLOCK_BYTES, dtype=np.uint8), 0, 0
+        self._last, self.consumed = False, 0
+        self.read_on()
+        if file.encoding == "utf-8" and bytes(self.buffer[:3]) == codecs.BOM_UTF8:
+            self._start = 3
+
+    def header(self) -> tuple[list[str], int]:
+        """The names of the columns, and how lines end."""
+        places = np.arange(_MOST_COLUMNS)
+        starts, stops = np.empty((2, _MOST_COLUMNS, 1), dtype=np.int64)
+        while not (records := self._advance(grammar.EITHER, -1, places, starts, stops)):
+            if not self.read_on():
+                raise SchemaError(f"{self._file.path}: an empty file. Its first line must name the columns.")
+        _, fields = records
+        raw = [bytes(self.buffer[starts[k, 0] : stops[k, 0]]).replace(b'""', b'"') for k in range(fields)]
+        crlf = bytes(self.buffer[max(self._start - 2, 0) : self._start]) == b"\r\n"
+        return [
+            name.decode(self._file.encoding, "surrogateescape") for name in raw
+        ], grammar.CRLF if crlf else grammar.LF
+
+    def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> int:
+        """Number of the records found in the window."""
+        found = self._advance(ending, width, places, starts, stops)
+        return found[0] if found else 0
+
+    def read_on(self) -> bool:
+        """Read more behind what is left, in a larger buffer if a record is longer; whether there was more."""
+        if self._last:
+            return False
+        left = self.buffer[self._start : self._stop]
+        target = self.buffer if left.size <= self.buffer.size // 2 else np.empty(2 * self.buffer.size, dtype=np.uint8)
+        target[: left.size] = left.copy()
+        self.buffer, self._start, self._stop = target, 0, left.size
+        chunk = self._handle.read(target.size - left.size)
+        self._last = not chunk
+        target[left.size : left.size + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
+        self._stop += len(chunk)
+        self.consumed += len(chunk)
+        return True
+
+    def _advance(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int] | None:
+        records, start, fields, problem = grammar.split(
+            self.buffer,
+            self._start,
+            self._stop,
+            self._last,
+            ord(self._file.delimiter),
+            ending,
+            width,
+            places,
+            starts,
+            stops,
+        )
+        if problem != grammar.SOUND:
+            raise SchemaError(
+                f"{self._file.path}: not a CSV file as RFC 4180 has them. It holds {_PROBLEMS[problem]}. Which record "
+                "it is stays private: save the file anew, with a program that quotes fields."
+            )
+        self._start = start
+        return (records, fields) if records else None
+
+
+def _opened(path: Path) -> Any:
+    name = path.name.lower()
+    if name.endswith(".gz"):
+        return gzip.open(path, "rb")
+    if name.endswith(".bz2"):
+        return bz2.open(path, "rb")
+    if name.endswith(".xz"):
+        return lzma.open(path, "rb")
+    if name.endswith(".zst"):
+        import pyarrow
+
+        return pyarrow.input_stream(str(path), compression="zstd")
+    return path.open("rb")

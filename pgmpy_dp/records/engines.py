@@ -1,0 +1,306 @@
+"""Engines that hand records over in batches: DuckDB, lazy Polars frames, Dask and Spark.
+
+Each finds columns by their places. Of a column whose type no state and no bin has, such as dates, an engine says only
+which cells are empty: values that Python cannot hold are never converted. Texts leave as they are, whatever collation
+an engine compares them by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.streams import BATCH_ROWS, Numbers, Tally, sum_of_batches
+from pgmpy_dp.records.units import Unit, ranks_of
+
+_NUMBERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
+_NUMBERS |= {"float", "double", "boolean", "decimal"}
+_LONG = {"hugeint", "uhugeint", "bignum", "varint"}  # no number of Arrow
+_TEXTS = {"varchar", "enum"}
+
+
+@dataclass(frozen=True)
+class DuckDBSource:
+    """A relation of DuckDB."""
+
+    relation: Any
+    places: dict[str, int]
+    unit: Unit | None
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """See :class:`~pgmpy_dp.records.streams.Source`."""
+        types = [duckdb_kind(kind) for kind in self.relation.types]
+        places = [self.places[variable] for variable in tally.variables]
+        columns = [f"{duckdb_cell(place, types[place])} AS c{i}" for i, place in enumerate(places)]
+        if self.unit is not None:
+            place = self.places[self.unit.column]
+            columns += [f"{duckdb_id(place, types[place])} AS u", f"{duckdb_key(self.unit)} AS k"]
+        relation = self.relation.project(", ".join(columns))
+        return sum_of_batches(duckdb_batches(relation, [types[p] for p in places], self.unit), tally, rows)
+
+
+def duckdb_kind(kind: Any) -> str:
+    """The name of a type of DuckDB, without its parameters."""
+    return str(kind.id).lower()
+
+
+def duckdb_cell(place: int, kind: str) -> str:
+    """What DuckDB hands over of a column, found by its place."""
+    column = f"#{place + 1}"
+    if kind in _NUMBERS:
+        return column
+    if kind in _TEXTS or kind in _LONG:
+        return f"CAST({column} AS VARCHAR)"
+    return f"CASE WHEN {column} IS NULL THEN NULL ELSE ''::BLOB END"
+
+
+def duckdb_id(place: int, kind: str) -> str:
+    """An id that is equal to another letter by letter only; NULL where it is missing."""
+    column = f"#{place + 1}"
+    if kind in ("float", "double"):
+        return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
+    return column if kind in _NUMBERS | _LONG else f"encode(CAST({column} AS VARCHAR))"
+
+
+def duckdb_key(unit: Unit) -> str:
+    """What the rows of a unit are drawn by: hashes of row numbers and a secret, where rows are drawn at all."""
+    if unit.max_rows is None:
+        return "0"
+    return f"sha256('{unit.keys(4).tobytes().hex()}' || CAST(row_number() OVER () AS VARCHAR))"
+
+
+def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> Iterator[Any]:
+    """Arrow tables of a relation that has the columns c0, c1, ... alone, and u and k if there is a unit."""
+    import pyarrow
+
+    names = [f"c{i}" for i in range(len(kinds))]
+    if unit is not None:
+        of_unit = "count(*) OVER (PARTITION BY u), row_number() OVER (PARTITION BY u ORDER BY k), u IS NULL"
+        relation = relation.project(f"{', '.join(names)}, {of_unit}")
+    long = [place for place, kind in enumerate(kinds) if kind in _LONG]
+    reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+    for batch in reader(BATCH_ROWS):
+        table = pyarrow.Table.from_batches([batch])
+        yield _with_integers(table, long) if long else table
+
+
+def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
+    """A batch whose integers of 128 bits came as texts."""
+    columns = {}
+    for place, column in enumerate(table.columns):
+        if place in places:
+            values = [None if text is None else int(text) for text in column.to_pylist()]
+            columns[place] = pd.Series(values, dtype=object)
+        else:
+            columns[place] = pd.Series(pd.arrays.ArrowExtensionArray(column))
+    return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True)
+class PolarsSource:
+    """A lazy frame of Polars."""
+
+    frame: Any
+    places: dict[str, int]
+    unit: Unit | None
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """See :class:`~pgmpy_dp.records.streams.Source`."""
+        import polars
+
+        kinds = self.frame.collect_schema().dtypes()
+        places = [self.places[variable] for variable in tally.variables]
+        columns = [_polars_cell(place, kinds[place]).alias(f"c{i}") for i, place in enumerate(places)]
+        if self.unit is None:
+            batches = self.frame.select(columns)
+        else:
+            place, unit = self.places[self.unit.column], self.unit
+            ids = _polars_id(place, kinds[place])
+            keys = ids.map_batches(
+                lambda column: polars.Series(unit.keys(len(column))), return_dtype=polars.UInt64, is_elementwise=True
+            )
+            batches = self.frame.select([*columns, ids.alias("u"), keys.alias("k")]).select(
+                polars.exclude("u", "k"),
+                polars.len().over("u").alias("n"),
+                polars.col("k").rank("ordinal").over("u").alias("r"),
+                polars.col("u").is_null().alias("nobody"),
+            )
+        return sum_of_batches(
+            batches.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False, engine="streaming"), tally, rows
+        )
+
+
+def _polars_cell(place: int, kind: Any) -> Any:
+    import polars
+
+    column = polars.nth(place)
+    if kind.is_numeric() or kind in (polars.Boolean, polars.String):
+        return column
+    if kind == polars.Object:
+        raise SchemaError("A column of Python objects cannot be streamed: convert it to text, numbers or booleans.")
+    if kind in (polars.Categorical, polars.Enum):
+        return column.cast(polars.String)
+    return polars.when(column.is_null()).then(None).otherwise(polars.lit(b""))
+
+
+def _polars_id(place: int, kind: Any) -> Any:
+    import polars
+
+    column = polars.nth(place)
+    if kind in (polars.Categorical, polars.Enum):
+        return column.cast(polars.String)
+    return column.fill_nan(None) if kind.is_float() else column
+
+
+@dataclass(frozen=True)
+class DaskSource:
+    """A frame of Dask, whose partitions are counted where they are."""
+
+    frame: Any
+    places: dict[str, int]
+    unit: Unit | None
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """See :class:`~pgmpy_dp.records.streams.Source`."""
+        import dask
+        import dask.diagnostics
+
+        columns = [*tally.variables, *([self.unit.column] if self.unit else [])]
+        native = self.frame.iloc[:, [self.places[column] for column in columns]]
+        native = native.map_partitions(_named_by_place, meta=_named_by_place(native._meta))
+        if self.unit is not None:
+            key = native.columns[-1]
+            _require_hashable(native._meta[key].dtype, self.unit)
+            native = native.shuffle(on=key)  # all rows of a unit in one partition
+            bounded = _with_ranks(native._meta, self.unit)
+            native = native.map_partitions(_with_ranks, self.unit, meta=bounded)
+        totals = [dask.delayed(tally)(part) for part in native.to_delayed()]
+        while len(totals) > 1:  # in pairs, so that few tables are held at a time
+            totals = [dask.delayed(sum)(totals[i : i + 2]) for i in range(0, len(totals), 2)]
+        with dask.diagnostics.ProgressBar(minimum=1.0):
+            return np.asarray(dask.compute(*totals)[0])
+
+
+def _named_by_place(part: pd.DataFrame) -> pd.DataFrame:
+    return part.set_axis([f"c{i}" for i in range(part.shape[1])], axis=1)
+
+
+def _require_hashable(dtype: Any, unit: Unit) -> None:
+    """Dask parts rows by hashes of their ids, and those of equal objects of different kinds may differ."""
+    if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
+        raise SchemaError(
+            f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it with astype."
+        )
+
+
+def _with_ranks(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
+    """Rows with the size of their unit, their rank in it, and whether they are nobody's, in place of their ids."""
+    ids = part.iloc[:, -1]
+    absent = ids.isna().to_numpy().astype(bool)
+    labels = np.where(absent, 0, pd.factorize(ids)[0] + 1)
+    return part.iloc[:, :-1].assign(n=np.bincount(labels)[labels], r=ranks_of(labels, unit), nobody=absent)
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """A frame of Spark, whose partitions are counted by Python where they are."""
+
+    frame: Any
+    places: dict[str, int]
+    unit: Unit | None
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """See :class:`~pgmpy_dp.records.streams.Source`."""
+        from pyspark.errors import PythonException
+        from pyspark.sql import Window, functions
+
+        kinds = [field.dataType for field in self.frame.schema.fields]
+        frame = self.frame.toDF(*(f"c{i}" for i in range(len(kinds))))
+        columns = [_spark_cell(self.places[v], kinds[self.places[v]]) for v in tally.variables]
+        if self.unit is not None:
+            place = self.places[self.unit.column]
+            frame = frame.select(*columns, _spark_id(place, kinds[place]).alias("u"), _spark_key(self.unit).alias("k"))
+            of_unit = Window.partitionBy("u")
+            columns = [
+                *frame.columns[:-2],
+                functions.count(functions.lit(1)).over(of_unit).alias("n"),
+                functions.row_number().over(of_unit.orderBy("k")).alias("r"),
+                functions.col("u").isNull().alias("nobody"),
+            ]
+        totals = frame.select(*columns).mapInArrow(_PartTally(tally), "part array<bigint>")
+        total = tally.empty()
+        try:
+            for row in totals.toLocalIterator():
+                total += np.array(row[0], dtype=np.int64)
+            return total
+        except PythonException:
+            pass
+        # Here and not above, so that the other error, which may quote values of records, does not hang on this one.
+        raise SchemaError(
+            "Spark's workers could not count the records. They need a Python that has pgmpy_dp and PyArrow: name it in "
+            "the environment variable PYSPARK_PYTHON before the session starts."
+        )
+
+
+@dataclass(frozen=True)
+class _PartTally:
+    """The tally of the batches of a partition, as one row."""
+
+    tally: Tally
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        total = self.tally.empty()
+        for batch in batches:
+            total += self.tally(pyarrow.Table.from_batches([batch]))
+        yield pyarrow.record_batch([pyarrow.array([total.tolist()], pyarrow.list_(pyarrow.int64()))], names=["part"])
+
+
+def _spark_cell(place: int, kind: Any) -> Any:
+    from pyspark.sql import functions, types
+
+    column = functions.col(f"c{place}")
+    if isinstance(kind, (types.NumericType, types.BooleanType)):
+        return column
+    if isinstance(kind, types.StringType):
+        return column.cast("string")
+    return functions.when(column.isNull(), None).otherwise(functions.lit(bytearray(b"")))
+
+
+def _spark_id(place: int, kind: Any) -> Any:
+    from pyspark.sql import functions, types
+
+    column = functions.col(f"c{place}")
+    if isinstance(kind, (types.FloatType, types.DoubleType)):
+        return functions.when(functions.isnan(column), None).otherwise(column)
+    return column.cast("binary") if isinstance(kind, types.StringType) else column
+
+
+def _spark_key(unit: Unit) -> Any:
+    from pyspark.sql import functions
+
+    if unit.max_rows is None:
+        return functions.lit(0)
+    secret, number = unit.keys(4).tobytes().hex(), functions.monotonically_increasing_id().cast("string")
+    return functions.sha2(functions.concat(functions.lit(secret), number), 256)
+
+
+def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None:
+    """Names of the columns of a lazy frame, and a function of their places to its source; None for other objects."""
+    import narwhals.dependencies as known
+
+    if known.is_polars_lazyframe(records):
+        return records.collect_schema().names(), lambda places: PolarsSource(records, places, unit)
+    if known.is_duckdb_relation(records):
+        return records.columns, lambda places: DuckDBSource(records, places, unit)
+    if known.is_dask_dataframe(records):
+        return list(records.columns), lambda places: DaskSource(records, places, unit)
+    if known.is_pyspark_dataframe(records) or known.is_pyspark_connect_dataframe(records):
+        return records.columns, lambda places: SparkSource(records, places, unit)
+    return None

@@ -1,0 +1,119 @@
+"""Frames in memory: pandas, Polars and PyArrow, column by column, each found by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.records.cells import Reader
+from pgmpy_dp.records.columns import Codes, Found, column_codes, is_number
+from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.schema import Schema
+
+
+def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
+    """Replace the values of the records by the positions of their states.
+
+    Values must agree with states in value and in kind: ``"1"`` is not ``1``, ``True`` is not ``1``. Numbers
+    agree by value, so ``1.0`` in a float column is the state ``1``. A binned variable takes numbers.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row a record. Columns that are not asked for are ignored.
+    schema : Schema
+    variables : iterable of str
+        Variables of the schema.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_records,)
+        Unsigned integers of the smallest sufficient size, in the order of `variables`.
+
+    Raises
+    ------
+    TypeError
+        If the frame is of another kind.
+    SchemaError
+        If a variable has no column, or two, or holds missing values without a state for them, or values that
+        are not among its states.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> encode(pandas.DataFrame({"smoke": ["no", "yes"]}), schema, ["smoke"])["smoke"].tolist()
+    [1, 0]
+    """
+    asked = list(variables)
+    places = require_columns(column_names(frame), asked)
+    codes, found = {}, {}
+    for variable, place in zip(asked, places, strict=True):
+        codes[variable], found[variable] = _encoded(frame, place, Reader.of(schema, variable), variable)
+    require_declared(schema, found)
+    return codes
+
+
+def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:
+    return sealed(lambda: column_codes(column_at(frame, place), reader), f"variable {variable!r}")
+
+
+def column_names(frame: Any) -> list[Any]:
+    """Names of the columns of a frame in memory.
+
+    Raises
+    ------
+    TypeError
+        If it is of another kind.
+    """
+    if nw.dependencies.is_pandas_dataframe(frame):
+        return list(frame.columns)
+    if nw.dependencies.is_pyarrow_table(frame):
+        return list(frame.column_names)
+    if nw.dependencies.is_polars_dataframe(frame):
+        return list(frame.columns)
+    raise TypeError(
+        "Records must be a frame (pandas, Polars, PyArrow, DuckDB, Dask, Spark), an array of codes, the path of a "
+        f".parquet or .csv file, or ready-made counts, got {type(frame).__name__}."
+    )
+
+
+def column_at(frame: Any, place: int) -> nw.Series[Any]:
+    """The column at a place: names mean something of their own to some libraries."""
+    if nw.dependencies.is_pandas_dataframe(frame):
+        native = frame.iloc[:, place]
+    elif nw.dependencies.is_pyarrow_table(frame):
+        native = frame.column(place)
+    else:
+        native = frame.to_series(place)
+    return nw.from_native(native, series_only=True)
+
+
+def id_column(frame: Any, name: str) -> Any:
+    """A column of ids, as pandas can tell them apart: missing ones are None or NaN, integers stay integers."""
+    (place,) = require_columns(column_names(frame), [name])
+    return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
+
+
+def _ids(column: nw.Series[Any]) -> Any:
+    native: Any = column.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        if not isinstance(native.dtype, pd.ArrowDtype):
+            return native.astype(object) if native.dtype == np.longdouble else native
+        import pyarrow
+
+        native = pyarrow.chunked_array(pyarrow.array(native.array))
+        column = nw.from_native(native, series_only=True)
+    if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
+        column = nw.from_native(native.cast(native.type.value_type), series_only=True)
+    if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
+        column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
+    # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.
+    exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
+    if exact and not column.is_null().any():
+        return column.to_numpy()
+    return pd.Series(column.to_list(), dtype=object)

@@ -1,0 +1,112 @@
+"""The gate: records from any source, as positions of the schema's states.
+
+``encode(D) = concat(encode(r) for r in D)``: a source is split into records by a public grammar, a cell becomes a value
+of one kind, and a total function of the value and the schema gives its position. Whatever one record holds, no other is
+read otherwise. Every sensitivity argument of the mechanisms rests on that, and ``tests/audit/test_gate.py`` holds it
+for all sources.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.counting import Counts
+from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
+from pgmpy_dp.records.engines import lazy_source
+from pgmpy_dp.records.frames import encode, id_column
+from pgmpy_dp.records.memory import EncodedRecords, array_codes, counted_records
+from pgmpy_dp.records.parquet import parquet_source
+from pgmpy_dp.records.refusals import require_columns, sealed
+from pgmpy_dp.records.streams import StreamedRecords
+from pgmpy_dp.records.units import Unit, labels_of
+from pgmpy_dp.schema import Clique, Schema
+
+
+class Records(Protocol):
+    """Checked records of any form."""
+
+    @property
+    def size(self) -> int:
+        """Number of records, or of units."""
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Number of records in each cell of each clique.
+
+        Parameters
+        ----------
+        cliques : sequence of tuples of str
+            As :meth:`Schema.require` returns them.
+
+        Returns
+        -------
+        dict of clique to ndarray of int64
+            Axes in clique order, states in schema order.
+        """
+
+
+def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None) -> Records:
+    """Check records of any form against the schema.
+
+    Parameters
+    ----------
+    records : frame, array, path or mapping
+        See :class:`~pgmpy_dp.data.PrivateDataset`.
+    schema : Schema
+    variables : iterable of str
+        Those that will be counted.
+    unit : Unit, optional
+        Whose rows are whose, and what one of them may contribute. Records are units of their own without it.
+
+    Raises
+    ------
+    TypeError
+        If records are of no known form.
+    ImportError
+        If a path needs a library that is not installed.
+    SchemaError
+        If the records do not agree with the schema; the message names the variables.
+    """
+    asked = list(variables)
+    columns = list(dict.fromkeys([*asked, *([unit.column] if unit else [])]))
+    if isinstance(records, Mapping):
+        if unit is not None:
+            raise ValueError("Ready-made counts do not tell whose rows they count: hand in the records, or no unit.")
+        return counted_records(records, schema)
+    if isinstance(records, np.ndarray):
+        return _from_array(records, schema, asked, unit)
+    if isinstance(records, (str, os.PathLike)):
+        path = Path(records)
+        if path.name.lower().endswith(CSV_ENDINGS):
+            records = CsvFile(path)
+        elif path.name.lower().endswith((".parquet", ".pq")) or path.is_dir():
+            return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
+        else:
+            raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
+    if isinstance(records, CsvFile):
+        from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled: other sources go without
+
+        codes, labels = encode_csv(records, schema, asked, unit)
+        return EncodedRecords.bounded(codes, schema, labels, unit)
+    lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
+    if lazy is not None:
+        names, source = lazy
+        places = dict(zip(columns, require_columns(names, columns), strict=True))
+        return StreamedRecords.open(source(places), schema, asked, unit)
+    codes = encode(records, schema, asked)
+    labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
+    return EncodedRecords.bounded(codes, schema, labels, unit)
+
+
+def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:
+    codes, labels = array_codes(array, schema, asked), None
+    if unit is not None:
+        if unit.column not in schema.states:
+            raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is none.")
+        labels = labels_of(array[:, schema.variables.index(unit.column)], unit)
+    return EncodedRecords.bounded(codes, schema, labels, unit)

@@ -1,0 +1,134 @@
+"""Records in memory: encoded ones, and tables that somebody else has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.cells import UNDECLARED, Reader
+from pgmpy_dp.records.columns import Codes, settled
+from pgmpy_dp.records.counting import Counts, count_all, margin
+from pgmpy_dp.records.refusals import require_declared
+from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
+from pgmpy_dp.schema import Clique, Schema
+
+# Times the 2**22 of a contrast, or the parts of a quantile, a sum of counts still fits 64 bits.
+_MOST_COUNTED = 2**40
+
+
+@dataclass(frozen=True)
+class EncodedRecords:
+    """Records in memory, as positions of their states; with the weights of the rows where units have such."""
+
+    codes: Mapping[str, Codes]
+    schema: Schema
+    size: int
+    weights: NDArray[np.int64] | None = None
+
+    @classmethod
+    def bounded(
+        cls, codes: Mapping[str, Codes], schema: Schema, labels: NDArray[np.int64] | None, unit: Unit | None
+    ) -> EncodedRecords:
+        """Records of units, sampled here and once, or weighted; without a unit, all of them."""
+        if unit is None or labels is None:
+            size = next((int(column.shape[0]) for column in codes.values()), 0)
+            require_summable(size)
+            return cls(codes, schema, size)
+        size = int(labels.max(initial=-1)) + 1
+        if unit.max_rows is None:
+            return cls(codes, schema, size, row_weights(labels))
+        chosen = sampled_rows(labels, unit)
+        return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size)
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Number of records in each cell of each clique; axes in clique order, states in schema order."""
+        return count_all(self.codes, self.schema, cliques, self.weights)
+
+
+def require_summable(records: int) -> None:
+    """Refuse more records than sums hold: where the owner hands them in, as a plan's refusal would tell their number.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if records >= 2**31:
+        raise SchemaError("Memory holds fewer than 2**31 records. Only a PrivateDataset takes more, as Parquet files.")
+
+
+@dataclass(frozen=True)
+class CountedRecords:
+    """Tables that somebody else has counted."""
+
+    tables: Mapping[Clique, Counts]
+    size: int
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """See :class:`EncodedRecords`; the cliques must be contained in counted ones."""
+        return {clique: self._margin(clique) for clique in cliques}
+
+    def _margin(self, clique: Clique) -> Counts:
+        holding = [scope for scope in self.tables if set(clique) <= set(scope)]
+        if not holding:
+            counted = ", ".join(map(str, self.tables))
+            raise SchemaError(f"No ready-made table holds clique {clique}: measure parts of {counted}.")
+        scope = min(holding, key=lambda scope: self.tables[scope].size)
+        return margin(self.tables[scope], scope, clique)
+
+
+def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
+    """Codes from an array of positions of states, one column for each variable of the schema."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("Records in a masked array: put positions in place of what is masked, array.filled(...).")
+    columns = len(schema.variables)
+    if array.ndim != 2 or array.shape[1] != columns or array.dtype.kind not in "iu":
+        raise TypeError(
+            f"Records in an array are positions of states: integers, one column for each of the {columns} variables "
+            f"of the schema, in its order. Got dtype {array.dtype} and {array.ndim} dimensions"
+            f"{f' with {array.shape[1]} columns' if array.ndim == 2 else ''}."
+        )
+    codes, found = {}, {}
+    for variable in variables:
+        column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
+        outside = (column < 0) | (column >= states)
+        places = np.where(outside, UNDECLARED, np.where(outside, 0, column).astype(np.int64))
+        codes[variable], found[variable] = settled(places, Reader.of(schema, variable))
+    require_declared(schema, found)
+    return codes
+
+
+def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:
+    """Ready-made tables, if they count the same records."""
+    if any(isinstance(clique, str) for clique in records):
+        raise TypeError(
+            "Ready-made counts map cliques, which are tuples of variables, to tables. For columns by name, make a "
+            "pandas or polars DataFrame."
+        )
+    cliques = schema.require(list(records))
+    tables = {}
+    for clique, given in zip(cliques, records.values(), strict=True):
+        table = np.asarray(given)
+        if table.dtype.kind not in "iu" or table.shape != schema.shape(clique):
+            raise SchemaError(
+                f"The ready-made table of {clique} must hold whole numbers and have shape {schema.shape(clique)}, "
+                f"got dtype {table.dtype} and shape {table.shape}."
+            )
+        if (table < 0).any() or table.sum(dtype=np.float64) > _MOST_COUNTED:
+            raise SchemaError(f"The ready-made table of {clique} has counts that are negative or beyond 2**40 in all.")
+        tables[clique] = np.array(table, dtype=np.int64, order="C")
+    totals = {int(table.sum()) for table in tables.values()}
+    if len(totals) > 1:
+        raise SchemaError("The ready-made tables have different totals: they must count the same records.")
+    for one, other in combinations(tables, 2):
+        shared = tuple(variable for variable in one if variable in other)
+        if shared and (margin(tables[one], one, shared) != margin(tables[other], other, shared)).any():
+            raise SchemaError(
+                f"The ready-made tables of {one} and {other} disagree about {shared}: they must count the same records."
+            )
+    return CountedRecords(tables, totals.pop())

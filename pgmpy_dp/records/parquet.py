@@ -1,0 +1,182 @@
+"""Parquet files: a file, or those of a folder, each read by its own types.
+
+What one file holds must not decide how another is read: engines that scan a folder in one call convert all of its files
+to the types of the first. Files of the same types are read together; columns of one name that do not encode alike, such
+as texts and numbers, are refused.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.engines import duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
+from pgmpy_dp.records.refusals import require_columns, sealed
+from pgmpy_dp.records.streams import Numbers, Tally, sum_of_batches
+from pgmpy_dp.records.units import Unit
+
+_FAMILIES = {"varchar": "texts", "boolean": "booleans", "null": "nothing"}
+_FAMILIES |= dict.fromkeys(
+    [f"{sign}{size}int" for sign in ("", "u") for size in ("tiny", "small", "big")]
+    + ["integer", "uinteger", "float", "double", "decimal"],
+    "numbers",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files that hold the columns that are asked for at the same places, in the same types.
+
+    Attributes
+    ----------
+    paths : tuple of str
+    places : dict of str to int
+    types : dict of str to str
+        Types of DuckDB.
+    """
+
+    paths: tuple[str, ...]
+    places: dict[str, int]
+    types: dict[str, str]
+
+    def kind(self, column: str) -> str:
+        """The type of a column without its parameters."""
+        return self.types[column].partition("(")[0].lower()
+
+    def cells(self, columns: Sequence[str]) -> list[str]:
+        """What DuckDB hands over of some columns."""
+        return [duckdb_cell(self.places[column], self.kind(column)) for column in columns]
+
+    def nulls(self, columns: Sequence[str]) -> list[str]:
+        """Empty cells of the types of :meth:`cells`."""
+        families = [_FAMILIES.get(self.kind(column)) for column in columns]
+        types = {"texts": "VARCHAR", None: "BLOB", "nothing": "BLOB"}
+        return [
+            f"NULL::{types.get(family, self.types[column])}" for column, family in zip(columns, families, strict=True)
+        ]
+
+    def relation(self, connection: Any) -> Any:
+        """All rows of the files."""
+        return _scan(connection, self.paths)
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Files of Parquet, read by DuckDB, which needs the least memory."""
+
+    connection: Any
+    parts: tuple[Part, ...]
+    unit: Unit | None
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """See :class:`~pgmpy_dp.records.streams.Source`."""
+        with self.connection.cursor() as connection:  # one a measurement, which may be in threads
+            read = self._batches if self.unit is None else self._batches_of_units
+            return sum_of_batches(read(connection, tally.variables), tally, rows)
+
+    def _batches(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
+        for part in self.parts:
+            columns = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(part.cells(variables)))
+            kinds = [part.kind(variable) for variable in variables]
+            yield from duckdb_batches(part.relation(connection).project(columns), kinds, None)
+
+    def _batches_of_units(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
+        """Batches of one scan over all files, since the rows of a unit may be in several.
+
+        Every part has columns of its own in it, which are empty in the rows of others: a column for all would have one
+        type for all.
+        """
+        assert self.unit is not None
+        relations = []
+        for number, part in enumerate(self.parts):
+            cells = [
+                cell
+                for other in self.parts
+                for cell in (part.cells(variables) if other is part else other.nulls(variables))
+            ]
+            name = self.unit.column
+            whose = duckdb_id(part.places[name], part.kind(name))
+            columns = [f"{cell} AS c{i}" for i, cell in enumerate([str(number), *cells])]
+            relations.append(part.relation(connection).project(", ".join([*columns, f"{whose} AS u"])))
+        rows = relations[0]
+        for relation in relations[1:]:
+            rows = rows.union(relation)
+        rows = rows.project(f"*, {duckdb_key(self.unit)} AS k")
+        kinds = ["integer", *(part.kind(variable) for part in self.parts for variable in variables)]
+        width = len(variables)
+        for batch in duckdb_batches(rows, kinds, self.unit):
+            whole = batch.num_columns
+            for number in range(len(self.parts)):
+                mine = batch.filter(_equal(batch.column(0), number)) if len(self.parts) > 1 else batch
+                own = range(1 + number * width, 1 + (number + 1) * width)
+                yield mine.select([*own, *range(whole - 3, whole)])
+
+
+def _equal(column: Any, number: int) -> Any:
+    import pyarrow.compute
+
+    return pyarrow.compute.equal(column, number)
+
+
+def _scan(connection: Any, paths: Sequence[str]) -> Any:
+    # Signs of patterns in a name stand for themselves; folders named year=2024 do not become columns.
+    return connection.read_parquet([glob.escape(path) for path in paths], hive_partitioning=False)
+
+
+def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
+    """The files of a path, by the types of the columns that are asked for.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ImportError
+        If DuckDB or PyArrow is not installed.
+    SchemaError
+        If a file lacks a column, or files have columns of one name that do not encode alike.
+    """
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not path.exists() or not files:
+        raise FileNotFoundError(f"{path}: there is no such file, or no .parquet file in this folder.")
+    try:
+        import duckdb
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
+    found: dict[Any, list[str]] = {}
+    connection = duckdb.connect()
+    for file in files:
+        places, types = _columns(connection, file, columns)
+        found.setdefault((tuple(places.items()), tuple(types.items())), []).append(str(file))
+    parts = tuple(Part(tuple(paths), dict(places), dict(types)) for (places, types), paths in found.items())
+    _require_alike(path, parts, columns, unit)
+    return ParquetSource(connection, parts, unit)
+
+
+def _columns(connection: Any, file: Path, columns: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Places and types of a file's columns. Their names come from PyArrow: DuckDB takes v and V for the same."""
+    import pyarrow.parquet
+
+    names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))
+    places = dict(zip(columns, require_columns(names, columns), strict=True))
+    kinds = sealed(lambda: _scan(connection, [str(file)]).types, str(file))
+    return places, {column: _type(kinds[place]) for column, place in places.items()}
+
+
+def _type(kind: Any) -> str:
+    return str(kind) if duckdb_kind(kind) == "decimal" else duckdb_kind(kind)
+
+
+def _require_alike(path: Path, parts: Sequence[Part], columns: Sequence[str], unit: Unit | None) -> None:
+    for column in columns:
+        families = {_FAMILIES.get(part.kind(column), part.types[column]) for part in parts} - {"nothing"}
+        whose = unit is not None and unit.column == column
+        if len(families) > 1 or (whose and len({part.types[column] for part in parts}) > 1):
+            raise SchemaError(
+                f"{path}: the column {column!r} has types in some of the files that do not agree with those in others: "
+                "write the files anew, with one type for each column."
+            )

@@ -1,0 +1,187 @@
+"""Records that stay where they are: read a batch at a time, by the same encoder as frames in memory.
+
+An engine only hands batches over. It never compares, converts or groups a value: its rules for that are its own, and
+may depend on what other records hold. Columns have no names on this way but their places, so that no name of a user's
+means anything to an engine or meets a column that is added here.
+
+Where a unit of privacy has several rows, the engine says of each row how many its unit has, and which of them it is in
+a random order. Both come with the batch, in one scan with what they bound: were they read before, a source that gives
+other rows each time could have one person weigh more than one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from pgmpy_dp._threads import cores
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.records.cells import Reader
+from pgmpy_dp.records.columns import Found, column_codes
+from pgmpy_dp.records.counting import Counts, count_all
+from pgmpy_dp.records.frames import column_at
+from pgmpy_dp.records.refusals import require_declared, sealed
+from pgmpy_dp.records.units import Unit, require_ids
+from pgmpy_dp.schema import Clique, Schema
+
+Numbers = NDArray[np.int64]
+
+BATCH_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What is counted of a batch, as one array of integers, so that batches add up.
+
+    A batch has a column for each variable, in their order; with a unit, then the number of rows of its unit, the row's
+    rank among them from 1, and whether the row is nobody's.
+    """
+
+    schema: Schema
+    variables: tuple[str, ...]
+    cliques: tuple[Clique, ...]
+    has_unit: bool = False
+    max_rows: int | None = None
+
+    def __call__(self, batch: Any) -> Numbers:
+        """Rows, units, nobody's rows, missing and undeclared cells of each variable, and the cliques' tables."""
+        codes, cells = {}, []
+        for place, (variable, reader) in enumerate(self._readers.items()):
+            codes[variable], found = column_codes(column_at(batch, place), reader)
+            cells += [found.missing, found.undeclared]
+        rows = next(iter(codes.values())).size
+        units, nobody, weights = rows, 0, None
+        if self.has_unit:
+            sizes, ranks, absent = (self._numbers(batch, place) for place in range(3))
+            units, nobody = int((ranks == 1).sum()), int(absent.sum())
+            if self.max_rows is None:
+                weights = UNIT_WEIGHT // sizes
+            else:
+                codes = {variable: column[ranks <= self.max_rows] for variable, column in codes.items()}
+        tables = count_all(codes, self.schema, self.cliques, weights)
+        return np.concatenate([[rows, units, nobody, *cells], *(table.ravel() for table in tables.values())]).astype(
+            np.int64
+        )
+
+    @cached_property
+    def _readers(self) -> dict[str, Reader]:
+        return {variable: Reader.of(self.schema, variable) for variable in self.variables}
+
+    def _numbers(self, batch: Any, place: int) -> Numbers:
+        column = column_at(batch, len(self.variables) + place)
+        return np.asarray(column.to_numpy()).astype(np.int64)
+
+    def empty(self) -> Numbers:
+        """The tally of no rows."""
+        cells = sum(self.schema.cells(clique) for clique in self.cliques)
+        return np.zeros(3 + 2 * len(self.variables) + cells, dtype=np.int64)
+
+    def checked(self, numbers: Numbers, unit: Unit | None) -> tuple[tuple[int, int], dict[Clique, Counts]]:
+        """Rows and units, and the tables; refuse what the schema does not declare."""
+        rows, units, nobody = (int(number) for number in numbers[:3])
+        if unit is not None:
+            require_ids(nobody > 0, unit.column)
+        start = 3 + 2 * len(self.variables)
+        cells = numbers[3:start].reshape(-1, 2) > 0
+        require_declared(self.schema, {v: Found(*map(bool, row)) for v, row in zip(self.variables, cells, strict=True)})
+        tables = {}
+        for clique in self.cliques:
+            shape = self.schema.shape(clique)
+            stop = start + self.schema.cells(clique)
+            tables[clique] = numbers[start:stop].reshape(shape)
+            start = stop
+        return (rows, units), tables
+
+
+class Source(Protocol):
+    """Records that can be read again and again, in batches."""
+
+    def total(self, tally: Tally, rows: int | None) -> Numbers:
+        """The sum of the tally over batches of all rows; their number, where it is known, is for a progress bar."""
+
+
+@dataclass(frozen=True)
+class StreamedRecords:
+    """Records behind an engine, read anew for each measurement, in one scan.
+
+    Attributes
+    ----------
+    source : Source
+    schema : Schema
+    unit : Unit or None
+    rows : int
+        Number of rows when they were checked.
+    size : int
+        Number of records, or of units.
+    """
+
+    source: Source
+    schema: Schema
+    unit: Unit | None
+    rows: int
+    size: int
+
+    @classmethod
+    def open(cls, source: Source, schema: Schema, variables: Iterable[str], unit: Unit | None) -> StreamedRecords:
+        """Check all cells, in one scan.
+
+        Raises
+        ------
+        SchemaError
+            As :func:`~pgmpy_dp.records.frames.encode`.
+        """
+        tally = _tally(schema, tuple(variables), (), unit)
+        (rows, size), _ = tally.checked(_total(source, tally, None), unit)
+        return cls(source, schema, unit, rows, size)
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Number of records in each cell of each clique; axes in clique order, states in schema order.
+
+        Raises
+        ------
+        SchemaError
+            If the source gives other rows than when it was opened.
+        """
+        used = tuple(dict.fromkeys(variable for clique in cliques for variable in clique))
+        tally = _tally(self.schema, used, tuple(cliques), self.unit)
+        found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
+        if found != (self.rows, self.size):
+            raise SchemaError(
+                "The records are not what they were when they were opened: a source must give the same rows each time "
+                "it is read. Collect it, or write it to a file, and hand that in. Nothing was charged."
+            )
+        return tables
+
+
+def _tally(schema: Schema, variables: tuple[str, ...], cliques: tuple[Clique, ...], unit: Unit | None) -> Tally:
+    return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows)
+
+
+def _total(source: Source, tally: Tally, rows: int | None) -> Numbers:
+    return sealed(lambda: source.total(tally, rows), "the records")
+
+
+def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Numbers:
+    """Add up the tally of batches that come one after the other; some are counted while others are fetched."""
+    total, pending = tally.empty(), deque[Future[Numbers]]()
+    with (
+        ThreadPoolExecutor(cores()) as pool,
+        tqdm(total=rows, desc="Counting", unit="row", unit_scale=True, delay=1, leave=False, disable=None) as bar,
+    ):
+        for batch in batches:
+            pending.append(pool.submit(tally, batch))
+            bar.update(batch.shape[0])
+            if len(pending) > cores():
+                total += pending.popleft().result()
+        for counted in pending:
+            total += counted.result()
+    return total

@@ -1,0 +1,126 @@
+"""CSV files are split by the grammar of RFC 4180, whatever the sizes of the blocks in which they are read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records import CsvFile, csv_reading
+
+FIELD = rb'(?:"((?:[^"\0]|"")*)"|([^",\r\n\0]*))'
+
+
+def by_regular_expressions(content: bytes) -> list[list[bytes]] | None:
+    """The fields of each line, header first, by the grammar as it stands in RFC 4180; None for other files."""
+    for end in (b"\n", b"\r\n"):
+        line, rest, lines = re.compile(FIELD + rb"(?:,|(?=" + end + rb")|\Z)"), content, []
+        while rest:
+            fields = []
+            while True:
+                found = line.match(rest)
+                if found is None:
+                    break
+                fields.append((found[1] if found[1] is not None else found[2]).replace(b'""', b'"'))
+                rest = rest[found.end() :]
+                if not found[0].endswith(b",") or (found[1] is None and found[2].endswith(b",")):
+                    break
+            if found is None or not (rest.startswith(end) or not rest):
+                break
+            lines.append(fields)
+            rest = rest.removeprefix(end)
+        else:
+            if lines and all(len(fields) == len(lines[0]) for fields in lines):
+                return lines
+    return None
+
+
+def split(content: bytes, folder) -> list[list[bytes]] | None:
+    """The same by the reader, of columns that all have names of their own."""
+    path = Path(folder) / "records.csv"
+    path.write_bytes(content)
+    with path.open("rb") as handle:
+        window = csv_reading._Window(handle, CsvFile(path))
+        try:
+            names, _ = window.header()
+        except SchemaError:
+            return None
+    asked = [name for name in names if names.count(name) == 1]
+    lines = [[name.encode("utf-8", "surrogateescape") for name in asked]]
+    try:
+        for buffer, starts, stops in csv_reading._blocks(CsvFile(path), asked):
+            for record in range(starts.shape[1] if asked else 0):
+                cells = zip(starts[:, record], stops[:, record], strict=True)
+                lines.append([bytes(buffer[start:stop]).replace(b'""', b'"') for start, stop in cells])
+    except SchemaError:
+        return None
+    return lines
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b",", b'"', b"\n", b"\r", b"\r\n", b"\0", b"xyz"]), max_size=24))
+@example([b"a", b",", b"b", b"\n"])
+@example([b"a", b"\r\n", b'"', b"\r", b'"', b"\r\n"])
+@example([b"a", b"\n", b"b", b"\r", b"b"])
+@example([b"a", b"\n", b"\n", b"\n"])
+@settings(max_examples=600, derandomize=True, deadline=None)
+def test_any_bytes_are_split_by_the_grammar_or_refused(pieces):
+    content = b"h,i\n" + b"".join(pieces) if len(pieces) % 2 else b"".join([b"h", *pieces])
+    expected = by_regular_expressions(content)
+    for rows, size in ((1, 1), (2, 3), (2**10, 2**12)):
+        with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+            patch.setattr(csv_reading, "_BLOCK_ROWS", rows)
+            patch.setattr(csv_reading, "_BLOCK_BYTES", size)
+            found = split(content, folder)
+        if expected is None or found is None:
+            assert found is None
+            assert expected is None
+        else:
+            kept = [k for k, name in enumerate(expected[0]) if expected[0].count(name) == 1]
+            if kept:
+                assert found == [[line[k] for k in kept] for line in expected]
+
+
+@given(
+    st.lists(st.lists(st.text(alphabet='a,;"\r\n é\t\ufeff', max_size=6), min_size=3, max_size=3), max_size=12),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([",", ";", "\t"]),
+)
+@settings(max_examples=200, derandomize=True, deadline=None)
+def test_what_is_quoted_comes_back(rows, end, delimiter):
+    written = io.StringIO(newline="")
+    csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=end, delimiter=delimiter).writerows(
+        [["x", "y", "z"], *rows]
+    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.csv"
+        path.write_bytes(written.getvalue().encode())
+        found = [
+            [bytes(buffer[start:stop]).replace(b'""', b'"').decode() for start, stop in zip(*cells, strict=True)]
+            for buffer, starts, stops in csv_reading._blocks(CsvFile(path, delimiter), ["x", "y", "z"])
+            for cells in zip(starts.T, stops.T, strict=True)
+        ]
+    assert found == rows
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "shift_jis", "gbk", "cp037", "nonsense", None, "base64"])
+def test_encodings_that_the_grammar_cannot_read_are_refused(encoding):
+    with pytest.raises(ValueError, match="encoding"):
+        CsvFile("records.csv", encoding=encoding)
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "\r", "\0", "é", None, 44])
+def test_delimiters_that_mean_something_else_are_refused(delimiter):
+    with pytest.raises(ValueError, match="delimiter"):
+        CsvFile("records.csv", delimiter=delimiter)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso8859-15", "utf-8", "utf-8-sig", "ascii"])
+def test_encodings_that_have_the_characters_of_ascii_are_read(encoding):
+    assert CsvFile("records.csv", encoding=encoding).path.name == "records.csv"
