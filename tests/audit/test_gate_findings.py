@@ -206,12 +206,12 @@ def test_a_strange_value_is_another_or_none(kind, tmp_path):
             assert str(value)[:9] not in message or value == 0
 
 
-def test_a_number_of_a_million_digits_is_beyond_all_bins_but_the_last(tmp_path):
+def test_a_number_of_a_million_digits_is_another_value(tmp_path):
     path = tmp_path / "records.csv"
     for digits in ("9" * 32_000, "9" * 10**6, f"{'9' * 10**6}.5"):
         path.write_text(f"v\n{digits}\n1\n-{digits}\n")
-        assert counted(path, dp.Schema({"v": dp.Bins([-np.inf, 0, 1, np.inf])})) == (3, [1, 0, 2])
         assert counted(path, dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (3, [1, 0, 2])
+        assert counted(path, dp.Schema({"v": [1, 2]}, **STAND_INS)) == (3, [1, 0, 0, 2])
 
 
 # A path is a path.
@@ -271,4 +271,5 @@ def test_no_person_weighs_more_where_rows_come_and_go(source, max_rows):
         opened = open_records(source(), schema, ["v"], Unit("who", max_rows, random_keys))
         assert opened.size <= 20
         for _ in range(3):
-            assert opened.counts([("v",)])["v",].max() <= (max_rows or UNIT_WEIGHT)
+            tables = outcome(lambda: opened.counts([("v",)]))
+            assert refused(tables) or tables["v",].max() <= (max_rows or UNIT_WEIGHT)

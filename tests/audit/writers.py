@@ -6,11 +6,14 @@ not the writers' own reading of values that is tested.
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
+import lzma
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -28,7 +31,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from tests.audit.hostile_records import Case, Column
+from tests.audit.gate import CsvFile
+from tests.audit.hostile_records import Column
 
 Columns = Sequence[Column]
 
@@ -58,7 +62,12 @@ def _makes(make: Callable[[list[Any]], Any], value: Any) -> bool:
 def arrow(columns: Columns, texts: str = "string", dictionary: bool = False, numbers: str = "float64") -> Any:
     """A PyArrow table."""
     types = {"text": getattr(pa, texts)(), "mixed": getattr(pa, texts)(), "integer": pa.int64(), "long": pa.uint64()}
-    types |= {"float": getattr(pa, numbers)(), "boolean": pa.bool_(), "decimal": pa.decimal128(38, 9)}
+    types |= {
+        "number": pa.float64(),
+        "float": getattr(pa, numbers)(),
+        "boolean": pa.bool_(),
+        "decimal": pa.decimal128(38, 9),
+    }
     casts = {"date": (pa.int32(), pa.date32()), "time": (pa.int64(), pa.timestamp("us"))}
     casts["duration"] = (pa.int64(), pa.duration("us"))
 
@@ -131,6 +140,13 @@ def arrow_of_pandas(columns: Columns, flavour: str = "inferred") -> Any:
     return pa.Table.from_pandas(PANDAS[flavour](columns))
 
 
+def parts_of_pandas(columns: Columns) -> tuple[Any, ...]:
+    """Two tables, each typed by its own records alone."""
+    half = (len(columns[0].values) + 1) // 2
+    parts = ([Column(c.name, c.kind, c.values[cut]) for c in columns] for cut in (slice(half), slice(half, None)))
+    return tuple(arrow_of_pandas(part) for part in parts)
+
+
 def rows(columns: Columns) -> list[list[Any]]:
     """Rows of Python objects, the first of them the names: what the csv module writes."""
     values = ([python_value(column.kind, value) for value in column.values] for column in columns)
@@ -140,6 +156,9 @@ def rows(columns: Columns) -> list[list[Any]]:
 def taken(frame: Any, chosen: Sequence[int]) -> Any:
     """These rows of a typed frame."""
     chosen = np.array(chosen, dtype=np.int64)
+    if isinstance(frame, tuple):
+        first = len(frame[0])
+        return taken(frame[0], chosen[chosen < first]), taken(frame[1], chosen[chosen >= first] - first)
     if isinstance(frame, pd.DataFrame):
         return frame.iloc[chosen]
     if isinstance(frame, list):
@@ -160,6 +179,13 @@ def csv_module(frame: Any, folder: Path, errors: str = "strict", **dialect: Any)
     with open(folder / "records.csv", "w", newline="", encoding="utf-8", errors=errors) as file:
         csv.writer(file, **dialect).writerows(frame)
     return folder / "records.csv"
+
+
+def declared_csv(frame: Any, folder: Path, delimiter: str, encoding: str) -> CsvFile:
+    """A file of Python's csv module that is none by its ending, with a delimiter and an encoding of its own."""
+    with open(folder / "records.txt", "w", newline="", encoding=encoding, errors="replace") as file:
+        csv.writer(file, delimiter=delimiter).writerows(frame)
+    return CsvFile(folder / "records.txt", delimiter, encoding)
 
 
 def to_csv(frame: Any, folder: Path, name: str = "records.csv", **options: Any) -> str:
@@ -223,6 +249,14 @@ def arrow_parquet(frame: Any, folder: Path, parts: int = 0) -> Path:
     return folder
 
 
+def parquet_parts(parts: tuple[Any, ...], folder: Path) -> Path:
+    """A folder of files, each with types of its own; one without records is left out."""
+    for number, part in enumerate(parts):
+        if len(part) or not any(map(len, parts)):
+            pyarrow.parquet.write_table(part, folder / f"{number}.parquet")
+    return folder
+
+
 def dask_frame(frame: Any, folder: Path, parts: int = 2) -> Any:
     """A Dask frame."""
     return dask.dataframe.from_pandas(frame, npartitions=parts, sort=False)
@@ -240,6 +274,7 @@ def spark_session() -> Any:
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # what its workers run, which count
     options = {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
@@ -272,12 +307,15 @@ class Form:
         From a frame and a folder to a source.
     most : int
         Records of an example.
+    alike : bool
+        Whether all records have the same types: where they may not, they may be refused for it together.
     """
 
     examples: int
     typed: dict[str, Callable[[Columns], Any]]
     written: list[Callable[[Any, Path], Any]]
     most: int = 5
+    alike: bool = True
 
 
 ROWS = {"rows": rows}
@@ -287,24 +325,32 @@ ENDS = [{"lineterminator": "\r"}, {"lineterminator": "\n\r"}, {"errors": "surrog
 FORMS = {
     "csv module": Form(100, ROWS, [partial(csv_module, **dialect) for dialect in DIALECTS[:1] * 3 + DIALECTS + ENDS]),
     "pandas to_csv": Form(50, PANDAS, [partial(to_csv, **dialect) for dialect in DIALECTS[:1] * 3 + DIALECTS]),
-    "pandas to_csv, zipped": Form(10, PANDAS, [partial(to_csv, name="records.csv.gz")]),
+    "pandas to_csv, zipped": Form(
+        12, PANDAS, [partial(to_csv, name=f"records.csv{ending}") for ending in (".gz", ".bz2", ".xz")]
+    ),
+    "declared": Form(
+        60,
+        ROWS,
+        [partial(declared_csv, delimiter=d, encoding=e) for d in ";\t|x1" for e in ("utf-8", "latin-1", "cp1252")],
+    ),
     "Polars write_csv": Form(
-        30,
+        40,
         {name: partial(made, times=False) for name, made in POLARS.items()},  # Polars writes no others
         [partial(polars_csv, quote_style=style) for style in ("necessary", "always", "non_numeric")],
     ),
     "PyArrow write_csv": Form(
-        30, ARROW, [partial(arrow_csv, quoting_style=style) for style in ("needed", "all_valid", "none")]
+        40, ARROW, [partial(arrow_csv, quoting_style=style) for style in ("needed", "all_valid", "none")]
     ),
     "DuckDB to csv": Form(20, ARROW, [duckdb_csv, partial(duckdb_csv, quoting=csv.QUOTE_ALL)]),
-    "pandas to_parquet": Form(20, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS}, [arrow_parquet]),
-    "Polars to parquet": Form(20, POLARS, [polars_parquet]),
-    "PyArrow to parquet": Form(20, ARROW, [arrow_parquet]),
-    "DuckDB to parquet": Form(15, ARROW, [duckdb_parquet]),
-    "folder of one type": Form(15, ARROW, [partial(arrow_parquet, parts=2)]),
-    "pandas": Form(60, PANDAS, [itself]),
-    "Polars": Form(25, POLARS, [itself]),
-    "PyArrow": Form(25, ARROW, [itself]),
+    "pandas to_parquet": Form(8, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS}, [arrow_parquet]),
+    "Polars to parquet": Form(6, POLARS, [polars_parquet]),
+    "PyArrow to parquet": Form(10, ARROW, [arrow_parquet]),
+    "DuckDB to parquet": Form(6, ARROW, [duckdb_parquet]),
+    "folder of one type": Form(6, ARROW, [partial(arrow_parquet, parts=2)]),
+    "folder of several types": Form(20, {"pandas": parts_of_pandas}, [parquet_parts], alike=False),
+    "pandas": Form(80, PANDAS, [itself]),
+    "Polars": Form(40, POLARS, [itself]),
+    "PyArrow": Form(40, ARROW, [itself]),
     "Polars lazy": Form(20, POLARS, [lambda frame, folder: frame.lazy()]),
     "DuckDB relation": Form(15, ARROW, [relation, partial(relation, huge=True)]),
     "Dask": Form(6, PANDAS, [dask_frame]),
@@ -312,52 +358,38 @@ FORMS = {
 }
 
 
-def parts_of_pandas(case: Case, chosen: Sequence[int], folder: Path) -> Path:
-    """A folder of Parquet files, each typed by its own records alone."""
-    for part in chosen:
-        cut = slice(*case.parts[part : part + 2])
-        columns = [Column(column.name, column.kind, column.values[cut]) for column in case.columns]
-        pandas(columns).to_parquet(folder / f"part-{part}.parquet")
-    return folder
-
-
 # The public grammar of CSV files, written down a second time.
 
-_FIELD = r'(?:"[^"\0]*(?:""[^"\0]*)*"|[^",\r\n\0]*)'
+OPENED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-def rfc4180(path: str | Path) -> list[list[str]] | None:
+def rfc4180(source: str | Path | CsvFile) -> list[list[str]] | None:
     """Rows of a CSV file by RFC 4180, the header among them; None if it is none.
 
     All line breaks outside of quotes are like the first one; every row has as many fields as the header.
     """
-    content = (gzip.open if str(path).endswith(".gz") else open)(path, "rb").read()
+    file = source if isinstance(source, CsvFile) else CsvFile(source)
+    with OPENED.get(file.path.suffix, open)(file.path, "rb") as handle:
+        content = handle.read()
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig" if file.encoding == "utf-8" else file.encoding)
     except UnicodeDecodeError:
         return None
-    header = re.match(rf"({_FIELD}(?:,{_FIELD})*)(\r\n|\n)", text)
-    if header is None:
+    comma = re.escape(file.delimiter)
+    field = rf'(?:"[^"\0]*(?:""[^"\0]*)*"|[^"{comma}\r\n\0]*)'
+    end = re.match(rf"{field}(?:{comma}{field})*(\r\n|\n)", text)
+    if end is None:
         return None
-    end, found, place = header[2], [header[1]], header.end()
-    record = re.compile(rf"({_FIELD}(?:,{_FIELD})*)({end}|\Z)")
+    row, cell, place, rows = re.compile(rf"({field}(?:{comma}{field})*)({end[1]}|\Z)"), re.compile(field), 0, []
     while place < len(text):
-        match = record.match(text, place)
+        match = row.match(text, place)
         if match is None:
             return None
-        found.append(match[1])
+        fields, at = [], place
+        while at <= match.end(1):
+            found = cell.match(text, at, match.end(1))[0]
+            fields.append(found[1:-1].replace('""', '"') if found.startswith('"') else found)
+            at += len(found) + 1
+        rows.append(fields)
         place = match.end()
-    rows = [fields_of(line) for line in found]
     return rows if {len(row) for row in rows} == {len(rows[0])} else None
-
-
-def fields_of(line: str) -> list[str]:
-    """The fields of a sound row."""
-    fields, place = [], 0
-    while place <= len(line):
-        match = re.compile(_FIELD).match(line, place)
-        assert match is not None
-        text = match[0]
-        fields.append(text[1:-1].replace('""', '"') if text.startswith('"') else text)
-        place = match.end() + 1
-    return fields
