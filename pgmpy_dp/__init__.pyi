@@ -24,7 +24,7 @@ from .estimators import (
     laskey_sensitivities,
     plan_measurements,
 )
-from .models import PrivateBayesianNetwork, PrivateMarkovNetwork
+from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import (

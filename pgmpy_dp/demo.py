@@ -17,7 +17,7 @@ from tqdm import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, PrivateMLE, plan_measurements
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_divergence, plot_marginals
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals

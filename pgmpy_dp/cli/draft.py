@@ -67,7 +67,7 @@ def read_dictionary(source: Path) -> Schema:
 
     suffix = source.suffix.lower()
     if suffix in _NETWORKS:
-        from pgmpy_dp.exports import load_network
+        from pgmpy_dp.networks import load_network
 
         return Schema.from_model(load_network(source))
     if suffix == ".csv":

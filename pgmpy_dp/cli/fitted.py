@@ -66,7 +66,7 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
 
     import pgmpy_dp as dp
     from pgmpy_dp.cli.structure import read_structure
-    from pgmpy_dp.exports import SUFFIXES, save_network
+    from pgmpy_dp.networks import SUFFIXES, save_network
     from pgmpy_dp.release import read_release
 
     with stages(3) as begin:
@@ -115,7 +115,7 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
     """
     quiet()
-    from pgmpy_dp.exports import load_network
+    from pgmpy_dp.networks import load_network
     from pgmpy_dp.schema import Schema
 
     loaded = load_network(network)
@@ -180,8 +180,7 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
       pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
     """
     quiet()
-    from pgmpy_dp.exports import load_network
-    from pgmpy_dp.models.sampling import simulate
+    from pgmpy_dp.networks import load_network, simulate
     from pgmpy_dp.schema import Schema
 
     if out is not None and out.suffix.lower() not in (".csv", ".parquet"):
@@ -202,5 +201,6 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
     if out.suffix.lower() == ".csv":
         records.to_csv(out, index=False)
     else:
-        records.to_parquet(out, index=False)
+        plain = {variable: column.cat.categories.dtype for variable, column in records.items()}
+        records.astype(plain).to_parquet(out, index=False)
     emit(as_json, {"file": str(out), "rows": rows}, [f"{rows} synthetic records written to {out}."])

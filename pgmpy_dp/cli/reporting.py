@@ -21,7 +21,7 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     bars, and a warning where noise exceeds signal. It follows from the release alone and may be published with it.
     """
     quiet()
-    from pgmpy_dp.exports import load_network
+    from pgmpy_dp.networks import load_network
     from pgmpy_dp.release import NoisyMarginals, read_release
     from pgmpy_dp.report import write_report
 

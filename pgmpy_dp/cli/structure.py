@@ -23,8 +23,7 @@ def read_structure(path: Path) -> Any:
     """
     from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-    from pgmpy_dp.exports import SUFFIXES, load_network
-    from pgmpy_dp.models import PrivateMarkovNetwork
+    from pgmpy_dp.networks import SUFFIXES, PrivateMarkovNetwork, load_network
 
     if path.suffix.lower() in _LISTS:
         nodes, edges, undirected = _edge_list(path)

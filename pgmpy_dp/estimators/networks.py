@@ -123,6 +123,23 @@ def markov_factors(
     ]
 
 
+def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -> Vector:
+    """Take the table of a CPD or factor, with all of its axes in the order of the given states.
+
+    Raises
+    ------
+    SchemaError
+        If the factor has other states.
+    """
+    table = np.asarray(factor.values, dtype=np.float64)
+    for axis, variable in enumerate(factor.variables):
+        own = list(factor.state_names[variable])
+        if len(own) != len(states[variable]) or set(own) != set(states[variable]):
+            raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
+        table = np.take(table, [own.index(state) for state in states[variable]], axis=axis)
+    return table
+
+
 def log_linear(
     network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
 ) -> tuple[Layout, Vector, dict[str, list[Any]]]:
@@ -146,23 +163,13 @@ def log_linear(
     """
     own = Schema.from_model(network).states
     wanted = {variable: list((state_names or own)[variable]) for variable in own}
-    for variable, states in own.items():
-        if len(states) != len(wanted[variable]) or set(states) != set(wanted[variable]):
-            raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
     factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
     layout = Layout.of(
         {variable: len(states) for variable, states in wanted.items()},
         [tuple(factor.variables) for factor in factors],
     )
-    tables = []
-    for factor in factors:
-        values = np.asarray(factor.values, dtype=np.float64)
-        for axis, variable in enumerate(factor.variables):
-            given = list(factor.state_names[variable])
-            values = np.take(values, [given.index(state) for state in wanted[variable]], axis=axis)
-        tables.append(values)
     with np.errstate(divide="ignore"):
-        return layout, np.log(layout.flatten(tables)), wanted
+        return layout, np.log(layout.flatten(ordered_table(factor, wanted) for factor in factors)), wanted
 
 
 def bayesian_network(model: Any, estimator: str) -> DAG:

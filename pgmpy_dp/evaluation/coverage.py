@@ -20,9 +20,9 @@ from pgmpy_dp.estimators.posterior import network_of
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.models.answering import bounds
-from pgmpy_dp.models.conditioning import Conditioning
-from pgmpy_dp.models.sampling import simulate
+from pgmpy_dp.networks import simulate
+from pgmpy_dp.networks.conditioning import Conditioning
+from pgmpy_dp.networks.credible_intervals import bounds
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema

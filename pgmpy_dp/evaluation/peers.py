@@ -27,7 +27,7 @@ from pgmpy_dp.evaluation.peer_processes import Run, run
 from pgmpy_dp.evaluation.protocol import bnlearn_network, random_markov_network, third_order_chain
 from pgmpy_dp.inference import Calibration, JunctionTree, closest_marginals, sample
 from pgmpy_dp.inference.layout import Scope, Vector
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 

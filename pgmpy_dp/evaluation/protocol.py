@@ -12,9 +12,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
-from pgmpy_dp.exports.bif import from_bif
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.networks.bif import from_bif
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 

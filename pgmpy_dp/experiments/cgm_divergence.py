@@ -24,7 +24,7 @@ from pgmpy_dp.evaluation import (
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 
@@ -101,7 +101,7 @@ def _truth(graph: str) -> tuple[PrivateMarkovNetwork, JunctionTree, np.ndarray]:
 
 @lru_cache(maxsize=2)
 def _records(graph: str, size: int, population: int) -> pd.DataFrame:
-    return _truth(graph)[0].simulate(size, seed=population).astype("category")  # read faster than numbers
+    return _truth(graph)[0].simulate(size, seed=population)
 
 
 @cache

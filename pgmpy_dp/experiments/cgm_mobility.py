@@ -15,7 +15,7 @@ from pgmpy_dp.estimators import CollectiveEM, NaiveMLE
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_days
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema

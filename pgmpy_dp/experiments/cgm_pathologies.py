@@ -16,7 +16,7 @@ from pgmpy_dp.evaluation import erdos_renyi, kl_divergence, random_markov_networ
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 # Epsilon and number of states of each part, as in the paper where it says; it does not give epsilon in (a).

@@ -14,7 +14,7 @@ from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.evaluation import erdos_renyi, random_markov_network
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models import PrivateMarkovNetwork
+from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 STATES, SIZE, EPSILON = 20, 100_000, 0.1

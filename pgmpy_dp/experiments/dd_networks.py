@@ -17,7 +17,7 @@ from pgmpy_dp.evaluation import inference_error_bounds, kl_divergence, mu_score
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import bnlearn_network, marginals, random_variables
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.models.sampling import simulate
+from pgmpy_dp.networks import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

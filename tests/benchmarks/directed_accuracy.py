@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
-from pgmpy_dp.models.sampling import simulate
+from pgmpy_dp.networks import simulate
 
 
 def mle(**options):

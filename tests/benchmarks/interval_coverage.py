@@ -18,7 +18,7 @@ from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.evaluation.coverage import coverage_study, posterior_engine
-from pgmpy_dp.models.sampling import simulate
+from pgmpy_dp.networks import simulate
 
 
 def bootstrap(basic):

@@ -7,13 +7,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli import main
 from pgmpy_dp.estimators.networks import families
-from pgmpy_dp.exports import bif, load_network, save_network, xmlbif
+from pgmpy_dp.networks import bif, load_network, save_network, xmlbif
 from pgmpy_dp.release import Guarantee
 
 BAYESIAN = (".bif", ".xmlbif", ".uai", ".json")
@@ -234,3 +236,139 @@ def test_a_note_on_names_that_does_not_fit_is_refused(tmp_path):
     path.write_text(path.read_text().replace('"a b"', '"other"'))
     with pytest.raises(dp.ReleaseFormatError, match="note on names"):
         load_network(path)
+
+
+def both_ways(network, path, monkeypatch):
+    """The files that `save` and the command line write of a network, the latter from a release of nearly no noise."""
+    monkeypatch.chdir(path.parent)
+    network.save(path)
+    schema = dp.Schema.from_model(network)
+    data = dp.PrivateDataset(network.simulate(2000, seed=0), schema, dp.PrivacyBudget(1e9), noise=dp.SimulatedNoise(0))
+    markov = isinstance(network, dp.PrivateMarkovNetwork)
+    data.measure([f.variables for f in (network.get_factors() if markov else network.get_cpds())], 1e9).save("r.zip")
+    network.save("structure.json")
+    written = path.with_stem("cli")
+    call = ["fit", "r.zip", "--model", "structure.json", "--out", str(written)]
+    printed = CliRunner().invoke(main, call)
+    assert printed.exit_code == 0, printed.output
+    return path, written
+
+
+NAMES = {
+    "answer": ["yes, a lot", "no", 'he said "no"', "100 %", "%2C", "line\nbreak\r", "größe ж", "{a|b};"],
+    'reason, "why" 50%\n': ["// none", "/* c */", "<a href='x'>&amp;</a>", " ", ""],
+}
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+def test_any_name_comes_back_from_save_and_from_the_command_line(suffix, tmp_path, monkeypatch):
+    network = dp.PrivateBayesianNetwork.of(random_network(NAMES, [tuple(NAMES)]))
+    for path in both_ways(network, tmp_path / f"own{suffix}", monkeypatch):
+        for read in (dp.PrivateBayesianNetwork.load(path), load_network(str(path))):
+            assert type(read) is dp.PrivateBayesianNetwork
+            assert {v: read.get_cpds(v).state_names[v] for v in read.nodes()} == NAMES
+            if path.stem == "own":
+                assert probabilities(read) == probabilities(network)
+
+
+@pytest.mark.parametrize(
+    ("name", "filetype", "start"),
+    [
+        ("a", None, b"// "),
+        ("a", "json", b"{"),
+        ("a.v2", "xmlbif", b"<"),
+        ("a.xml", None, b"<"),
+        ("a.BIF", "bif", b"// "),
+    ],
+)
+def test_names_and_filetypes_say_the_format(name, filetype, start, tmp_path):
+    network = dp.PrivateBayesianNetwork.of(random_network(NAMES, [tuple(NAMES)]))
+    network.save(tmp_path / name, filetype=filetype)
+    assert (tmp_path / name).read_bytes().startswith(start)
+    read = dp.PrivateBayesianNetwork.load(str(tmp_path / name), filetype=filetype)
+    assert probabilities(read) == probabilities(network)
+
+
+@pytest.mark.parametrize("suffix", [".uai", ".json"])
+def test_any_name_of_a_markov_network_comes_back(suffix, tmp_path, monkeypatch):
+    network = dp.PrivateMarkovNetwork.of(random_network(NAMES, [tuple(NAMES)]).to_markov_model())
+    for path in both_ways(network, tmp_path / f"own{suffix}", monkeypatch):
+        for read in (dp.PrivateMarkovNetwork.load(path), load_network(path)):
+            assert type(read) is dp.PrivateMarkovNetwork
+            assert read.schema_.states == {variable: tuple(states) for variable, states in NAMES.items()}
+            if path.stem == "own":
+                exact = [network.query([variable]).values for variable in NAMES]
+                for variable, values in zip(NAMES, exact, strict=True):
+                    np.testing.assert_allclose(read.query([variable]).values, values, rtol=1e-12)
+
+
+ENTITIES = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><BIF><NETWORK><NAME>&a;</NAME></NETWORK></BIF>'
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+@pytest.mark.parametrize("content", ["nonsense", "", "<BIF>", "{}", "// pgmpy_dp:schema = {}", ENTITIES])
+def test_what_is_no_network_is_refused_with_the_way_out(suffix, content, tmp_path):
+    path = tmp_path / f"a{suffix}"
+    path.write_text(content)
+    for load in (dp.PrivateBayesianNetwork.load, dp.PrivateMarkovNetwork.load, load_network):
+        with pytest.raises(dp.ReleaseFormatError) as refused:
+            load(path)
+        assert str(refused.value).startswith(f"{path}: not a sound {suffix} file (")
+        assert "Save the network anew" in str(refused.value)
+    if (suffix, content) == (".xmlbif", ENTITIES):
+        assert "write what they stand for instead" in str(refused.value)
+
+
+def test_the_other_kind_of_network_is_refused_by_name(tmp_path):
+    network = dp.PrivateBayesianNetwork.of(random_network({"a": ["x", "y"]}, []))
+    network.save(tmp_path / "a.uai")
+    with pytest.raises(dp.ReleaseFormatError, match=r"a\.uai holds a DiscreteBayesianNetwork: .*load_network"):
+        dp.PrivateMarkovNetwork.load(tmp_path / "a.uai")
+    dp.PrivateMarkovNetwork.of(network.to_markov_model()).save(tmp_path / "b.json")
+    with pytest.raises(dp.ReleaseFormatError, match=r"b\.json holds a DiscreteMarkovNetwork"):
+        dp.PrivateBayesianNetwork.load(tmp_path / "b.json")
+
+
+def test_json_keeps_the_guarantee_of_either_kind(tmp_path):
+    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    network = dp.PrivateBayesianNetwork.of(random_network({"a": ["x", "y"]}, []))
+    for made in (network, dp.PrivateMarkovNetwork.of(network.to_markov_model())):
+        made.save(tmp_path / "none.json")
+        assert not hasattr(load_network(tmp_path / "none.json"), "guarantee_")
+        save_network(made, tmp_path / "given.json", guarantee)
+        made.guarantee_ = guarantee
+        made.save(tmp_path / "own.json")
+        assert (tmp_path / "given.json").read_bytes() == (tmp_path / "own.json").read_bytes()
+        assert type(made).load(tmp_path / "own.json").guarantee_ == guarantee
+
+
+@pytest.mark.parametrize("suffix", BAYESIAN)
+def test_probabilities_that_were_rounded_stay_as_they_are(suffix, tmp_path):
+    """pgmpy takes sums between 0.99 and 1.01."""
+    network = random_network({"a": ["x", "y", "z"]}, [])
+    network.get_cpds("a").values = np.array([0.333, 0.333, 0.333])
+    save_network(network, tmp_path / f"a{suffix}")
+    assert load_network(tmp_path / f"a{suffix}").get_cpds("a").values.tolist() == [0.333, 0.333, 0.333]
+    network.get_cpds("a").values = np.array([0.3, 0.3, 0.3])
+    with pytest.raises(ValueError, match="not equal to 1"):
+        save_network(network, tmp_path / f"b{suffix}")
+    assert not list(tmp_path.glob("b*"))
+
+
+def test_tables_of_the_same_variables_are_multiplied(tmp_path):
+    """UAI may have several; here a network has one factor for them."""
+    (tmp_path / "a.uai").write_text("MARKOV 2 2 3 3 2 0 1 2 1 0 1 0 6 1 2 3 4 5 6 6 1 2 3 4 5 6 2 1 10")
+    network = load_network(tmp_path / "a.uai")
+    first, second = network.get_factors()
+    assert (first.variables, second.variables) == (["var_0", "var_1"], ["var_0"])
+    assert first.values.tolist() == [[1, 6, 15], [8, 20, 36]]
+    twice = DiscreteMarkovNetwork(network.edges())
+    twice.add_factors(first, second, second)
+    with pytest.raises(ValueError, match="multiply them first"):
+        save_network(twice, tmp_path / "b.json")
+
+
+def test_a_copy_has_the_order_of_the_nodes():
+    network = random_network({"c": ["x", "y"], "b": ["x", "y"], "a": ["x", "y"]}, [("a", "b"), ("b", "c")])
+    for made in (dp.PrivateBayesianNetwork.of(network), dp.PrivateMarkovNetwork.of(network.to_markov_model())):
+        assert list(made.nodes()) == list(made.copy().nodes()) == ["c", "b", "a"]

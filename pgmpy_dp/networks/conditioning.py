@@ -1,4 +1,4 @@
-"""Conditional distributions of many networks with the same tables: one junction tree, a calibration a network."""
+"""Networks with the same tables are conditioned on evidence by one junction tree, with a calibration for each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pgmpy_dp.inference import JunctionTree, Layout, build_engine
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
@@ -16,14 +18,25 @@ from pgmpy_dp.schema import Schema
 _SHARPNESS = 1e4
 
 
+def checked_evidence(schema: Schema, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Refuse evidence with variables or states that the schema does not have."""
+    given = dict(evidence or {})
+    for variable, state in given.items():
+        schema.require([(variable,)])
+        if state not in schema.states[variable]:
+            states = ", ".join(map(repr, schema.states[variable]))
+            raise SchemaError(f"Variable {variable!r} has no state {state!r}; it has {states}.")
+    return given
+
+
 class Conditioning:
-    """Answers from vectors of log-potentials in one layout.
+    """A conditioning answers from vectors of log-potentials in one layout.
 
     Parameters
     ----------
     layout : Layout
     schema : Schema
-        States, in the order of the layout's tables.
+        Its states are in the order of the layout's tables.
     """
 
     def __init__(self, layout: Layout, schema: Schema) -> None:
@@ -33,13 +46,13 @@ class Conditioning:
     def distributions(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Mapping[str, Any]
     ) -> tuple[Vector, Vector]:
-        """Joint distribution of some variables given the states of others, in each network.
+        """Find the joint distribution of some variables given the states of others, in each network.
 
         Returns
         -------
         answers : ndarray of shape (networks, states of the first variable, ...)
         probabilities : ndarray of shape (networks,)
-            Of the evidence, where the potentials are normalised.
+            The evidence has them, where the potentials are normalised.
 
         Raises
         ------
@@ -49,32 +62,41 @@ class Conditioning:
             If the junction tree that joins the variables does not fit in memory.
         """
         tree, mask = self._tree(variables), self._mask(evidence)
-        answers, probabilities = [], []
+        answers, partitions = [], []
         for logs in potentials:
             calibration = tree.calibrate(logs + mask)
             answers.append(tree.marginal(calibration, variables))
-            probabilities.append(math.exp(calibration.log_partition))
-        return np.array(answers), np.array(probabilities)
+            partitions.append(calibration.log_partition)
+        with np.errstate(over="ignore"):  # factors from a file may have any scale
+            return np.array(answers), np.exp(partitions)
 
     def marginals(self, potentials: Iterable[Vector], scopes: Sequence[Sequence[str]]) -> Vector:
-        """Marginals of tables of the layout, or of parts of them, end to end; shape (networks, cells)."""
+        """Put marginals of tables of the layout, or of parts of them, end to end; the shape is (networks, cells)."""
         tree = self._tree(())
-        rows = []
-        for logs in potentials:
-            calibration = tree.calibrate(logs)
-            rows.append(np.concatenate([tree.marginal(calibration, scope).ravel() for scope in scopes]))
-        return np.array(rows)
+        calibrations = (tree.calibrate(logs) for logs in potentials)
+        return np.array([np.concatenate([tree.marginal(c, scope).ravel() for scope in scopes]) for c in calibrations])
 
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Mapping[str, Any]
     ) -> list[tuple[int, ...]]:
-        """State numbers of all variables without evidence, in each network where they are most probable together."""
+        """Find the numbers of the states that are most probable together, in each network."""
         tree, mask = self._tree(()), self._mask(evidence)
-        found = []
-        for logs in potentials:
-            calibration = tree.calibrate(_SHARPNESS * logs + mask)
-            found.append(tuple(int(np.argmax(tree.marginal(calibration, [name]))) for name in variables))
-        return found
+        calibrations = (tree.calibrate(_SHARPNESS * logs + mask) for logs in potentials)
+        return [tuple(int(np.argmax(tree.marginal(c, [name]))) for name in variables) for c in calibrations]
+
+    def sample(
+        self, logs: Vector, evidence: Mapping[str, Any], count: int, generator: np.random.Generator
+    ) -> dict[str, NDArray[np.int32]]:
+        """Draw independent records from one network given the evidence, as state numbers of every variable."""
+        tree = self._tree(())
+        try:
+            calibration = tree.calibrate(logs + self._mask(evidence))
+        except ValueError as error:
+            if not evidence:
+                raise
+            raise ValueError(f"The evidence {dict(evidence)} has probability zero in the network.") from error
+        codes = sample(tree, calibration, count, generator)
+        return {variable: codes[:, number] for number, variable in enumerate(tree.variables)}
 
     def _tree(self, together: Sequence[str]) -> JunctionTree:
         key = frozenset(together if len(together) > 1 else ())
@@ -86,7 +108,7 @@ class Conditioning:
         return self._trees[key]
 
     def _mask(self, evidence: Mapping[str, Any]) -> Vector:
-        """Minus infinity for the cells that contradict the evidence, else 0."""
+        """Give the cells that contradict the evidence minus infinity, and all others 0."""
         tables = []
         for scope, shape in zip(self.layout.scopes, self.layout.shapes, strict=True):
             table = np.zeros(shape)

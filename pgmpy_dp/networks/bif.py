@@ -1,4 +1,4 @@
-"""BIF, the Bayesian Interchange Format, by pgmpy's writer; read here.
+"""BIF, the Bayesian Interchange Format, is written by pgmpy and read here.
 
 pgmpy's writer puts names into the file as they are, and readers then lose or mix up names with commas, brackets,
 quotes, blanks or comment signs, and variables that differ in their case alone: so they are escaped first. The note on
@@ -12,21 +12,19 @@ Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp._files import parse_json
-from pgmpy_dp.exports.names import NOTE, escaped, escaped_schema, renamed
+from pgmpy_dp.networks.escaping import escaped, escaped_schema, note_on, renamed, unescaped
 from pgmpy_dp.schema import Schema
 
-_START = f"// {NOTE} "
+_START = "// "
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*')  # quoted names may hold the signs
 _HEADER = re.compile(r"\s*(network|variable|probability)\b([^{}]*)\{")
 _VARIABLE = re.compile(r"([^{}]*)\{([^{}]*)\}[^{}]*\}")
@@ -36,45 +34,24 @@ _MOST_BY_DEFAULT = 2**24  # cells; all others stand in the file
 
 
 def escape(text: str) -> str:
-    """A name as BIF can hold it."""
+    """Make a name one that BIF can hold."""
     held = escaped(text, lambda character: character.isalnum() or character in "_-.<>=+:&@!?'#$^~/")
     return held.replace("//", "/%2F")  # two of them begin a comment
 
 
 def to_bif(network: DiscreteBayesianNetwork, schema: Schema) -> bytes:
-    """The network as BIF; SchemaError if two names cannot be told apart in it."""
+    """Write the network as BIF; two names that cannot be told apart in it are a SchemaError."""
     from pgmpy.readwrite import BIFWriter
 
     safe = renamed(network, schema, escaped_schema(schema, escape, str.lower))
-    note = json.dumps(schema.to_dict(), ensure_ascii=True, allow_nan=False)
-    return f"{_START}{note}\n{BIFWriter(safe)}".encode()
+    return f"{_START}{note_on(schema)}\n{BIFWriter(safe)}".encode()
 
 
 def from_bif(content: bytes) -> DiscreteBayesianNetwork:
-    """Inverse of `to_bif`; of other programs' files the properties are skipped.
-
-    Raises
-    ------
-    ValueError
-        If the file is no network.
-    """
+    """Read what `to_bif` or another program wrote; properties are skipped, and what is no network is a ValueError."""
     text = content.decode("utf-8-sig")
     network = _network(_without_comments(text).replace('"', " "))
-    first = text.partition("\n")[0]
-    if not first.startswith(_START):
-        return network
-    schema = Schema.from_dict(parse_json(first.removeprefix(_START).encode()))
-    return renamed(network, escaped_schema(schema, escape, str.lower), schema)
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A probability block: rows by the parents' states; the row for all others has None."""
-
-    child: str
-    parents: list[str]
-    rows: dict[tuple[str, ...] | None, list[float]]
-    is_table: bool
+    return unescaped(network, text.partition("\n")[0].removeprefix(_START), escape, str.lower)
 
 
 def _without_comments(text: str) -> str:
@@ -111,15 +88,14 @@ def _network(text: str) -> DiscreteBayesianNetwork:
     network.add_nodes_from(states)
     folded = {name.lower(): name for name in states}
     blocks = [_block(named, body, states, folded) for named, body in written]
-    if len({block.child for block in blocks}) < len(blocks):
+    if len({clique[0] for clique, _ in blocks}) < len(blocks):
         raise ValueError("a variable has two blocks of probabilities.")
-    by_default = sum(math.prod(len(states[v]) for v in [b.child, *b.parents]) for b in blocks if None in b.rows)
-    if by_default > _MOST_BY_DEFAULT:
+    by_default = [clique for clique, rows in blocks if "default" in rows]
+    if sum(math.prod(len(states[variable]) for variable in clique) for clique in by_default) > _MOST_BY_DEFAULT:
         raise ValueError("default rows stand for too many parents' states.")
-    for block in blocks:
-        network.add_edges_from([(parent, block.child) for parent in block.parents])
-    for block in sorted(blocks, key=lambda block: block.child):  # as pgmpy's reader does
-        network.add_cpds(_cpd(block, states))
+    network.add_edges_from([(parent, child) for (child, *parents), _ in blocks for parent in parents])
+    for clique, rows in sorted(blocks, key=lambda block: block[0][0]):  # as pgmpy's reader does
+        network.add_cpds(_cpd(clique, rows, states))
     return network
 
 
@@ -131,7 +107,11 @@ def _states(variable: str, body: re.Match[str]) -> list[str]:
     return states
 
 
-def _block(named: str, body: str, states: Mapping[str, list[str]], folded: Mapping[str, str]) -> _Block:
+def _block(
+    named: str, body: str, states: Mapping[str, list[str]], folded: Mapping[str, str]
+) -> tuple[list[str], dict[Any, list[float]]]:
+    """Read the child, its parents, and the numbers after each configuration of the parents, "default" or "table"."""
+
     def known(name: str) -> str:
         name = name.strip()
         found = name if name in states else folded.get(name.lower())
@@ -145,46 +125,42 @@ def _block(named: str, body: str, states: Mapping[str, list[str]], folded: Mappi
     parents = given.split(",") if bar else []
     if not bar and child.strip().lower() not in folded:  # an older way: the child, then its parents
         child, *parents = child.replace(",", " ").split() or [""]
-    rows: dict[tuple[str, ...] | None, list[float]] = {}
-    is_table = False
+    rows: dict[Any, list[float]] = {}
     for statement in filter(None, map(str.strip, body.split(";"))):
         if statement.startswith("("):
             listed, _, numbers = statement[1:].partition(")")
-            row: tuple[str, ...] | None = tuple(state.strip() for state in listed.split(","))
+            row: Any = tuple(state.strip() for state in listed.split(","))
         else:
-            word, numbers = (*statement.split(None, 1), "")[:2]
-            if word == "property":
+            row, numbers = (*statement.split(None, 1), "")[:2]
+            if row == "property":
                 continue
-            if word not in ("table", "default"):
-                raise ValueError(f"a row of {child.strip()!r} begins with {word[:40]!r}.")
-            is_table, row = is_table or word == "table", None
+            if row not in ("table", "default"):
+                raise ValueError(f"a row of {child.strip()!r} begins with {row[:40]!r}.")
         if row in rows:
             raise ValueError(f"a row of {child.strip()!r} stands twice.")
         rows[row] = [float(number) for number in numbers.replace(",", " ").split()]
-    return _Block(known(child), list(map(known, parents)), rows, is_table)
+    return [known(child), *map(known, parents)], rows
 
 
-def _cpd(block: _Block, states: Mapping[str, list[str]]) -> TabularCPD:
-    clique = [block.child, *block.parents]
+def _cpd(clique: list[str], rows: Mapping[Any, list[float]], states: Mapping[str, list[str]]) -> TabularCPD:
     child, *cards = (len(states[variable]) for variable in clique)
-    columns, wrong = math.prod(cards), f"the rows of {block.child!r} do not fit its states and its parents' states."
-    listed = {row: numbers for row, numbers in block.rows.items() if row is not None}
-    lengths = {len(numbers) for numbers in block.rows.values()}
-    if block.is_table:
-        if listed or lengths != {child * columns}:
-            raise ValueError(wrong)
-        table = np.array(block.rows[None]).reshape(child, columns)
+    columns, wrong = math.prod(cards), f"the rows of {clique[0]!r} do not fit its states and its parents' states."
+    listed = {row: numbers for row, numbers in rows.items() if isinstance(row, tuple)}
+    by_row, lengths = "table" not in rows, {len(numbers) for numbers in rows.values()}
+    if lengths != ({child} if by_row else {child * columns}) or (not by_row and len(rows) > 1):
+        raise ValueError(wrong)
+    if by_row and (len(listed) > columns or ("default" not in rows and len(listed) < columns)):
+        raise ValueError(wrong)
+    if by_row:
+        table = np.tile(np.array([rows.get("default", [0.0] * child)]).T, columns)
     else:
-        if lengths != {child} or len(listed) > columns or (None not in block.rows and len(listed) < columns):
+        table = np.array(rows["table"]).reshape(child, columns)
+    places = [{state: number for number, state in enumerate(states[parent])} for parent in clique[1:]]
+    for row, numbers in listed.items():
+        if len(row) != len(places) or any(state not in place for state, place in zip(row, places, strict=True)):
             raise ValueError(wrong)
-        table = np.tile(np.array([block.rows.get(None, [0.0] * child)]).T, columns)
-        places = [{state: number for number, state in enumerate(states[parent])} for parent in block.parents]
-        for row, numbers in listed.items():
-            if len(row) != len(places) or any(state not in place for state, place in zip(row, places, strict=True)):
-                raise ValueError(wrong)
-            index = [place[state] for state, place in zip(row, places, strict=True)]
-            table[:, np.ravel_multi_index(index, cards)] = numbers
+        index = [place[state] for state, place in zip(row, places, strict=True)]
+        table[:, np.ravel_multi_index(index, cards)] = numbers
     if not (np.isfinite(table).all() and (table >= 0).all()):
-        raise ValueError(f"the rows of {block.child!r} hold numbers that are negative or not finite.")
-    named = {variable: states[variable] for variable in clique}
-    return TabularCPD(block.child, child, table, block.parents, cards, named)
+        raise ValueError(f"the rows of {clique[0]!r} hold numbers that are negative or not finite.")
+    return TabularCPD(clique[0], child, table, clique[1:], cards, {variable: states[variable] for variable in clique})

@@ -1,4 +1,4 @@
-"""UAI, the format of the inference competitions: numbers alone, so names go into a Table Schema file beside it.
+"""UAI, the format of the inference competitions, holds numbers alone: names go into a Table Schema file beside it.
 
 Variables stand in schema order. Tables are written as the format asks: the child last in a Bayesian network's scope,
 the last variable running fastest. pgmpy 1.1.2 writes Bayesian tables with the child first and reads them with the
@@ -12,31 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
-from pgmpy.factors.discrete import DiscreteFactor
-from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import Network, tabular_cpd
+from pgmpy_dp.estimators.networks import Network, ordered_table
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.networks.assembling import assembled_bayesian, assembled_markov
+from pgmpy_dp.schema import Clique, Schema
 
 _LIMIT = 10**8
 _MOST_UNUSED = 2**16  # states of variables in no table
 
 
 def to_uai(network: Network, schema: Schema) -> bytes:
-    """The network as UAI."""
+    """Write the network as UAI."""
     bayesian = isinstance(network, DiscreteBayesianNetwork)
     place = {variable: number for number, variable in enumerate(schema.variables)}
     factors = [network.get_cpds(v) for v in schema.variables] if bayesian else network.get_factors()
     scopes, tables = [], []
     for factor in factors:
-        scope = list(factor.variables)
-        values = np.asarray(factor.values)
-        for axis, variable in enumerate(scope):
-            own = list(factor.state_names[variable])
-            values = values.take([own.index(state) for state in schema.states[variable]], axis=axis)
+        scope, values = list(factor.variables), ordered_table(factor, schema.states)
         if bayesian:  # the child goes last
             scope, values = [*scope[1:], scope[0]], np.moveaxis(values, 0, -1)
         scopes.append(scope)
@@ -55,13 +52,7 @@ def to_uai(network: Network, schema: Schema) -> bytes:
 
 
 def from_uai(content: bytes, schema: Schema | None) -> Network:
-    """Inverse of `to_uai`; without a schema the variables are var_0, var_1, ... and their states 0, 1, ...
-
-    Raises
-    ------
-    ValueError
-        If the file is no network, or the schema is of another shape.
-    """
+    """Read what `to_uai` wrote; without a schema the variables are var_0, var_1, ... and their states 0, 1, ..."""
     parts = content.decode("utf-8-sig").split()
     words = iter(parts)
     kind = next(words, "")
@@ -82,26 +73,23 @@ def from_uai(content: bytes, schema: Schema | None) -> Network:
     if next(words, None) is not None:
         raise ValueError("something follows the last table.")
     cliques = [tuple(names[number] for number in scope) for scope in scopes]
-    return (_bayesian if kind == "BAYES" else _markov)(schema, cliques, tables)
+    if kind == "BAYES":
+        families = [(clique[-1], *clique[:-1]) for clique in cliques]
+        return assembled_bayesian(schema, families, [np.moveaxis(table, -1, 0) for table in tables])
+    products = _products(cliques, tables)
+    edges = [pair for clique in products for pair in combinations(clique, 2)]
+    return assembled_markov(schema, edges, list(products), list(products.values()))
 
 
-def _bayesian(schema: Schema, cliques: Sequence[tuple[str, ...]], tables: Sequence[Vector]) -> DiscreteBayesianNetwork:
-    network = DiscreteBayesianNetwork()
-    network.add_nodes_from(schema.variables)
-    network.add_edges_from([(parent, clique[-1]) for clique in cliques for parent in clique[:-1]])
+def _products(cliques: Sequence[Clique], tables: Sequence[Vector]) -> dict[Clique, Vector]:
+    """Multiply tables of the same variables, which the format allows and `PrivateMarkovNetwork` does not."""
+    first: dict[frozenset[str], Clique] = {}
+    products: dict[Clique, Vector] = {}
     for clique, table in zip(cliques, tables, strict=True):
-        network.add_cpds(tabular_cpd((clique[-1], *clique[:-1]), np.moveaxis(table, -1, 0), schema.states))
-    return network
-
-
-def _markov(schema: Schema, cliques: Sequence[tuple[str, ...]], tables: Sequence[Vector]) -> DiscreteMarkovNetwork:
-    network = DiscreteMarkovNetwork()
-    network.add_nodes_from(schema.variables)
-    network.add_edges_from([(a, b) for clique in cliques for i, a in enumerate(clique) for b in clique[i + 1 :]])
-    for clique, table in zip(cliques, tables, strict=True):
-        states = {variable: list(schema.states[variable]) for variable in clique}
-        network.add_factors(DiscreteFactor(list(clique), list(table.shape), table.ravel(), state_names=states))
-    return network
+        own = first.setdefault(frozenset(clique), clique)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused where the network is assembled
+            products[own] = products.get(own, 1.0) * table.transpose([clique.index(variable) for variable in own])
+    return products
 
 
 def _count(words: Iterator[str]) -> int:
@@ -118,7 +106,4 @@ def _whole(words: Iterator[str], count: int) -> list[int]:
 def _table(words: Iterator[str], shape: Sequence[int]) -> Vector:
     if _count(words) != math.prod(shape):
         raise ValueError("a table has another number of values than its variables have states.")
-    values = np.array([float(next(words, "the file ends early")) for _ in range(math.prod(shape))])
-    if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ValueError("a table holds numbers that are negative or not finite.")
-    return values.reshape(shape)
+    return np.array([float(next(words, "the file ends early")) for _ in range(math.prod(shape))]).reshape(shape)

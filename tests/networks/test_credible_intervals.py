@@ -14,7 +14,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation.coverage import coverage_study, random_queries
-from pgmpy_dp.models.conditioning import Conditioning
+from pgmpy_dp.networks import load_network
+from pgmpy_dp.networks.conditioning import Conditioning
 
 EDGES = [("a", "c"), ("b", "c"), ("c", "d")]
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y", "z"]}
@@ -39,7 +40,7 @@ QUERIES = [(node, {}) for node in NODES] + [("d", {"a": "y"}), ("a", {"d": "x"})
 
 
 def records(seed, count=3000):
-    from pgmpy_dp.models.sampling import simulate
+    from pgmpy_dp.networks import simulate
 
     return simulate(TRUTH, count, seed)[NODES]
 
@@ -350,7 +351,7 @@ def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
     path = tmp_path / f"network{suffix}"
     network.save(path)
     loaded = dp.PrivateBayesianNetwork.load(path)
-    for other in (loaded, dp.PrivateBayesianNetwork.of(dp.exports.load_network(path)) if suffix else loaded):
+    for other in (loaded, load_network(path)):
         assert other.query(["c"]).values == pytest.approx(network.query(["c"]).values)
         other.attach_release(release)
         assert other.query(["c"], interval=0.9)["upper"].to_numpy() == pytest.approx(
@@ -360,9 +361,14 @@ def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
 
 def test_names_say_the_format(network, tmp_path):
     """Not BIF in a file called .json, nor JSON in one called .bif."""
-    wrong = "network.json" if isinstance(network, dp.PrivateBayesianNetwork) else "network.bif"
-    with pytest.raises(ValueError, match="save_network"):
-        network.save(tmp_path / wrong)
+    with pytest.raises(ValueError, match=r"its name says \.json, and filetype says \.bif"):
+        network.save(tmp_path / "network.json", filetype="bif")
+    for end in (".net", ".xdsl", ".pkl"):
+        with pytest.raises(ValueError, match=r"unknown format; end the name in one of \.bif.*pgmpy's alone"):
+            network.save(tmp_path / f"network{end}")
+    markov = dp.PrivateMarkovNetwork.of(network.to_markov_model())
+    with pytest.raises(ValueError, match=r"save this Markov network as \.json or \.uai"):
+        markov.save(tmp_path / "network.bif")
     with pytest.raises(TypeError, match=r"\['c'\]"):
         network.query("c")
     with pytest.raises(TypeError, match="number for every state"):

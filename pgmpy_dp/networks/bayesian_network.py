@@ -1,10 +1,9 @@
-"""A Bayesian network that keeps the release it was fitted to."""
+"""A Bayesian network keeps the release that it was fitted to."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -12,28 +11,27 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import PrivateMLE
 from pgmpy_dp.estimators.networks import conditional, family, log_linear
-from pgmpy_dp.models.answering import AnsweringNetwork, bounds_frame, check_interval
-from pgmpy_dp.models.conditioning import Conditioning
+from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.networks.conditioning import Conditioning
+from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
+from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
-# Formats of pgmpy's own `save` and `load`, by the end of a file's name.
-_FILETYPES = {"": "bif", ".bif": "bif", ".xmlbif": "xmlbif", ".uai": "uai", ".net": "net", ".xdsl": "xdsl"}
 
+class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
+    """A pgmpy `DiscreteBayesianNetwork` keeps its release here, so that its answers come with bounds.
 
-class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
-    """A pgmpy `DiscreteBayesianNetwork` that keeps its release, so that its answers come with bounds.
-
-    Everything after `fit` is post-processing: queries cost no privacy. It is made as pgmpy's own network is.
+    It is made as pgmpy's own network is. Everything after `fit` is post-processing: queries cost no privacy.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        What holds for the records behind the fit.
+        It holds for the records behind the fit.
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-        What it was fitted to.
+        The network was fitted to it, and the bounds of its answers come from it.
     posterior_ : PosteriorNetworks
-        Networks drawn from what the release leaves open.
+        They are drawn from what the release leaves open.
 
     Examples
     --------
@@ -60,32 +58,23 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
             A release costs nothing; a data set is charged the estimator's epsilon.
         estimator : estimator of this package or of pgmpy, optional
-            `PrivateMLE()` by default. Bounds need one that releases tables or coefficients.
+            The default is `PrivateMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None
-            As pgmpy; no private estimator takes weights.
+            pgmpy has it; no private estimator takes weights.
         """
         estimator = PrivateMLE() if estimator is None else estimator
         super().fit(data, estimator=estimator, sample_weight=sample_weight)
-        self.__dict__.pop("guarantee_", None)
-        if hasattr(estimator, "guarantee_"):
-            self.guarantee_ = estimator.guarantee_
         self._keep(estimator)
         return self
 
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
-        """P(node | parents) with bounds for every entry.
-
-        Parameters
-        ----------
-        node : str
-        interval, target
-            As `query`.
+        """Give every entry of P(node | parents) its bounds; `interval` and `target` are those of `query`.
 
         Returns
         -------
         DataFrame
-            A row for each state of the node and configuration of its parents (levels in that order); columns `value`,
-            `lower`, `upper`. Of a configuration that hardly occurs the bounds are those of the prior: nearly 0 and 1.
+            It has a row for each state of the node and configuration of its parents (levels in that order), and columns
+            `value`, `lower` and `upper`. Where a configuration hardly occurs, bounds are the prior's: nearly 0 and 1.
         """
         schema = self._fitted()
         schema.require([(node,)])
@@ -99,21 +88,36 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
         fitted, logs, _ = log_linear(self, schema.states)
         value, _ = Conditioning(fitted, schema).distributions([logs], scope, {})
-        states = [list(schema.states[variable]) for variable in scope]
-        index = pd.MultiIndex.from_product(states, names=scope) if len(scope) > 1 else pd.Index(states[0], name=node)
+        index = state_index(schema, scope)
         return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
 
+    def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> pd.DataFrame:
+        """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
+
+        All options are those of pgmpy. Its own method draws where one of ``do``, ``virtual_evidence``,
+        ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is given, or a junction tree
+        does not fit in memory. In any case numpy's global generator is left alone.
+        """
+        options = {name: option for name, option in options.items() if option is not None}
+        if set(options) <= {"evidence", "include_latents", "show_progress"}:
+            with suppress(TreeTooLargeError):
+                return super().simulate(n_samples, seed=seed, **options)
+        seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
+        held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
+        try:
+            drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(self, n_samples, seed=seed, **options)
+        finally:
+            np.random.set_state(held)  # noqa: NPY002
+        nodes = [node for node in self.nodes() if node in drawn]
+        return drawn[nodes + sorted(drawn.columns.difference(nodes))]
+
     def copy(self) -> PrivateBayesianNetwork:
-        """An independent network with the same structure, CPDs and release."""
-        fresh = PrivateBayesianNetwork.of(self)
-        for name in ("release_", "guarantee_", "_posterior"):
-            if name in self.__dict__:
-                setattr(fresh, name, self.__dict__[name])
-        return fresh
+        """Make an independent network with the same structure, CPDs and release."""
+        return type(self).of(self)
 
     @classmethod
-    def of(cls, network: DiscreteBayesianNetwork) -> PrivateBayesianNetwork:
-        """A network with the structure and CPDs of another, such as one from a file; `attach_release` gives it bounds.
+    def of(cls, network: DiscreteBayesianNetwork) -> Self:
+        """Make one with the structure and CPDs of another network; `attach_release` gives it bounds.
 
         Examples
         --------
@@ -124,41 +128,16 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         >>> PrivateBayesianNetwork.of(plain).query(["smoke"]).values.tolist()
         [0.3, 0.7]
         """
-        fresh = cls(network.edges())
+        fresh = cls()
         fresh.add_nodes_from(network.nodes())
+        fresh.add_edges_from(network.edges())
+        fresh.latents = set(network.latents)
         fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
+        kept = ("release_", "guarantee_", "_posterior")
+        fresh.__dict__.update({name: vars(network)[name] for name in kept if name in vars(network)})
         return fresh
-
-    def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
-        """As pgmpy's, the format by the end of the name unless it is given.
-
-        Raises
-        ------
-        ValueError
-            If the end of the name says no format of pgmpy's.
-        """
-        super().save(os.fspath(filename), filetype=filetype or _filetype(filename))
-
-    @classmethod
-    def load(
-        cls, filename: str | os.PathLike[str], filetype: str | None = None, **kwargs: Any
-    ) -> PrivateBayesianNetwork:
-        """As pgmpy's; `attach_release` gives the network bounds. Errors as `save`."""
-        kind = filetype or _filetype(filename)
-        return cls.of(DiscreteBayesianNetwork.load(os.fspath(filename), filetype=kind, **kwargs))
 
     def _fitted(self) -> Schema:
         if len(self.get_cpds()) < len(self.nodes()) or not self.nodes():
             raise ValueError("The network is not fitted yet: call fit first.")
         return Schema.from_model(self)
-
-
-def _filetype(filename: str | os.PathLike[str]) -> str:
-    """Of pgmpy's formats, by the end of a name; names without one are BIF, as pgmpy has it."""
-    suffix = Path(filename).suffix.lower()
-    if suffix not in _FILETYPES:
-        raise ValueError(
-            f"{filename}: end the name in one of {', '.join(filter(None, _FILETYPES))}; pgmpy_dp.exports.save_network "
-            "and load_network have .json, and bring back any names and the guarantee."
-        )
-    return _FILETYPES[suffix]

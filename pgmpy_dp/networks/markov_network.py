@@ -1,0 +1,155 @@
+"""A Markov network keeps the release that it was fitted to; its cliques may share tables."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from pgmpy.factors.discrete import DiscreteFactor
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.estimators import CollectiveEM
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Clique, Schema
+
+
+class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
+    """A pgmpy `DiscreteMarkovNetwork` is fitted from private records or from a release.
+
+    Factors that are fitted have partition function 1, so pgmpy's own inference gives probabilities; those of another
+    program's file stay as they are. Everything after `fit` is post-processing: queries cost no privacy.
+
+    Parameters
+    ----------
+    edges : iterable of pairs of str, optional
+        They are undirected. Isolated nodes are added with `add_node`.
+    tied : iterable of groups, or mapping of name to group, optional
+        A group is a list of edges or nodes, as tuples, that share one table of log-potentials, axis by axis: all
+        steps of a chain, say. An edge or node may lie in one group.
+
+        In a mapping the name is the clique under which the group was measured, as one table of all its places: so is
+        ``{("now", "next"): [("x1", "x2"), ("x2", "x3")]}`` for records of single steps. That adds much less noise than
+        a table for each place. With ``unit="person_id"``, the steps of a person weigh 1 together.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        It holds for the records behind the fit.
+    schema_ : Schema
+        It has the variables and their states.
+    release_ : NoisyMarginals or NoisyCoefficients
+        The network was fitted to it, and the bounds of its answers come from it.
+    posterior_ : PosteriorNetworks
+        They are drawn from what the release leaves open.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    >>> noisy = data.measure([("smoke", "lung")], epsilon=1.0)
+    >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")]).fit(noisy)
+    >>> answer = network.query(["lung"], evidence={"smoke": "no"})
+    >>> bool(answer.get_value(lung="no") > 0.9)
+    True
+    >>> bounds = network.query(["lung"], evidence={"smoke": "yes"}, interval=0.9)
+    >>> bool(bounds.loc["yes", "lower"] < 0.5 < bounds.loc["yes", "upper"])
+    True
+    """
+
+    guarantee_: Guarantee
+    schema_: Schema
+
+    def __init__(
+        self,
+        edges: Iterable[tuple[str, str]] | None = None,
+        tied: Iterable[Iterable[Clique]] | Mapping[Clique, Sequence[Clique]] | None = None,
+    ) -> None:
+        super().__init__(edges, latents=[])
+        self.tied = self._checked_groups(() if tied is None else tied)
+
+    def _checked_groups(self, tied: Any) -> tuple[tuple[Clique, ...], ...] | dict[Clique, tuple[Clique, ...]]:
+        """Refuse groups whose cliques are not the network's, lie in two of them, or have unlike axes."""
+        names = [tuple(name) for name in tied] if isinstance(tied, Mapping) else None
+        groups = [tuple(tuple(c) for c in g) for g in (tied.values() if isinstance(tied, Mapping) else tied)]
+        seen: set[frozenset[str]] = set()
+        for number, group in enumerate(groups):
+            for clique in group:
+                if not (self.has_edge(*clique) if len(clique) == 2 else len(clique) == 1 and self.has_node(*clique)):
+                    raise ValueError(f"{clique!r} is neither an edge nor a node (a tuple of one) of the network.")
+                if frozenset(clique) in seen:
+                    raise ValueError(f"{clique!r} is tied twice.")
+                seen.add(frozenset(clique))
+            if len({len(clique) for clique in (*group, *(names[number : number + 1] if names else ()))}) != 1:
+                raise ValueError(f"The cliques of a tied group, {group!r}, must have the same number of variables.")
+        return tuple(groups) if names is None else dict(zip(names, groups, strict=True))
+
+    def fit(self, data: Any, estimator: Any = None) -> PrivateMarkovNetwork:
+        """Fit the factors and replace those of an earlier fit.
+
+        Parameters
+        ----------
+        data : NoisyMarginals, PrivateDataset or data frame
+            A release costs nothing; a data set is charged the estimator's epsilon.
+        estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
+            The default is `CollectiveEM()`.
+        """
+        estimator = CollectiveEM() if estimator is None else estimator
+        estimator.fit(self, data)
+        self.set_factors(estimator.parameters_)
+        self._keep(estimator)
+        return self
+
+    def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee | None = None) -> None:
+        """Replace the factors, which must cover all nodes; the guarantee is what holds for the records behind them."""
+        if len({frozenset(factor.variables) for factor in factors}) < len(factors):
+            raise ValueError("Two factors have the same variables: multiply them first.")
+        self.remove_factors(*self.get_factors())
+        self.add_factors(*factors)
+        self.schema_ = Schema.from_model(self)
+        self._forget()
+        if guarantee is not None:
+            self.guarantee_ = guarantee
+
+    def copy(self) -> PrivateMarkovNetwork:
+        """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""
+        return copy.deepcopy(self)
+
+    def _fitted(self) -> Schema:
+        if not hasattr(self, "schema_"):
+            raise ValueError("The network is not fitted yet: call fit first.")
+        return self.schema_
+
+    def log_likelihood(self, records: Any) -> float:
+        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
+
+        The records must be public, or the number kept secret: it is computed from them exactly.
+        """
+        layout, potentials, _ = log_linear(self, self._fitted().states)
+        counts = exact_marginals(records, self._fitted(), layout.scopes)
+        weights = layout.flatten(counts.tables[scope] for scope in layout.scopes) / counts.total
+        occupied = weights > 0
+        return float(weights[occupied] @ potentials[occupied]) - self._log_partition()
+
+    @classmethod
+    def of(cls, network: DiscreteMarkovNetwork) -> Self:
+        """Make one with the structure and factors of another network; `attach_release` gives it bounds."""
+        fresh = cls()
+        fresh.add_nodes_from(network.nodes())
+        fresh.add_edges_from(network.edges())
+        fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
+        fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
+        if not all(np.all(factor.values) for factor in fresh.get_factors()):
+            fresh._log_partition()  # refuses zeros that leave nothing possible
+        return fresh
+
+    def _log_partition(self) -> float:
+        layout, potentials, _ = log_linear(self, self._fitted().states)
+        return build_engine(layout.cardinalities, layout.scopes).calibrate(potentials).log_partition

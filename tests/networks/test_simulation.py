@@ -1,0 +1,136 @@
+"""Synthetic records have the network's distribution, and pgmpy's conventions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.inference import VariableElimination
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.evaluation.peers import example_network
+from pgmpy_dp.inference import JunctionTree, engine
+from pgmpy_dp.networks import simulate
+
+
+def test_families_of_alarm_have_their_exact_frequencies():
+    """752 cells, each within six standard deviations (and ten records, where few are expected): errs once in 1e5."""
+    network, count = example_network("alarm"), 100_000
+    records = simulate(network, count, seed=1)
+    layout, potentials, states = log_linear(network)
+    marginals = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(potentials).marginals
+    codes = {v: records[v].map({state: number for number, state in enumerate(states[v])}).to_numpy() for v in records}
+    for scope, shape, expected in zip(layout.scopes, layout.shapes, layout.split(marginals), strict=True):
+        cells = np.ravel_multi_index([codes[v] for v in scope], shape)
+        found = np.bincount(cells, minlength=expected.size) / count
+        spread = 6 * np.sqrt(expected.ravel() * (1 - expected.ravel()) / count) + 10 / count
+        assert (np.abs(found - expected.ravel()) < spread).all()
+        assert not found[expected.ravel() == 0].any()
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A chain whose nodes stand in another order, with states of three types, one of them impossible."""
+    states = {"c": [0, 1, 2], "b": ["x", "y"], "a": [True, False]}
+    made = dp.PrivateBayesianNetwork()
+    made.add_nodes_from(states)
+    made.add_edges_from([("a", "b"), ("b", "c")])
+    made.add_cpds(
+        TabularCPD("a", 2, [[0.3], [0.7]], state_names=states),
+        TabularCPD("b", 2, [[0.6, 0.2], [0.4, 0.8]], ["a"], [2], state_names=states),
+        TabularCPD("c", 3, [[0.5, 0.1], [0.5, 0.9], [0, 0]], ["b"], [2], state_names=states),
+    )
+    return made
+
+
+def markov_of(network):
+    return dp.PrivateMarkovNetwork.of(network.to_markov_model())
+
+
+def close_to_exact(records, network, given=None):
+    """Every state's frequency is within 6 standard deviations of its exact probability: errs once in 5e8 a state."""
+    infer = VariableElimination(network)
+    for variable in set(records) - set(given or {}):
+        answer = infer.query([variable], evidence=given, show_progress=False)
+        for state in answer.state_names[variable]:
+            exact = answer.get_value(**{variable: state})
+            assert abs((records[variable] == state).mean() - exact) <= 6 * np.sqrt(exact * (1 - exact) / len(records))
+
+
+@pytest.mark.parametrize("given", [{}, {"c": 1}, {"a": False, "c": 0}])
+@pytest.mark.parametrize("kind", [dp.PrivateBayesianNetwork.copy, markov_of])
+def test_records_given_evidence_have_the_conditional_distribution(network, kind, given):
+    records = kind(network).simulate(20_000, evidence=given, seed=3)
+    close_to_exact(records, network, given)
+    assert all((records[variable] == state).all() for variable, state in given.items())
+    assert records.equals(simulate(kind(network), 20_000, 3, given)[records.columns])
+
+
+def test_evidence_that_cannot_be_is_refused(network):
+    for one in (network, markov_of(network)):
+        with pytest.raises(ValueError, match=r"evidence \{'c': 2\} has probability zero"):
+            one.simulate(5, evidence={"c": 2})
+        with pytest.raises(dp.SchemaError, match="'c' has no state 3; it has 0, 1, 2"):
+            one.simulate(5, evidence={"c": 3})
+        with pytest.raises(dp.SchemaError, match="'d'"):
+            one.simulate(5, evidence={"d": 3})
+        with pytest.raises(ValueError, match="n_samples must be a whole number"):
+            one.simulate(2.5)
+    for unfitted in (dp.PrivateBayesianNetwork([("a", "b")]), dp.PrivateMarkovNetwork([("a", "b")])):
+        with pytest.raises(ValueError, match="not fitted"):
+            unfitted.simulate(5)
+
+
+def test_the_frame_is_as_pgmpys_with_columns_in_node_order(network):
+    ours, theirs = network.simulate(seed=1), DiscreteBayesianNetwork.simulate(network, seed=1, show_progress=False)
+    assert list(ours.columns) == ["c", "b", "a"] == list(markov_of(network).simulate(3, show_progress=False).columns)
+    assert ours.shape == theirs.shape
+    assert (ours.dtypes == "category").all()
+    assert (theirs.dtypes == "category").all()
+    assert [ours[v].cat.categories.tolist() for v in ours] == [[0, 1, 2], ["x", "y"], [True, False]]
+    assert network.simulate(0).empty
+    dp.PrivateDataset(ours, dp.Schema.from_model(network), dp.PrivacyBudget(1.0))
+
+
+def test_latent_variables_are_shown_on_request(network):
+    hidden = network.copy()
+    hidden.latents = {"b"}
+    assert list(hidden.simulate(5).columns) == ["c", "a"]
+    assert list(hidden.copy().simulate(5, include_latents=True).columns) == ["c", "b", "a"]
+
+
+OPTIONS = {
+    "plain": {},
+    "evidence": {"evidence": {"b": "x"}},
+    "intervention": {"do": {"b": "x"}},
+    "no intervention": {"do": None, "missing_prob": None},
+    "missing": {"missing_prob": TabularCPD("b*", 2, [[0.5], [0.5]])},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_numpys_global_generator_is_left_alone(network, name):
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    options = {"show_progress": False, **OPTIONS[name]}
+    first, second, other = (network.simulate(200, seed=seed, **options) for seed in (1, 1, 2))
+    fresh = [network.simulate(200, **options) for _ in range(2)]
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert first.equals(second)
+    assert not first.equals(other)
+    assert not fresh[0].equals(fresh[1])
+    assert list(first.columns) == ["c", "b", "a"]
+
+
+def test_pgmpys_own_method_draws_what_is_its_own(network, monkeypatch):
+    records = network.simulate(5000, do={"b": "x"}, seed=1, show_progress=False)
+    close_to_exact(records[["c"]], network, {"b": "x"})
+    close_to_exact(records[["a"]], network)
+    with pytest.raises(TypeError, match="evidnce"):
+        network.simulate(5, evidnce={"b": "x"})
+    monkeypatch.setattr(engine, "MAX_TABLE_CELLS", 1)
+    close_to_exact(network.simulate(5000, seed=1, show_progress=False), network)
+    with pytest.raises(ValueError, match="junction tree"):
+        markov_of(network).simulate(5)
