@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pgmpy_dp.data.matrices import floats, number_matrix
 from pgmpy_dp.data.sums import canonical_rows
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
@@ -120,23 +121,42 @@ def checked_counts(counts: Any) -> sparse.csr_array:
     TypeError
         If they are no matrix of numbers.
     """
-    given = counts if sparse.issparse(counts) else np.asarray(counts)
-    if given.ndim != 2 or given.dtype.kind not in "iufb" or given.shape[1] < 1:
+    entries = _entries(counts)
+    if entries is None:
         raise TypeError(
-            "Documents are counts of words: a scipy sparse array or a matrix of numbers, one row a document and one "
-            f"column a word; got {type(counts).__name__} of {given.dtype} with shape {given.shape}."
+            "Documents are counts of words: a scipy sparse array or a matrix of numbers without a mask, one row a "
+            f"document and one column a word; got {type(counts).__name__}."
         )
-    with np.errstate(all="ignore"):  # a warning would tell of one document
-        rows = canonical_rows(sparse.coo_array(given), np.float64 if given.dtype.kind == "f" else np.int64)
-    values = rows.data
-    with np.errstate(invalid="ignore"):
-        if not ((values >= 0) & (values == np.floor(values))).all():
-            raise SchemaError("Counts of words must be whole numbers and not negative.")
-    if (values > _MOST).any():
-        raise SchemaError("Counts of words must be at most 2**24 for one word of a document.")
+    refusal = SchemaError(
+        "Counts of words must be whole numbers, not negative, and at most 2**24 for one word of a document."
+    )
+    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # so that entries of one word add up
+        raise refusal
+    rows = canonical_rows(entries, np.float64 if entries.data.dtype.kind == "f" else np.int64)
+    if not ((rows.data >= 0) & (rows.data <= _MOST) & (rows.data == np.floor(rows.data))).all():
+        raise refusal
     rows = rows.astype(np.int64)
     rows.eliminate_zeros()
     return rows
+
+
+def _entries(counts: Any) -> sparse.coo_array | None:
+    """The counts by coordinates, some perhaps twice; None where they are no matrix of numbers."""
+    if not sparse.issparse(counts):
+        values = number_matrix(counts)
+        if values is None:
+            return None
+        return sparse.coo_array(floats(values) if values.dtype.kind == "f" else values)
+    if counts.ndim != 2 or counts.dtype.kind not in "iufb" or counts.shape[1] < 1:
+        return None
+    try:
+        if hasattr(counts, "check_format"):
+            counts.check_format()  # the conversion trusts its index
+        return sparse.coo_array(counts)
+    except ValueError:
+        pass
+    # Here and not above, so that scipy's error, which shows an index, does not hang on this one.
+    raise SchemaError("The sparse array of counts is damaged: an index lies outside of its shape.")
 
 
 def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:

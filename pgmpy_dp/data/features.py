@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import narwhals as nw
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pgmpy_dp.data.matrices import floats, is_masked, number_matrix
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -96,7 +97,7 @@ class PrivateFeatures(Wall):
                 raise SchemaError(
                     f"{name} holds missing values, NaN or infinity: leave such records out, or fill them."
                 )
-        labels = encode(pd.DataFrame({"y": _column(y)}), schema, ["y"])["y"]
+        labels = encode(_classes(y), schema, ["y"])["y"]
         if labels.shape[0] != values.shape[0]:
             raise SchemaError("X and y must have one row each for every record: their lengths differ.")
         self._rows = np.column_stack([np.clip(values, *self.bounds), labels])
@@ -134,21 +135,32 @@ def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
 
 def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     """Features as an array of float64, NaN where missing, and their names."""
-    frame = nw.from_native(X, pass_through=True, eager_only=True)
-    names = None
-    if isinstance(frame, nw.DataFrame):
-        names = tuple(frame.columns)
-        kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
-        if not all(kinds):
-            raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
-        X = np.column_stack([_floats(frame[name], name) for name in names])
-    values = np.asarray(X)
-    if values.ndim != 2 or values.shape[1] < 1 or values.dtype.kind not in "fiub":
-        raise TypeError(
-            f"X must be a two-dimensional array or a frame of numbers, one row a record; got {type(X).__name__}, dtype "
-            f"{values.dtype}, {values.ndim} dimensions."
-        )
-    return values.astype(np.float64), names
+    frame = _frame(X)
+    if frame is None or not frame.columns:
+        values = number_matrix(X) if frame is None else None
+        if values is None:
+            raise TypeError(
+                "X must be a two-dimensional array without a mask, or a frame of numbers, one row a record; got "
+                f"{type(X).__name__}."
+            )
+        return floats(values), None
+    names = tuple(frame.columns)
+    kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
+    if not all(kinds):
+        raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
+    # A name of ours: some would be patterns to Polars.
+    return np.column_stack([_floats(frame[name].alias("feature"), name) for name in names]), names
+
+
+def _frame(X: Any) -> nw.DataFrame[Any] | None:
+    """A frame in memory, if it is one."""
+    try:
+        frame = nw.from_native(X, pass_through=True, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        pass
+    else:
+        return frame if isinstance(frame, nw.DataFrame) else None
+    raise SchemaError("Two features have the same name: give each one of its own.")
 
 
 def _floats(column: nw.Series[Any], name: str) -> Vector:
@@ -156,7 +168,7 @@ def _floats(column: nw.Series[Any], name: str) -> Vector:
     try:
         missing = column.is_null().to_numpy().astype(bool)
         filled = column.fill_null(False if column.dtype == nw.Boolean else 0) if missing.any() else column
-        values = np.asarray(filled.to_numpy()).astype(np.float64)
+        values = floats(np.asarray(filled.to_numpy()))
     except Exception:
         problem = f"Feature {name!r} has a type that no array of floats takes: convert it before."
     else:
@@ -164,11 +176,14 @@ def _floats(column: nw.Series[Any], name: str) -> Vector:
     raise SchemaError(problem)
 
 
-def _column(y: Any) -> Any:
+def _classes(y: Any) -> Any:
+    """The classes as a frame of one column, y, each of its own kind."""
     series = nw.from_native(y, pass_through=True, series_only=True)
     if isinstance(series, nw.Series):
-        return series.to_pandas().reset_index(drop=True)
-    values = y if isinstance(y, np.ndarray) else pd.Series(objects(list(y)))
-    if values.ndim != 1:
-        raise TypeError(f"y must hold one class a record, got {values.ndim} dimensions.")
-    return values
+        return series.alias("y").to_frame().to_native()
+    one_dimension = len(getattr(y, "shape", (0,))) == 1
+    if not one_dimension or isinstance(y, (str, bytes, Mapping, Set)) or is_masked(y) or not hasattr(y, "__iter__"):
+        raise TypeError(f"y must hold one class a record, without a mask, got {type(y).__name__}.")
+    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
+        return pd.DataFrame({"y": y})
+    return pd.DataFrame({"y": pd.Series(objects(list(y)), dtype=object)})

@@ -1,0 +1,40 @@
+"""Matrices as they are handed in, one row a record."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_masked(values: Any) -> bool:
+    """Whether numpy would drop a mask, and show what is behind it, to make an array of these values."""
+    rows = values if isinstance(values, (list, tuple)) else [values]
+    return any(isinstance(row, np.ma.MaskedArray) for row in rows)
+
+
+def number_matrix(given: Any) -> NDArray[Any] | None:
+    """An array of numbers with a row for each record and at least one column; None where that cannot be made.
+
+    What numpy says of values that it does not take stays here: it would tell how many rows there are, how long a text
+    is, or that a value is masked.
+    """
+    if is_masked(given):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.asarray(given)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    return values if values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind in "iufb" else None
+
+
+def floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers as float64; those beyond are infinite, without a warning that would tell of them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float64)

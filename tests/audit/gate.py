@@ -1,0 +1,38 @@
+"""The gate that the tests go through, and how it may refuse."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pgmpy_dp as dp
+from pgmpy_dp.records import CsvFile, open_records
+from pgmpy_dp.records.numbers import encode_numbers
+from pgmpy_dp.records.units import Unit
+from tests.audit.hostile_records import SECRET
+
+__all__ = ["CsvFile", "Unit", "encode_numbers", "open_records", "outcome"]
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    """What is read, or the message by which it is refused."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # one might tell of a record
+            warnings.simplefilter("ignore", FutureWarning)
+            return read()
+    except (ValueError, TypeError) as error:
+        return _message(error)
+
+
+def _message(error: Exception) -> str:
+    """The words of an error, which must be the library's own; no value and no other error may hang on it."""
+    assert type(error) in (dp.SchemaError, ValueError, TypeError), repr(error)
+    assert error.__context__ is None, repr(error)
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    assert "pgmpy_dp" in raised.filename, repr(error)
+    assert raised.line.startswith("raise "), repr(error)  # and not a function in C that was called there
+    assert SECRET not in f"{error!r} {error} {vars(error)}"
+    return str(error)

@@ -1,0 +1,264 @@
+"""The lemma that every sensitivity rests on: records are read one by one.
+
+What all records together are counted as is the sum of what each is counted as alone, in the same form, by the same
+writer; and where records belong to persons, of what the rows of each are counted as alone. So no record decides how
+another is read, how often it is counted, or whether it is found at all.
+
+The quick run takes some hundreds of drawn sets of records, `pytest -m slow` twenty thousand. What was found once is in
+tests/audit/test_gate_findings.py.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, seed, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.sampling import random_keys
+from tests.audit.gate import CsvFile, Unit, open_records, outcome
+from tests.audit.hostile_records import SECRET, Case, Column, cases
+from tests.audit.writers import FORMS, NOT_TAKEN, Form, rfc4180, taken
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a source was read as: all variables at once, and the first of them."""
+
+    size: int
+    tables: list[np.ndarray]
+
+
+Reader = Callable[[Any, Case], Counted | str]
+
+
+def gate(source: Any, case: Case) -> Counted:
+    """The library's reader."""
+    unit = None if case.unit is None else Unit(case.unit, case.max_rows, random_keys)
+    variables = case.schema.variables
+    opened = open_records(source, case.schema, variables, unit)
+    cliques = list(dict.fromkeys([variables, variables[:1]]))
+    tables = opened.counts(cliques)
+    return Counted(opened.size, [tables[clique] for clique in cliques])
+
+
+def read(reader: Reader, source: Any, case: Case, folder: Path) -> Counted | str:
+    """What a source is counted as, or the message by which it is refused, wherever it is."""
+    found = outcome(lambda: reader(source, case))
+    return found.replace(str(folder), "") if isinstance(found, str) else found
+
+
+def written(write: Callable[[Any, Path], Any], frame: Any, folder: Path, name: str) -> Any:
+    """A source in a folder of its own; an example that the writer does not take is none."""
+    (folder / name).mkdir()
+    try:
+        return write(frame, folder / name)
+    except NOT_TAKEN:
+        reject()
+
+
+def require_sum(together: Counted, alone: list[Counted], case: Case) -> None:
+    """All records together are what they are alone."""
+    rows = np.array([len(person) for person in case.persons])
+    most = case.size if case.max_rows is None else case.max_rows
+    weighted = case.unit is not None and case.max_rows is None
+    each = rows * (UNIT_WEIGHT // rows) if weighted else rows.clip(max=most)
+    assert together.size == len(rows)
+    assert [one.size for one in alone] == [1] * len(rows)
+    for number, table in enumerate(together.tables):
+        assert table.sum() == each.sum()
+        assert [one.tables[number].sum() for one in alone] == each.tolist()
+        if (rows <= most).all():  # no rows were drawn
+            assert (table == sum(one.tables[number] for one in alone)).all()
+
+
+def require_lemma(reader: Reader, form: Form, case: Case, folder: Path, data: Any) -> str:
+    """Write the records together and one by one, and read them all; what became of them."""
+    typed = form.typed[data.draw(st.sampled_from(list(form.typed)), label="typed")]
+    write = data.draw(st.sampled_from(form.written), label="writer")
+    try:
+        frame = typed(case.columns)
+    except NOT_TAKEN:
+        reject()
+    source = written(write, frame, folder, "together")
+    is_csv = isinstance(source, CsvFile) or (isinstance(source, (str, Path)) and ".csv" in Path(source).name)
+    grammatical = rfc4180(source) if is_csv else []
+    if grammatical and len(grammatical) != case.size + 1:
+        return "written as other records"
+    together = read(reader, source, case, folder / "together")
+    alone = [
+        read(reader, written(write, taken(frame, rows), folder, str(number)), case, folder / str(number))
+        for number, rows in enumerate(case.persons)
+    ]
+    refused = [one for one in alone if isinstance(one, str)]
+    if not isinstance(together, str):
+        assert not refused
+        require_sum(together, alone, case)
+        return "read"
+    if not form.alike:
+        return "refused"
+    assert refused or not alone
+    if len(refused) == 1:  # with one such record, word by word what would be said of it alone
+        assert together == refused[0]
+    if case.tolerant and grammatical is not None:
+        nothing = written(write, taken(frame, []), folder, "nothing")
+        assert isinstance(read(reader, nothing, case, folder / "nothing"), str), together  # for its names or types
+    return "refused"
+
+
+def examples(number: int, reader: Reader, name: str, shrink: bool = True) -> Counter[str]:
+    """Try the lemma on so many examples of a form, the same each time; how often records were read, or refused."""
+    outcomes: Counter[str] = Counter()
+    form = FORMS[name]
+
+    @seed(zlib.crc32(name.encode()))
+    @settings(
+        max_examples=number,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
+    )
+    @given(cases(form.most), st.data())
+    def attempt(case, data):
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes[require_lemma(reader, form, case, Path(folder), data)] += 1
+
+    attempt()
+    return outcomes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_records_together_are_what_they_are_alone(form):
+    number = FORMS[form].examples
+    assert examples(number, gate, form)["read"] >= number / 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_twenty_thousand_times_records_together_are_what_they_are_alone(form):
+    number = 50 * FORMS[form].examples
+    assert examples(number, gate, form)["read"] >= number / 4
+
+
+@pytest.mark.parametrize(
+    "form", ["csv module", "PyArrow to parquet", "pandas", "Polars lazy", "DuckDB relation", "Dask"]
+)
+def test_records_in_many_batches_are_what_they_are_alone(form, tmp_path):
+    """Engines and readers of files take some 2**16 records at a time."""
+    columns = (
+        Column("v", "text", ("x", "y\r\n,1", '"', "x ", None, "1", SECRET)),
+        Column("n", "number", (0, 1, 0.5, 17.5, -1, None, 2**53)),
+        Column("who", "text", ("p", "q", "q", "p", "P", "q", "p")),
+    )
+    stand_ins = {role: dict.fromkeys("vn", role) for role in ("missing", "other")}
+    schema = dp.Schema({"v": ["x", "x ", "1"], "n": dp.Bins([0, 1, 18])}, **stand_ins)
+    case = Case(columns, schema, None, None, True)
+    typed, write = next(iter(FORMS[form].typed.values())), FORMS[form].written[0]
+    frame = typed(columns)
+    repeated = np.array([20_011, 3, 40_009, 1, 30_011, 17, 25_013])
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(7), repeated))
+    alone = [read(gate, written(write, taken(frame, [row]), tmp_path, str(row)), case, tmp_path) for row in range(7)]
+    source = written(write, taken(frame, rows), tmp_path, "together")
+    sizes = np.array([sum(repeated[row] for row in person) for person in replace(case, unit="who").persons])
+    weights = [UNIT_WEIGHT // sizes["pqP".index(who)] for who in columns[2].values]
+    for unit, size, weight in ((None, len(rows), np.ones(7, np.int64)), ("who", 3, weights)):
+        together = read(gate, source, replace(case, unit=unit), tmp_path)
+        assert together.size == size
+        for number, table in enumerate(together.tables):
+            assert (
+                table == sum(n * w * one.tables[number] for n, w, one in zip(repeated, weight, alone, strict=True))
+            ).all()
+
+
+def test_codes_in_an_array_are_what_they_are_alone():
+    """Positions beyond the states are other values; a masked array is refused."""
+    schema = dp.Schema({"a": ["x", "y"], "b": list(range(300))}, other={"a": "other", "b": "other"})
+    kinds = arrays.integer_dtypes() | arrays.unsigned_integer_dtypes()
+
+    @settings(max_examples=40, derandomize=True, deadline=None, database=None)
+    @given(arrays.arrays(kinds, st.tuples(st.integers(1, 5), st.just(2)), elements={"max_value": 127}), st.booleans())
+    def attempt(codes, masked):
+        if masked:
+            with pytest.raises((TypeError, dp.SchemaError)):
+                open_records(np.ma.masked_less(codes, 1), schema, ["a", "b"])
+        together, *alone = (
+            open_records(rows, schema, ["a", "b"]).counts([("a", "b")])["a", "b"] for rows in (codes, *codes[:, None])
+        )
+        assert together.sum() == len(codes)
+        assert (together == sum(alone)).all()
+
+    attempt()
+
+
+# Planted readers, which the same examples must catch, and one that they must not.
+
+
+def texts(rows: list[list[str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype=object), dtype=object)
+
+
+def by_the_grammar(source: Any, case: Case) -> Counted | str:
+    """A sound reader: texts are texts."""
+    rows = rfc4180(source)
+    return "refused" if rows is None else gate(texts(rows), case)
+
+
+def by_pandas(source: Any, case: Case) -> Counted | str:
+    """To `pandas.read_csv` a line ends where a lone CR is."""
+    try:
+        frame = pd.read_csv(source, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False)
+        return gate(texts(frame.values.tolist()), case)
+    except ValueError:
+        return "refused"
+
+
+def folder_at_once(source: Any, case: Case) -> Counted | str:
+    """To DuckDB the columns of all files have the types of the first one."""
+    try:
+        return gate(duckdb.read_parquet(str(source / "*.parquet")).to_arrow_table(), case)
+    except (duckdb.Error, ValueError):
+        return "refused"
+
+
+def weights_in_the_frame(source: Any, case: Case) -> Counted | str:
+    """Adds up a column of weights beside those of the records, where one may have its name."""
+    if case.unit is None or case.max_rows is not None:
+        return gate(source, case)
+    frame = source.reset_index(drop=True)
+    own = frame.groupby(case.unit)[case.unit].transform("size").rdiv(UNIT_WEIGHT).astype(int)
+    weights = frame.get("__pgmpy_dp_weight__", own)
+    rows = [gate(frame.iloc[[row]], replace(case, unit=None)).tables for row in range(len(frame))]
+    try:
+        tables = [sum(int(w) * row for w, row in zip(weights, each, strict=True)) for each in zip(*rows, strict=True)]
+    except (ValueError, TypeError, OverflowError):
+        return "refused"
+    return Counted(frame[case.unit].nunique(), tables)
+
+
+PLANTED = {by_pandas: "csv module", folder_at_once: "folder of several types", weights_in_the_frame: "pandas"}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_planted_readers_are_caught(planted):
+    with pytest.raises(AssertionError) as caught:
+        examples(400, planted, PLANTED[planted], shrink=False)
+    assert caught.traceback[-1].name.startswith("require")
+
+
+def test_a_sound_reader_is_not_caught():
+    assert examples(60, by_the_grammar, "csv module")["read"] > 20

@@ -1,0 +1,275 @@
+"""What attacks on the gate have found, one by one: cases in which a record once decided how others were read."""
+
+from __future__ import annotations
+
+import csv
+import math
+import random
+from decimal import Decimal
+
+import dask.dataframe
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.sampling import random_keys
+from tests.audit.gate import Unit, open_records, outcome
+
+SMOKE = dp.Schema({"smoke": ["yes", "no"]})
+STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}
+
+
+def counted(source, schema, unit=None, max_rows=None):
+    """Number of records or units and the table of all variables, or the message by which they are refused."""
+
+    def read():
+        opened = open_records(source, schema, schema.variables, unit and Unit(unit, max_rows, random_keys))
+        return opened.size, opened.counts([schema.variables])[schema.variables].tolist()
+
+    return outcome(read)
+
+
+def refused(found):
+    return isinstance(found, str)
+
+
+# A carriage return in one record's text is no end of a line, whatever column it is in.
+
+COMMENT = "hello" + "\ryes" * 500
+
+
+def by_csv_module(rows, path):
+    with open(path, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def by_pandas(rows, path):
+    pd.DataFrame(rows[1:], columns=rows[0]).to_csv(path, index=False, lineterminator="\n")
+
+
+@pytest.mark.parametrize("write", [by_csv_module, by_pandas])
+@pytest.mark.parametrize(
+    "names", [["smoke", "who", "comment"], ["comment", "who", "smoke"], ["who", "comment", "smoke"]]
+)
+def test_a_carriage_return_makes_no_record(write, names, tmp_path):
+    path = tmp_path / "records.csv"
+    records = [{"smoke": "no", "who": "p", "comment": comment} for comment in (COMMENT, "")]
+    write([names, *([record[name] for name in names] for record in records)], path)
+    found = [counted(path, SMOKE), counted(path, SMOKE, "who"), counted(path, SMOKE, "who", 9)]
+    assert all(map(refused, found)) or found == [(2, [0, 2]), (1, [0, UNIT_WEIGHT]), (1, [0, 2])]
+
+
+@pytest.mark.parametrize("write", [by_csv_module, by_pandas])
+def test_a_carriage_return_does_not_change_a_public_total(write, tmp_path):
+    path = tmp_path / "records.csv"
+    write([["smoke", "comment"], ["no", COMMENT], ["yes", "x"]], path)
+    data = outcome(lambda: dp.PrivateDataset(path, SMOKE, dp.PrivacyBudget(1.0), "replace_one"))
+    assert refused(data) or data.measure([("smoke",)], 1.0).public_total == 2
+
+
+# A quote that is not doubled swallows no records.
+
+STRAY = ['"x,1', 'x,"1', 'x"y,1', 'x,1"', '"x"y,1', 'x,"1"2', '"x,"y",1', 'x, "1"', '"x\n",1"']
+
+
+@pytest.mark.parametrize("line", STRAY)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_stray_quote_is_refused(line, end, tmp_path):
+    path = tmp_path / "records.csv"
+    for place in (0, 7, 20):
+        lines = ["x,1"] * 20
+        lines[place:place] = [line]
+        path.write_text(end.join(["w,v", *lines, ""]), newline="")
+        assert refused(counted(path, dp.Schema({"v": [1]}, **STAND_INS)))
+
+
+# A file's types are its own.
+
+
+@pytest.mark.parametrize("first", [[30, 30], [30, None], [None, None], [30.0, 30.5]])
+@pytest.mark.parametrize("last", [[17.5], [17], [17, None], [17.5, None]])
+def test_a_missing_age_in_one_file_rounds_no_age_in_another(first, last, tmp_path):
+    schema = dp.Schema({"age": dp.Bins([0, 18, 65])}, missing={"age": "missing"})
+    for kind in ("float64", None):  # where pandas finds another type, with or without a missing age
+        for number, ages in enumerate([first, last]):
+            column = pd.Series(ages, dtype=kind)
+            pd.DataFrame({"age": column if kind else column.convert_dtypes()}).to_parquet(
+                tmp_path / f"{number}.parquet"
+            )
+        ages = [*first, *last]
+        young, absent = sum(age in (17, 17.5) for age in ages), ages.count(None)
+        found = counted(tmp_path, schema)
+        assert refused(found) or found == (len(ages), [young, len(ages) - young - absent, absent])
+
+
+@pytest.mark.parametrize("values", [(["1"], [1]), ([1], ["x"]), ([True], [1]), ([True], ["true"]), ([b"x"], ["x"])])
+def test_a_file_does_not_change_the_kind_of_values_in_another(values, tmp_path):
+    schema = dp.Schema({"v": ["1", "x", "true", 7]}, **STAND_INS)
+    alone = []
+    for number, part in enumerate(values):
+        for folder in (tmp_path / "both", tmp_path / str(number)):
+            folder.mkdir(exist_ok=True)
+            pd.DataFrame({"v": part}).to_parquet(folder / f"{number}.parquet")
+        alone.append(counted(tmp_path / str(number), schema)[1])
+    found = counted(tmp_path / "both", schema)
+    assert refused(found) or found == (2, [sum(both) for both in zip(*alone, strict=True)])
+
+
+@pytest.mark.parametrize("ages", [[0.0, math.nan], [math.nan, 5.0], [0.0, 5.0, math.nan, None]])
+def test_a_nan_is_missing_whatever_the_other_values_of_a_file_are(ages, tmp_path):
+    """Statistics in the file leave it out, and engines take them for all values."""
+    frame = pd.DataFrame({"v": pd.Series(ages, dtype=pd.ArrowDtype(pa.float64()))})
+    pa.parquet.write_table(pa.table({"v": pa.array(ages, pa.float64())}), tmp_path / "records.parquet")
+    schema = dp.Schema({"v": dp.Bins([0, 1, 18])}, **STAND_INS)
+    size, absent = len(frame), sum(age is None or math.isnan(age) for age in ages)
+    assert counted(tmp_path / "records.parquet", schema) == (size, [ages.count(0.0), ages.count(5.0), absent, 0])
+
+
+# Columns may be called anything.
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "Polars": pl.from_pandas,
+    "PyArrow": pa.Table.from_pandas,
+    "Polars lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "DuckDB relation": lambda frame: duckdb.from_arrow(pa.Table.from_pandas(frame)),
+    "Dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=2),
+}
+NAMES = ["__pgmpy_dp_weight__", "__pgmpy_dp_key__", "^z$", "*", "rows", "key0", "c0", 'a"b', "a.b"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_any_name_are_read_as_such(form, name):
+    frame = pd.DataFrame({"who": ["p", "p", "q", "q"], name: [1, 2, 3, 3], "z": 0})
+    schema, half = dp.Schema({name: [1, 2, 3]}), UNIT_WEIGHT // 2
+    assert counted(FORMS[form](frame), schema) == (4, [1, 1, 2])
+    assert counted(FORMS[form](frame), schema, "who") == (2, [half, half, 2 * half])
+    persons = pd.DataFrame({name: ["p", "p", "p", "q"], "v": [1, 1, 1, 2], "z": 0})
+    third = UNIT_WEIGHT // 3
+    assert counted(FORMS[form](persons), dp.Schema({"v": [1, 2]}), name) == (2, [3 * third, UNIT_WEIGHT])
+    assert counted(FORMS[form](persons), dp.Schema({"v": [1, 2]}), name, 1) == (2, [1, 1])
+
+
+# Strange values are other values, or missing, and refusals do not show them.
+
+DAYS = [2932897, -719163, 2**31 - 1, -(2**31)]  # of which Python has none
+
+
+def polars_column(stored, cast):
+    return lambda values: pl.DataFrame({"v": pl.Series(values, dtype=stored).cast(cast)})
+
+
+def arrow_column(stored, cast):
+    return lambda values: pa.table({"v": pa.array(values, stored).cast(cast)})
+
+
+ODD = {
+    "long field": ("csv", ["9" * 32_000, "1" + "0" * 10**6, "-" + "9" * 32_000]),
+    "dotless i": ("csv", ["ınf", "ınfınıty", "-ınf"]),
+    "signalling NaN": (
+        lambda v: pd.DataFrame({"v": pd.Series(v, dtype=object)}),
+        [Decimal("sNaN"), Decimal("-sNaN12")],
+    ),
+    "Polars dates": (polars_column(pl.Int32, pl.Date), DAYS),
+    "Polars times": (polars_column(pl.Int64, pl.Datetime("us")), [2**62, -(2**62), 0]),
+    "Polars durations": (polars_column(pl.Int64, pl.Duration("ms")), [2**62, -(2**62), 0]),
+    "Arrow dates": (arrow_column(pa.int32(), pa.date32()), DAYS),
+    "Arrow times": (arrow_column(pa.int64(), pa.timestamp("s")), [2**62, 0]),
+    "Arrow durations": (arrow_column(pa.int64(), pa.duration("s")), [2**62, 0]),
+    "lazy dates": (lambda values: polars_column(pl.Int32, pl.Date)(values).lazy(), DAYS),
+    "lazy durations": (lambda values: polars_column(pl.Int64, pl.Duration("ms"))(values).lazy(), [2**62, 0]),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_strange_value_is_another_or_none(kind, tmp_path):
+    make, values = ODD[kind]
+
+    def source(values):
+        if make != "csv":
+            return make(values)
+        (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{value},1" for value in values), ""]))
+        return tmp_path / "records.csv"
+
+    for states in (["x"], [1, 2], [0.5], [True], ["x", 1], dp.Bins([-5, 0, 5])):
+        size, table = counted(source(values), dp.Schema({"v": states}, **STAND_INS))
+        assert (size, sum(table), sum(table[-2:])) == (len(values),) * 3
+        for value in values:
+            message = counted(source([value]), dp.Schema({"v": states}))
+            assert "'v' has " in message
+            assert str(value)[:9] not in message or value == 0
+
+
+def test_a_number_of_a_million_digits_is_another_value(tmp_path):
+    path = tmp_path / "records.csv"
+    for digits in ("9" * 32_000, "9" * 10**6, f"{'9' * 10**6}.5"):
+        path.write_text(f"v\n{digits}\n1\n-{digits}\n")
+        assert counted(path, dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (3, [1, 0, 2])
+        assert counted(path, dp.Schema({"v": [1, 2]}, **STAND_INS)) == (3, [1, 0, 0, 2])
+
+
+# A path is a path.
+
+
+@pytest.mark.parametrize("name", ["a[12]", "a*", "a?", "a[!b]", "**", "{a1,a2}", "a%d"])
+def test_a_path_with_signs_of_patterns_reads_no_other_file(name, tmp_path):
+    for other in ("a1", "a2", "ab", name):
+        folder = tmp_path / f"folder{other}"
+        folder.mkdir()
+        for path in (tmp_path / f"{other}.parquet", folder / f"{other}.parquet"):
+            pd.DataFrame({"v": ["own" if other == name else "other"]}).to_parquet(path)
+    for path in (tmp_path / f"{name}.parquet", tmp_path / f"folder{name}"):
+        assert counted(path, dp.Schema({"v": ["own", "other"]})) == (1, [1, 0])
+
+
+# Numbers agree by value, in every type.
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt64, pl.Int8, pl.Float32])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_integers_of_any_width_are_the_states_that_they_equal(kind, lazy):
+    frame = pl.DataFrame({"v": pl.Series([1, 2, 2, None, 7]).cast(kind)})
+    schema = dp.Schema({"v": [1, 2]}, **STAND_INS)
+    assert counted(frame.lazy() if lazy else frame, schema) == (5, [1, 2, 1, 1])
+
+
+# What is masked is not there.
+
+
+@pytest.mark.parametrize("mask", [True, [[True], [False]], False])
+def test_masked_codes_are_refused_or_missing(mask):
+    codes = np.ma.masked_array([[1], [0]], mask=mask)
+    found = counted(codes, dp.Schema({"v": [10, 20]}, missing={"v": "missing"}))
+    assert refused(found) or found == (2, np.bincount(codes.filled(2).ravel(), minlength=3).tolist())
+
+
+# A source that is another each time it is read.
+
+
+def random_relation():
+    connection = duckdb.connect()
+    connection.execute("create table t as select (i % 20)::int as v, i % 20 as who from range(200) t(i)")
+    return connection.sql("select * from t where random() < 0.5")
+
+
+def random_frame():
+    frame = pl.LazyFrame({"v": [*range(20)] * 10}).with_columns(who=pl.col("v"))
+    return frame.map_batches(lambda rows: rows.sample(fraction=random.random(), shuffle=True))
+
+
+@pytest.mark.parametrize("source", [random_relation, random_frame])
+@pytest.mark.parametrize("max_rows", [None, 1, 2])
+def test_no_person_weighs_more_where_rows_come_and_go(source, max_rows):
+    schema = dp.Schema({"v": range(20)})
+    for _ in range(5):
+        opened = open_records(source(), schema, ["v"], Unit("who", max_rows, random_keys))
+        assert opened.size <= 20
+        for _ in range(3):
+            tables = outcome(lambda: opened.counts([("v",)]))
+            assert refused(tables) or tables["v",].max() <= (max_rows or UNIT_WEIGHT)
