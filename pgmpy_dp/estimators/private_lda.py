@@ -17,6 +17,7 @@ from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -29,7 +30,7 @@ _CLIPPED = 0.1
 _LENGTH = 500
 
 
-class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
+class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
     A step takes a random sample of the documents, infers what each is about under the current topics, and moves the
@@ -185,6 +186,7 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         topics = whole_number("n_components", self.n_components)
         alpha, eta = self._priors()
         rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))

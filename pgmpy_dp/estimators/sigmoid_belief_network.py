@@ -15,6 +15,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -23,7 +24,7 @@ from pgmpy_dp.schema import Schema
 _SWEEPS = 8
 
 
-class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
     Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
@@ -137,6 +138,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         ValueError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         hidden = whole_number("n_components", self.n_components)
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
@@ -173,7 +175,10 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def transform(self, X: Any) -> Vector:
-        """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components)."""
+        """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
+
+        For public records: those of a private one are private and not covered by the guarantee.
+        """
         return self._layer().infer(self._binary(X))[0]
 
     def inverse_transform(self, H: Any) -> Vector:
@@ -183,7 +188,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         return found
 
     def score(self, X: Any, y: None = None) -> float:
-        """Lower bound on the mean log-likelihood of records, in nats: negative, higher is better."""
+        """Lower bound on the mean log-likelihood of public records, in nats: negative, higher is better."""
         codes, layer = self._binary(X), self._layer()
         h, squares = layer.infer(codes)
         xi = np.sqrt(squares)
