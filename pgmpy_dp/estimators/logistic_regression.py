@@ -19,6 +19,7 @@ from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
+from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
@@ -196,6 +197,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     def predict_proba(self, X: Any) -> Vector:
         """Probabilities of the classes, averaged over the posterior, for public records; shape (n, n_classes)."""
         check_is_fitted(self)
+        require_public(X)
         values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         design = np.column_stack([values, np.ones(values.shape[0])])
         centre = values @ self.coef_.T + self.intercept_

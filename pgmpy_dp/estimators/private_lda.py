@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -218,6 +219,15 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         self.paper_epsilon_ = _stated_by_the_paper(plan)
         return self
 
+    def fit_transform(self, counts: Any, y: None = None, **options: Any) -> NoReturn:
+        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+
+        Raises
+        ------
+        TypeError
+        """
+        refuse_fit_transform(self)
+
     def transform(self, counts: Any) -> Matrix:
         """What public documents are about: expected shares of the topics, shape (documents, n_components).
 
@@ -304,10 +314,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
 
     def _public(self, counts: Any) -> sparse.csr_array:
         check_is_fitted(self)
-        if isinstance(counts, PrivateDocuments):
-            raise TypeError(
-                "This is for public documents: what private ones are about is not what the guarantee covers."
-            )
+        require_public(counts, "documents")
         documents = checked_counts(counts)
         if documents.shape[1] != self.n_features_in_:
             raise SchemaError(

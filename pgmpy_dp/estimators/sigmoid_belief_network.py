@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
+from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.schema import Schema
@@ -174,6 +175,15 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         self.noise_multiplier_ = plan.noise_multiplier
         return self
 
+    def fit_transform(self, X: Any, y: None = None, **options: Any) -> NoReturn:
+        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+
+        Raises
+        ------
+        TypeError
+        """
+        refuse_fit_transform(self)
+
     def transform(self, X: Any) -> Vector:
         """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
 
@@ -231,6 +241,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
 
     def _binary(self, X: Any) -> Vector:
         check_is_fitted(self)
+        require_public(X)
         codes = np.asarray(X, dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not np.isin(codes, (0.0, 1.0)).all():
             raise ValueError(f"X must hold zeros and ones, with {self.n_features_in_} columns.")

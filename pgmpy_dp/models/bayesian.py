@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -102,6 +102,30 @@ class PrivateBayesianNetwork(AnsweringNetwork, DiscreteBayesianNetwork):
         states = [list(schema.states[variable]) for variable in scope]
         index = pd.MultiIndex.from_product(states, names=scope) if len(scope) > 1 else pd.Index(states[0], name=node)
         return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
+
+    def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refused: pgmpy's adds exact counts of records.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "fit_update adds exact counts of records, which are not private. Measure the new records, and fit the "
+            "release, or several of the same records together by estimator=PosteriorMean()."
+        )
+
+    def edge_strength(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refused: pgmpy's are exact statistics of records.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "edge_strength computes exact statistics of records, which are not private. For public ones, or some "
+            "simulated from this network, call it of DAG(network.edges())."
+        )
 
     def copy(self) -> PrivateBayesianNetwork:
         """An independent network with the same structure, CPDs and release."""
