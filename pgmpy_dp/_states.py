@@ -113,7 +113,7 @@ def checked_state(owner: str, state: Any) -> State:
     value = plain(state)
     if type(value) not in FIELD_TYPES:
         raise SchemaError(
-            f"{owner}: a state is a str, int, float or bool, got {value!r} of type {type(value).__name__}. "
+            f"{owner}: a state is a str, int, float or bool, got one of type {type(value).__name__}. "
             "For missing values, name a state in Schema(..., missing={variable: state})."
         )
     if isinstance(value, float) and not math.isfinite(value):
@@ -142,7 +142,7 @@ def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
     single = plain(declared)
     ends = [-single, single] if isinstance(single, (int, float)) else declared
     if isinstance(ends, (str, bytes)) or not _is_listable(ends) or len(list(ends)) != 2:
-        raise SchemaError(f"{wanted}, got {declared!r}.")
+        raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # what it holds may be records
     low, high = (plain(end) for end in ends)
     numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
     if isinstance(single, bool) or not numbers or not -1e150 < low < high < 1e150:

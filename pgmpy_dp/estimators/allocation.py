@@ -23,7 +23,7 @@ from pgmpy_dp.estimators.networks import families, maximal
 from pgmpy_dp.estimators.planning import plan_measurements, shares
 from pgmpy_dp.estimators.sensitivity import KINDS, constant_sensitivities, covarying_sensitivities
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import exact_positive, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
@@ -143,9 +143,8 @@ def resolve_allocation(allocation: Any, tables: str) -> Allocation:
     resolved = _NAMED.get(allocation) if isinstance(allocation, str) else allocation
     if not isinstance(resolved, Allocation):
         kinds = "UniformAllocation, SizeAllocation, PlannedAllocation or DataDependentAllocation"
-        raise ValueError(
-            f"allocation is {allocation!r}; choose one of {', '.join(map(repr, _NAMED))}, or give a {kinds} object."
-        )
+        named = ", ".join(map(repr, _NAMED))
+        raise ValueError(f"allocation is {shown(allocation)}; choose one of {named}, or give a {kinds} object.")
     if tables == "paper" and isinstance(resolved, PlannedAllocation):
         raise ValueError(
             "tables='paper' measures two tables a family, allocation='planned' merges families into common tables: "

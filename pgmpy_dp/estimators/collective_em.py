@@ -14,6 +14,7 @@ from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_n
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
 from pgmpy_dp.estimators.observing import observations
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.estimators.undirected import fit_undirected
@@ -23,7 +24,7 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.schema import Clique, Schema
 
 
-class CollectiveEM(DiscreteParameterEstimator):
+class CollectiveEM(Parameters, DiscreteParameterEstimator):
     """One distribution behind all noisy tables or coefficients, for Markov and Bayesian networks.
 
     Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
@@ -136,6 +137,7 @@ class CollectiveEM(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range, or a release says nothing of a variable.
         """
+        check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         if isinstance(model, DiscreteMarkovNetwork):
             return self._fit_markov(markov_network(model, type(self).__name__), data)

@@ -17,13 +17,15 @@ from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
+from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
 
 
-class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private logistic regression, of two classes or more, with its posterior.
 
     A scikit-learn classifier. A step takes a random sample of the records, weighs each by the current posterior, and
@@ -150,6 +152,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         ValueError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         shape = float(exact_positive("prior_shape", self.prior_shape))
         prior_rate = float(exact_positive("prior_rate", self.prior_rate))
         iteration = Iteration.of(self)
@@ -192,8 +195,9 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore
         return self
 
     def predict_proba(self, X: Any) -> Vector:
-        """Probabilities of the classes, averaged over the posterior; shape (n, n_classes)."""
+        """Probabilities of the classes, averaged over the posterior, for public records; shape (n, n_classes)."""
         check_is_fitted(self)
+        require_public(X)
         values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         design = np.column_stack([values, np.ones(values.shape[0])])
         centre = values @ self.coef_.T + self.intercept_

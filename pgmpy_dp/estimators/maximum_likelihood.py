@@ -15,12 +15,13 @@ from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_n
 from pgmpy_dp.estimators.measuring import declared
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, markov_scopes, tabular_cpd
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.schema import Schema
 
 
-class MaximumLikelihood(DiscreteParameterEstimator):
+class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     """NOT PRIVATE: maximum likelihood from exact counts, for Markov and Bayesian networks.
 
     The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
@@ -70,6 +71,7 @@ class MaximumLikelihood(DiscreteParameterEstimator):
         SchemaError
             If states are not declared or the records do not agree with them.
         """
+        check_parameters(self)
         name = type(self).__name__
         refuse_weights(name, sample_weight)
         tying = Tying.of(markov_network(model, name)) if isinstance(model, DiscreteMarkovNetwork) else None

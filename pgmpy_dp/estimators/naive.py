@@ -14,6 +14,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.fitting import finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import markov_scopes
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
@@ -96,7 +97,7 @@ def noise_regularization(variances: Sequence[float], total: float) -> float:
     return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
 
 
-class NaiveMLE(DiscreteParameterEstimator):
+class NaiveMLE(Parameters, DiscreteParameterEstimator):
     """Maximum likelihood as if the noisy marginals were the true ones: the baseline of Bernstein et al. (2017).
 
     Each noisy table is divided by the (estimated) number of records and, by default, projected on the probability
@@ -169,6 +170,7 @@ class NaiveMLE(DiscreteParameterEstimator):
         SchemaError, ValueError, BudgetExceededError
             As `CollectiveEM.fit`; also if an edge of the model was not measured.
         """
+        check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)

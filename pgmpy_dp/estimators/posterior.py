@@ -14,6 +14,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators.networks import tabular_cpd
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.schema import Clique, Schema
 
 PRIORS = ("BDeu", "K2", "dirichlet")
@@ -61,7 +62,7 @@ def prior_counts(
         elif prior_type.lower() == "bdeu":
             counts = _of_node(equivalent_sample_size, node, "equivalent_sample_size")
             if not isinstance(counts, Real):
-                raise ValueError(f"equivalent_sample_size of {node!r} must be a number, got {counts!r}.")
+                raise ValueError(f"equivalent_sample_size of {node!r} must be a number, got {shown(counts)}.")
             counts = float(counts) / math.prod(shape)
         else:
             counts = _of_node(pseudo_counts, node, "pseudo_counts")

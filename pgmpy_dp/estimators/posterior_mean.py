@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_n
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.naive import maximise_likelihood
 from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, tabular_cpd
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.uncertainty import draw_networks
 from pgmpy_dp.inference import JunctionTree
@@ -25,7 +26,7 @@ from pgmpy_dp.schema import Clique, Schema
 _REGULARIZATION = 1e-9
 
 
-class PosteriorMean(DiscreteParameterEstimator):
+class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """The network whose expected divergence from the truth is least, given all that one or several releases say.
 
     Networks are drawn from the posterior (`pgmpy_dp.estimators.uncertainty.draw_networks`), and the network fitted to
@@ -116,6 +117,7 @@ class PosteriorMean(DiscreteParameterEstimator):
         TreeTooLargeError
             If the junction tree does not fit in memory.
         """
+        check_parameters(self)
         name = type(self).__name__
         refuse_weights(name, sample_weight)
         undirected = isinstance(model, DiscreteMarkovNetwork)

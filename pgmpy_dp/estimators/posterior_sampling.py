@@ -13,6 +13,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.posterior import check_prior, network_of, prior_counts
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
@@ -21,7 +22,7 @@ from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 
 
-class PosteriorSampler(DiscreteParameterEstimator):
+class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     """Networks drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
 
     The Dirichlet posterior of every row is truncated to probabilities of at least w, found from epsilon, and sampled
@@ -121,6 +122,7 @@ class PosteriorSampler(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range, or epsilon too small for the paper's truncation.
         """
+        check_parameters(self)
         each, all_of_them = total_epsilon(self.epsilon, self.draws, self.split)
 
         def sample(dataset: PrivateDataset, scopes: Sequence[Clique], prior: Mapping[Clique, Vector]) -> PosteriorDraws:
@@ -140,7 +142,7 @@ class PosteriorSampler(DiscreteParameterEstimator):
         ]
 
 
-class ExponentialMAP(DiscreteParameterEstimator):
+class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     """CPDs close to the most likely ones, by the exponential mechanism.
 
     Rows are drawn with density proportional to prior(theta) exp(lam log p(records | theta)) over rows whose
@@ -208,6 +210,7 @@ class ExponentialMAP(DiscreteParameterEstimator):
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
         """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""
+        check_parameters(self)
 
         def sample(dataset: PrivateDataset, scopes: Sequence[Clique], prior: Mapping[Clique, Vector]) -> PosteriorDraws:
             return dataset.sample_map(scopes, prior, self.epsilon, floor=self.floor, paper=self.paper)

@@ -14,6 +14,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement, measured_table
 from pgmpy_dp.estimators.networks import bayesian_network, families
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.posterior import (
     check_prior,
     draw_network,
@@ -30,7 +31,7 @@ RELEASES = ("laplace", "fourier")
 INCREMENTS = ("least", "paper", None)
 
 
-class PrivateBayesianEstimator(DiscreteParameterEstimator):
+class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     """Posterior distributions of a Bayesian network's parameters from noisy counts.
 
     A drop-in for pgmpy's `DiscreteBayesianEstimator`: Dirichlet priors on the rows of the CPDs are updated with noisy
@@ -142,6 +143,7 @@ class PrivateBayesianEstimator(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range.
         """
+        check_parameters(self)
         network = bayesian_network(model, type(self).__name__)
         refuse_weights(type(self).__name__, sample_weight)
         for name, value, known in (("release", self.release, RELEASES), ("increment", self.increment, INCREMENTS)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -29,7 +31,7 @@ _CLIPPED = 0.1
 _LENGTH = 500
 
 
-class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
+class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
     A step takes a random sample of the documents, infers what each is about under the current topics, and moves the
@@ -185,6 +187,7 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         topics = whole_number("n_components", self.n_components)
         alpha, eta = self._priors()
         rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))
@@ -215,6 +218,15 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         self.noise_multiplier_ = plan.noise_multiplier
         self.paper_epsilon_ = _stated_by_the_paper(plan)
         return self
+
+    def fit_transform(self, counts: Any, y: None = None, **options: Any) -> NoReturn:
+        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+
+        Raises
+        ------
+        TypeError
+        """
+        refuse_fit_transform(self)
 
     def transform(self, counts: Any) -> Matrix:
         """What public documents are about: expected shares of the topics, shape (documents, n_components).
@@ -302,10 +314,7 @@ class PrivateLDA(ClassNamePrefixFeaturesOutMixin, BaseEstimator):
 
     def _public(self, counts: Any) -> sparse.csr_array:
         check_is_fitted(self)
-        if isinstance(counts, PrivateDocuments):
-            raise TypeError(
-                "This is for public documents: what private ones are about is not what the guarantee covers."
-            )
+        require_public(counts, "documents")
         documents = checked_counts(counts)
         if documents.shape[1] != self.n_features_in_:
             raise SchemaError(

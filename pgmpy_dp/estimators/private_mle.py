@@ -25,6 +25,7 @@ from pgmpy_dp.estimators.family_tables import read_joint, read_pairs
 from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
@@ -35,7 +36,7 @@ CONSISTENCY = (None, "mutual", "inference")
 _INFERENCE_ITERATIONS = 60
 
 
-class PrivateMLE(DiscreteParameterEstimator):
+class PrivateMLE(Parameters, DiscreteParameterEstimator):
     """CPDs of a Bayesian network from noisy tables of its families.
 
     A drop-in for pgmpy's `DiscreteMLE`: tables of noisy counts that hold all families, and of each family the counts
@@ -161,6 +162,7 @@ class PrivateMLE(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range, or a release lacks a family.
         """
+        check_parameters(self)
         network = bayesian_network(model, type(self).__name__)
         refuse_weights(type(self).__name__, sample_weight)
         allocation = self._checked_options()

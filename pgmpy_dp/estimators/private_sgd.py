@@ -14,6 +14,7 @@ from pgmpy_dp.data.sums import NoisySums, checked_norm
 from pgmpy_dp.estimators.fitting import markov_network, refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, run
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.tying import refuse_tied
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.engine import INFERENCE
@@ -24,7 +25,7 @@ from pgmpy_dp.schema import Schema
 STATISTICS = ("gradient", "features")
 
 
-class PrivateSGD(DiscreteParameterEstimator):
+class PrivateSGD(Parameters, DiscreteParameterEstimator):
     """Log-potentials of a Markov network by noisy stochastic gradient ascent.
 
     The baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step takes a random sample of the records,
@@ -149,6 +150,7 @@ class PrivateSGD(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
         refuse_tied(network, type(self).__name__)

@@ -17,13 +17,14 @@ from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.networks import families, tabular_cpd
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.schema import Schema
 
 
-class PrivateVB(DiscreteParameterEstimator):
+class PrivateVB(Parameters, DiscreteParameterEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
     Learns all CPDs of a discrete Bayesian network, also of latent variables (the model's `latents`), which no record
@@ -151,6 +152,9 @@ class PrivateVB(DiscreteParameterEstimator):
         ValueError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
+        if not isinstance(self.state_names, (Mapping, Schema, type(None))):
+            raise SchemaError(f"state_names must be a dict or a Schema, got {type(self.state_names).__name__}.")
         refuse_weights(type(self).__name__, sample_weight)
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")

@@ -13,12 +13,13 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.measuring import require_same
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.schema import Schema
 
 
-class LinearPosteriorSampler(GaussianParameterEstimator):
+class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
     """Linear Gaussian networks drawn from the posterior: no noise is added, its own spread is the privacy.
 
     Every node is a Bayesian linear regression on its parents with a known standard deviation. Its coefficients have a
@@ -136,6 +137,7 @@ class LinearPosteriorSampler(GaussianParameterEstimator):
             If the model or another argument is of the wrong kind, missing or out of range, or if exact draws could take
             too long.
         """
+        check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         if not isinstance(model, LinearGaussianBayesianNetwork):
             raise TypeError(f"LinearPosteriorSampler fits a LinearGaussianBayesianNetwork, got {type(model).__name__}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,9 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
+from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.schema import Schema
@@ -23,7 +25,7 @@ from pgmpy_dp.schema import Schema
 _SWEEPS = 8
 
 
-class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
     Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
@@ -137,6 +139,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         ValueError
             If an argument is out of range; nothing is charged.
         """
+        check_parameters(self)
         hidden = whole_number("n_components", self.n_components)
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
@@ -172,8 +175,20 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         self.noise_multiplier_ = plan.noise_multiplier
         return self
 
+    def fit_transform(self, X: Any, y: None = None, **options: Any) -> NoReturn:
+        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+
+        Raises
+        ------
+        TypeError
+        """
+        refuse_fit_transform(self)
+
     def transform(self, X: Any) -> Vector:
-        """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components)."""
+        """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
+
+        For public records: those of a private one are private and not covered by the guarantee.
+        """
         return self._layer().infer(self._binary(X))[0]
 
     def inverse_transform(self, H: Any) -> Vector:
@@ -183,7 +198,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
         return found
 
     def score(self, X: Any, y: None = None) -> float:
-        """Lower bound on the mean log-likelihood of records, in nats: negative, higher is better."""
+        """Lower bound on the mean log-likelihood of public records, in nats: negative, higher is better."""
         codes, layer = self._binary(X), self._layer()
         h, squares = layer.infer(codes)
         xi = np.sqrt(squares)
@@ -226,6 +241,7 @@ class PrivateSigmoidBeliefNetwork(TransformerMixin, BaseEstimator):  # type: ign
 
     def _binary(self, X: Any) -> Vector:
         check_is_fitted(self)
+        require_public(X)
         codes = np.asarray(X, dtype=np.float64)
         if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not np.isin(codes, (0.0, 1.0)).all():
             raise ValueError(f"X must hold zeros and ones, with {self.n_features_in_} columns.")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import gammaln
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.measuring import first_holding, measured_table
@@ -30,16 +29,11 @@ from pgmpy_dp.estimators.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
-# Concentrations of the Dirichlet priors: the values they may take; of their logarithms' normal distribution, where
-# the centre (with standard deviation 1) and the variance are believed before the release, and the latter's weight.
-_CONCENTRATIONS = np.geomspace(0.02, 10.0, 150)
-_CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
-# Log-potentials: a Student t prior, and where its squared scale is believed before the release, with what weight.
-_FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
 _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
@@ -126,7 +120,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     problem = _problem(network, releases)
     generator = np.random.default_rng(seed)
     rows, size = problem.rows, problem.cells.size
-    prior = _Scale(size) if rows is None else _Concentrations(rows.columns)
+    prior = Scale(size) if rows is None else Concentrations(rows)
     density, start = problem.density(prior.first)
     points, priors = sample_posterior(density, start, draws, prior.renew, generator)
     records, population, totals = [], [], []
@@ -291,54 +285,9 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     return np.concatenate(rows)
 
 
-class _Concentrations:
-    """Dirichlet priors of all rows, with a concentration for each state of each node, drawn with the rest.
-
-    Rows of one CPD learn from each other which states are rare, rows of all CPDs how even or lopsided rows are: the
-    logarithms of the concentrations are normal, with a centre and a variance of their own.
-    """
-
-    def __init__(self, columns: NDArray[np.int64]) -> None:
-        self.columns = columns
-        self.first = np.full(columns.size, _CONCENTRATION)
-        self.logs, self.centre, self.variance = np.log(_CONCENTRATIONS), math.log(_CONCENTRATION), 1.0
-        self.normaliser = np.multiply.outer(gammaln(_CONCENTRATIONS), np.bincount(columns))
-
-    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
-        """Each from its conditional distribution: the concentrations on their grid, then centre and variance."""
-        density = np.multiply.outer(_CONCENTRATIONS, np.bincount(self.columns, values)) - self.normaliser
-        density -= ((self.logs - self.centre) ** 2 / (2 * self.variance))[:, None]
-        chosen = (density + generator.gumbel(size=density.shape)).argmax(axis=0)
-        found = self.logs[chosen]
-        square = float(((found - self.centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
-        self.variance = square / 2 / generator.gamma((found.size + _VARIANCE_WEIGHT) / 2)
-        precision = found.size / self.variance + 1.0
-        mean = (float(found.sum()) / self.variance + math.log(_CONCENTRATION)) / precision
-        self.centre = mean + generator.standard_normal() / math.sqrt(precision)
-        renewed: Vector = _CONCENTRATIONS[chosen][self.columns]
-        return renewed
-
-
-class _Scale:
-    """A Student t prior as a mixture of normal ones, its scale drawn with the rest."""
-
-    def __init__(self, cells: int) -> None:
-        self.first = np.full(cells, 1 / _FIRST_SCALE)
-        self.square = _FIRST_SCALE
-
-    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
-        weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self.square))
-        shape = (values.size + _FIRST_WEIGHT) / 2
-        rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
-        self.square = rate / generator.gamma(shape)
-        precision: Vector = weight / self.square
-        return precision
-
-
 def _dirichlet(counts: Vector, rows: Rows, generator: np.random.Generator) -> Vector:
-    """Logarithms of Dirichlet rows; in logarithms, since gamma variables of small shape underflow."""
-    logs = np.log(generator.gamma(counts + 1.0)) + np.log1p(-generator.random(counts.size)) / counts
-    return rows.normalise(logs)
+    """Logarithms of Dirichlet rows."""
+    return rows.normalise(log_gamma(counts, generator))
 
 
 def _calibrate(problem: _Problem, logs: Vector) -> Calibration:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
-from scipy.special import kn
+from scipy.special import kn, log_ndtr, ndtri_exp
 from tqdm import tqdm
 
 from pgmpy_dp.inference.junction_tree import JunctionTree
@@ -31,8 +31,10 @@ _FLOOR = 0.3
 _MODE_ITERATIONS = 100
 _STEPS = 16
 _ACCEPTANCE = 0.8
+# A cell is in its tail where it counts for less than this share of what the noise hides.
+_TAIL = 0.1
 
-Renew = Callable[[Vector, np.random.Generator], Vector]
+Renew = Callable[[Vector, np.random.Generator], tuple[Vector, Vector]]
 
 
 def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
@@ -99,6 +101,16 @@ class LogPosterior:
     def total(self, point: Vector) -> float:
         """Number of records."""
         return float(self.terms.total + self.terms.total_scale * point[-1])
+
+    def tops(self, point: Vector) -> Vector:
+        """For each cell the largest value in its row; 0 for free potentials."""
+        rows = self.terms.rows
+        if not rows.size:
+            return np.zeros(self.free)
+        tops = np.full(rows.max() + 1, -np.inf)
+        np.maximum.at(tops, rows, point[: self.free])
+        each: Vector = tops[rows]
+        return each
 
     def trajectory(
         self, point: Vector, momentum: Vector, gradient: Vector, value: float, step: float, steps: int, metric: _Metric
@@ -194,7 +206,7 @@ def sample_posterior(
     start : ndarray
     draws : int
     renew : callable
-        Point and generator to a draw of the prior's parameters given the point.
+        The cells' values and a generator to values and the prior's parameters; leaves the posterior as it is.
     generator : numpy.random.Generator
     warm_up, thinning : int
         Trajectories before the first draw, in which the step size is found, and from draw to draw.
@@ -213,6 +225,7 @@ def sample_posterior(
     point = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=metric.unit).point
     metric = density.metric(point)
     value, gradient = density(point)
+    depths = point[: density.free] - density.tops(point) + np.log(_TAIL * metric.unit[: density.free])
     adaptation = _StepSize(0.2)
     points, priors = np.empty((draws, density.size)), np.empty((draws, density.free))
     for number in tqdm(range(warm_up + draws * thinning), desc="posterior", leave=False, delay=1.0):
@@ -228,12 +241,44 @@ def sample_posterior(
             point = end
         if warm:
             adaptation.learn(accepted)
-        density.terms = density.terms._replace(prior=renew(point[: density.free], generator))
-        value, gradient = density(point)
+        point[: density.free], prior = renew(point[: density.free], generator)
+        density.terms = density.terms._replace(prior=prior)
+        point, value, gradient = _redraw_tails(density, point, depths, generator)
         if not warm and (number - warm_up) % thinning == thinning - 1:
             points[(number - warm_up) // thinning] = point
             priors[(number - warm_up) // thinning] = density.terms.prior
     return points, priors
+
+
+def _redraw_tails(
+    density: LogPosterior, point: Vector, depths: Vector, generator: np.random.Generator
+) -> tuple[Vector, float, Vector]:
+    """Draw all cells that are in their tails from the prior there; all or none are taken.
+
+    A cell that may hold no records is nearly free to move far down, from where trajectories need long to come back.
+
+    Parameters
+    ----------
+    depths : ndarray
+        Where each cell's tail begins, beside the top of its row, which is in no tail.
+    """
+    edges, prior = density.tops(point) + depths, density.terms.prior
+    tail = np.flatnonzero(point[: density.free] < edges)
+    edges, prior, old = edges[tail], prior[tail], point[tail]
+    logs = np.log1p(-generator.random(tail.size))
+    if density.terms.rows.size:  # Gamma variables, whose density is nearly a power here
+        new = edges + logs / prior
+        proposed = float(prior @ (new - old))
+    else:
+        new = ndtri_exp(logs + log_ndtr(edges * np.sqrt(prior))) / np.sqrt(prior)
+        proposed = 0.5 * float(prior @ (old**2 - new**2))
+    moved = point.copy()
+    moved[tail] = new
+    value, gradient = density(point)
+    reached, slope = density(moved)
+    if math.log1p(-generator.random()) < reached - value - proposed:
+        return moved, reached, slope
+    return point, value, gradient
 
 
 class _StepSize:

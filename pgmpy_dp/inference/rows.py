@@ -24,6 +24,8 @@ class Rows:
         The row of each cell, counted over all families.
     columns : ndarray of int64, shape (families.size,)
         The node's state in each cell, counted over all nodes.
+    nodes : ndarray of int64
+        The node of each such state.
 
     Examples
     --------
@@ -37,21 +39,27 @@ class Rows:
     """
 
     def __init__(self, families: Layout) -> None:
-        numbers, columns, count, states = [], [], 0, 0
-        for shape in families.shapes:
+        numbers, columns, nodes, count, states = [], [], [], 0, 0
+        for node, shape in enumerate(families.shapes):
             width = math.prod(shape[1:])
             state, row = np.divmod(np.arange(shape[0] * width), width)
             numbers.append(count + row)
             columns.append(states + state)
+            nodes.append(np.full(shape[0], node))
             count, states = count + width, states + shape[0]
         self.numbers: NDArray[np.int64] = np.concatenate(numbers)
         self.columns: NDArray[np.int64] = np.concatenate(columns)
+        self.nodes: NDArray[np.int64] = np.concatenate(nodes)
         self._count = count
+
+    def totals(self, values: Vector) -> Vector:
+        """Sum of each row; shape (number of rows,)."""
+        totals: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)
+        return totals
 
     def sums(self, values: Vector) -> Vector:
         """Each cell's row sum; shape as `values`."""
-        sums: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)[self.numbers]
-        return sums
+        return self.totals(values)[self.numbers]
 
     def normalise(self, logs: Vector) -> Vector:
         """Logarithms of exp(logs) over its sum in each row; shape as `logs`."""

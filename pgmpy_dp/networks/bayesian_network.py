@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
@@ -110,6 +110,30 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             np.random.set_state(held)  # noqa: NPY002
         nodes = [node for node in self.nodes() if node in drawn]
         return drawn[nodes + sorted(drawn.columns.difference(nodes))]
+
+    def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refused: pgmpy's adds exact counts of records.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "fit_update adds exact counts of records, which are not private. Measure the new records, and fit the "
+            "release, or several of the same records together by estimator=PosteriorMean()."
+        )
+
+    def edge_strength(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refused: pgmpy's are exact statistics of records.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            "edge_strength computes exact statistics of records, which are not private. For public ones, or some "
+            "simulated from this network, call it of DAG(network.edges())."
+        )
 
     def copy(self) -> PrivateBayesianNetwork:
         """Make an independent network with the same structure, CPDs and release."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Number, Rational, Real
 from typing import Any
 
 import numpy as np
 
 _MAX_BITS = 4096
+_LONGEST = 40
 _EXACT = re.compile(r"[0-9]{1,1300}(/[1-9][0-9]{0,1299})?", re.ASCII)
 
 
@@ -20,15 +21,15 @@ def exact_positive(name: str, value: Any) -> Fraction:
     Booleans, NaN, infinity, zero, negative numbers and text are refused with a ValueError.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        raise ValueError(f"{name} must be a positive number, got {shown(value)}.")
     if isinstance(value, Rational):  # integers as well
         exact = Fraction(int(value.numerator), int(value.denominator))
     elif not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}.")
+        raise ValueError(f"{name} must be finite, got {shown(value)}.")
     else:
         exact = Fraction(str(value))
     if exact <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {value!r}.")
+        raise ValueError(f"{name} must be greater than 0, got {shown(value)}.")
     if not 0.0 < rounded_down(exact) < math.inf:
         raise ValueError(f"{name} is too small or too large for floating-point numbers.")
     return exact
@@ -44,8 +45,26 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -
     ValueError: draws must be a whole number, at least 1, got 0.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {shown(value)}.")
     return int(value)
+
+
+def shown(value: Any) -> str:
+    """What an error may show of an argument: a number or a short text; of all else the type, as it may hold records.
+
+    Examples
+    --------
+    >>> shown(-1.5), shown([41, 57])
+    ('-1.5', '<list>')
+    """
+    if isinstance(value, type) or (single(value) and not (isinstance(value, str) and len(value) > _LONGEST)):
+        return repr(value)
+    return f"<{type(value).__name__}>"
+
+
+def single(value: Any) -> bool:
+    """Whether an argument is a number, a text or None, and so holds no records."""
+    return value is None or isinstance(value, (str, Number, np.generic))
 
 
 def exact_text(name: str, exact: Fraction) -> str:
@@ -72,11 +91,11 @@ def checked_delta(value: Any, *, zero_allowed: bool) -> float:
     """Return delta as a float in [0, 1), or in (0, 1)."""
     wanted = "in [0, 1)" if zero_allowed else "greater than 0 and less than 1"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ValueError(f"delta must be a number {wanted}, got {value!r}.")
+        raise ValueError(f"delta must be a number {wanted}, got {shown(value)}.")
     number: Any = value
     delta = float(number) if 0 <= number < 1 else math.nan
     if not delta < 1.0 or (delta == 0.0 and not zero_allowed):
-        raise ValueError(f"delta must be {wanted}, got {value!r}.")
+        raise ValueError(f"delta must be {wanted}, got {shown(value)}.")
     return delta
 
 

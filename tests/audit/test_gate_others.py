@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from scipy import sparse
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.documents import checked_counts
-from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from tests.audit.gate import encode_numbers, outcome
 from tests.audit.hostile_records import FLOATS, INTEGERS, SECRET, Column

@@ -25,6 +25,7 @@ ALLOWED = {
     "estimators/private_bayesian.py": "their generator",
     "estimators/uncertainty.py": "networks from what a release leaves open",
     "inference/hamiltonian.py": "the Markov chain that draws them",
+    "inference/priors.py": "what the chain draws of its priors",
     "evaluation/coverage.py": "queries about a made-up or public network",
     "estimators/private_vb.py": "a public random start, before any record is seen",
     "estimators/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",

@@ -1,0 +1,50 @@
+"""What estimators are made with: parameters alone, and no records in the place of one."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import networkx as nx
+
+from pgmpy_dp.data.wall import Wall
+from pgmpy_dp.privacy.checks import shown, single
+
+_SINGLE = {"None", "bool", "float", "int", "str"}
+
+
+class Parameters:
+    """Shows parameters that are numbers or names, and the type alone of all others: records may be among them."""
+
+    _repr_html_ = None
+
+    def __repr__(self) -> str:
+        given = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name, parameter.default)
+            if not single(value) or value != parameter.default:
+                given.append(f"{name}={shown(value)}")
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self)}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse a model or records in the place of a parameter, as in pgmpy's old style of making estimators.
+
+    Raises
+    ------
+    TypeError
+        With the type of what was handed in, and nothing of what it holds.
+    """
+    name = type(estimator).__name__
+    for parameter in inspect.signature(type(estimator)).parameters.values():
+        value, declared = getattr(estimator, parameter.name), set(re.findall(r"\w+", str(parameter.annotation)))
+        foreign = hasattr(value, "columns") or isinstance(value, (nx.Graph, Wall))
+        if foreign or (declared <= _SINGLE and not single(value)):
+            raise TypeError(
+                f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with parameters "
+                f"alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
+            )
