@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from hostile_records import SECRET
+
 import pgmpy_dp as dp
 from pgmpy_dp.records import CsvFile, open_records
 from pgmpy_dp.records.numbers import encode_numbers
 from pgmpy_dp.records.units import Unit
-from tests.audit.hostile_records import SECRET
 
 __all__ = ["CsvFile", "Unit", "encode_numbers", "open_records", "outcome"]
 

@@ -22,16 +22,16 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from gate import CsvFile, Unit, open_records, outcome
+from hostile_records import SECRET, Case, Column, cases
 from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from writers import FORMS, NOT_TAKEN, Form, rfc4180, taken
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
-from tests.audit.gate import CsvFile, Unit, open_records, outcome
-from tests.audit.hostile_records import SECRET, Case, Column, cases
-from tests.audit.writers import FORMS, NOT_TAKEN, Form, rfc4180, taken
 
 
 @dataclass(frozen=True)

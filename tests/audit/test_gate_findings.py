@@ -14,11 +14,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from gate import Unit, open_records, outcome
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
-from tests.audit.gate import Unit, open_records, outcome
 
 SMOKE = dp.Schema({"smoke": ["yes", "no"]})
 STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}

@@ -17,17 +17,17 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from gate import encode_numbers, outcome
+from hostile_records import FLOATS, INTEGERS, SECRET, Column
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pgmpy_dp.data.quantiles import edge_scores, score_sensitivity
 from scipy import sparse
+from writers import FORMS, NOT_TAKEN, PANDAS, objects, taken
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.documents import checked_counts
+from pgmpy_dp.data.mechanisms.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from tests.audit.gate import encode_numbers, outcome
-from tests.audit.hostile_records import FLOATS, INTEGERS, SECRET, Column
-from tests.audit.writers import FORMS, NOT_TAKEN, PANDAS, objects, taken
 
 SECRETS = [int(SECRET), float(SECRET), f"x{SECRET}"]
 

@@ -30,9 +30,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-
-from tests.audit.gate import CsvFile
-from tests.audit.hostile_records import Column
+from gate import CsvFile
+from hostile_records import Column
 
 Columns = Sequence[Column]
 
