@@ -22,7 +22,8 @@ from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, check
 from pgmpy_dp.data.tables import checked_rate, perturb_tables, price_tables, sampled_counts
 from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.charges import Charge, protected
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.privacy.posterior import draw_cost, tempering, total_epsilon, truncation
