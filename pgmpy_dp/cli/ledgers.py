@@ -10,7 +10,7 @@ import click
 from pgmpy_dp.cli.common import Group, emit, file_argument, json_option
 
 if TYPE_CHECKING:
-    from pgmpy_dp.privacy.ledger import LedgerBudget
+    from pgmpy_dp.privacy import PrivacyBudget
 
 
 @click.group(cls=Group)
@@ -46,7 +46,7 @@ def show(path: Path, as_json: bool) -> None:
     _show(open_ledger(path), as_json)
 
 
-def open_ledger(path: Path) -> LedgerBudget:
+def open_ledger(path: Path) -> PrivacyBudget:
     """The budget of an existing ledger."""
     from pgmpy_dp.privacy import PrivacyBudget
 
@@ -57,7 +57,7 @@ def open_ledger(path: Path) -> LedgerBudget:
     return PrivacyBudget.open(path)
 
 
-def summary(budget: LedgerBudget) -> dict[str, Any]:
+def summary(budget: PrivacyBudget) -> dict[str, Any]:
     """What a ledger holds, for JSON."""
     spent, remaining = budget.spent, budget.remaining
     return {
@@ -71,7 +71,7 @@ def summary(budget: LedgerBudget) -> dict[str, Any]:
     }
 
 
-def _show(budget: LedgerBudget, as_json: bool, *hints: str) -> None:
+def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
     held = summary(budget)
     delta = f", delta {budget.delta:g}" if budget.delta else ""
     lines = [

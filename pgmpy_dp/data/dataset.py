@@ -17,7 +17,8 @@ from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.privacy.budget import PrivacyBudget, protected
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.charges import protected
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.counting import distinct

@@ -16,7 +16,8 @@ from scipy import sparse
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.errors import BudgetExceededError
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, protected
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.charges import Charge, protected
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price

@@ -1,32 +1,21 @@
-"""The exact ledger of a privacy budget."""
+"""A privacy budget decides which charges fit, and keeps them in a ledger: in memory or in a file."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import accounting
-from pgmpy_dp.privacy.checks import (
-    checked_delta,
-    decimal_above,
-    decimal_below,
-    exact_from_text,
-    exact_positive,
-    exact_text,
-    rounded_down,
-)
-
-if TYPE_CHECKING:
-    from pgmpy_dp.privacy.ledger import LedgerBudget
+from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
+from pgmpy_dp.privacy.ledger import FileLedger, MemoryLedger
 
 # What is reported as remaining is this much less, so that asking for all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
@@ -38,96 +27,6 @@ class PrivacyLoss:
 
     epsilon: float
     delta: float
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One entry of the ledger: what a mechanism costs, as epsilon and delta or as rho of zCDP.
-
-    Parameters
-    ----------
-    label : str
-        What was asked, for the history. Public: it must not depend on records.
-    mechanism : str
-        Name of the mechanism, such as "laplace" or "gaussian".
-    epsilon : Fraction or None
-        Exact epsilon. Other numbers become ``Fraction(str(epsilon))``.
-    rho : float or None
-        zCDP parameter. Exactly one of epsilon and rho is given.
-    delta : Fraction or None
-        Exact delta that comes with epsilon, in (0, 1), for a block: a plan of many steps that was priced as a whole
-        before its first step. None (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
-    protects : str or None
-        What neighbours differ in, such as "one record added or removed": charges add up only where they agree in it.
-        None: not stated, for charges that are entered by hand.
-
-    Raises
-    ------
-    ValueError
-        If both or neither of epsilon and rho are given, a number is out of range, or rho comes with a delta.
-
-    Examples
-    --------
-    >>> Charge("two tables", "laplace", epsilon=Fraction("0.1")).epsilon
-    Fraction(1, 10)
-    """
-
-    label: str
-    mechanism: str
-    epsilon: Fraction | None = None
-    rho: float | None = None
-    delta: Fraction | None = None
-    protects: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.label, str) or not isinstance(self.mechanism, str):
-            raise ValueError("A charge's label and mechanism must be text.")
-        if self.protects is not None and not isinstance(self.protects, str):
-            raise ValueError("What a charge protects must be text.")
-        if (self.epsilon is None) == (self.rho is None):
-            raise ValueError("A charge has either an epsilon or a rho: give exactly one of them.")
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
-        else:
-            exact_positive("rho", self.rho)
-            object.__setattr__(self, "rho", float(self.rho))  # type: ignore[arg-type]
-        if self.delta is not None:
-            checked_delta(self.delta, zero_allowed=True)
-            object.__setattr__(self, "delta", exact_positive("delta", self.delta) if self.delta else None)
-        if self.rho is not None and self.delta:
-            raise ValueError("A charge with a rho has no delta of its own: the budget's delta serves it.")
-
-    def to_dict(self) -> dict[str, str | float]:
-        """The parts that are given, as JSON can hold them without loss: fractions as text such as "1/10".
-
-        Examples
-        --------
-        >>> Charge("two tables", "laplace", epsilon=0.1).to_dict()
-        {'label': 'two tables', 'mechanism': 'laplace', 'epsilon': '1/10'}
-        """
-        given = {part.name: getattr(self, part.name) for part in fields(self)}
-        exact = {n: exact_text(n, value) if isinstance(value, Fraction) else value for n, value in given.items()}
-        return {name: value for name, value in exact.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
-        """Inverse of `to_dict`; ValueError or TypeError if the parts are no charge."""
-        values: dict[str, Any] = dict(parts)
-        for name in values.keys() - {"label", "mechanism", "protects"}:
-            if isinstance(values[name], str):
-                values[name] = exact_from_text(name, values[name])
-        return cls(**values)
-
-
-def protected(neighbours: str, unit: str = "record") -> str:
-    """What neighbours differ in, as a charge states it.
-
-    Examples
-    --------
-    >>> protected("add_remove", "person_id")
-    'one person_id added or removed'
-    """
-    return f"one {unit} {'added or removed' if neighbours == 'add_remove' else 'replaced by another'}"
 
 
 class PrivacyBudget:
@@ -184,15 +83,14 @@ class PrivacyBudget:
     """
 
     def __init__(self, epsilon: float | Fraction, delta: float = 0.0) -> None:
-        self._account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
-        self._history: list[Charge] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
+        self._replayed = (0, account)  # charges counted so far, and their account; replaced as one
+        self._ledger: MemoryLedger | FileLedger = MemoryLedger()
 
     @classmethod
     def open(
         cls, path: str | os.PathLike[str], epsilon: float | None = None, delta: float | None = None
-    ) -> LedgerBudget:
+    ) -> PrivacyBudget:
         """A budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
 
         Every charge reads the file again under a lock, and is on disk before `charge` returns. See
@@ -222,29 +120,43 @@ class PrivacyBudget:
         0.75
         >>> folder.cleanup()
         """
-        from pgmpy_dp.privacy.ledger import open_ledger
-
-        return open_ledger(path, epsilon, delta)
+        ledger = FileLedger.open(path, epsilon, delta)
+        budget = cls(ledger.epsilon, ledger.delta)
+        budget._ledger = ledger
+        budget._replay(ledger.charges())
+        return budget
 
     @property
     def epsilon(self) -> float:
         """Total epsilon."""
-        return decimal_above(self._account.epsilon)
+        return decimal_above(self._replayed[1].epsilon)
 
     @property
     def delta(self) -> float:
         """Total delta."""
-        return self._account.delta
+        return self._replayed[1].delta
+
+    @property
+    def path(self) -> Path | None:
+        """The ledger file; None for a ledger in memory."""
+        return self._ledger.path
+
+    @property
+    def head(self) -> str | None:
+        """The last hash of the ledger file; None for a ledger in memory."""
+        return self._ledger.head
 
     @property
     def history(self) -> tuple[Charge, ...]:
-        """The charges so far, in order."""
-        return tuple(self._history)
+        """The charges so far, in order; those of all processes, if they share the ledger."""
+        history = self._ledger.charges()
+        self._replay(history)
+        return history
 
     @property
     def spent(self) -> PrivacyLoss:
         """What the charges so far come to, as a plan fixed in advance. Never more than the total."""
-        return self._account.spent()
+        return self._replay(self._ledger.charges()).spent()
 
     @property
     def remaining(self) -> PrivacyLoss:
@@ -254,7 +166,7 @@ class PrivacyBudget:
         Gaussian measurement at the delta given here. Losses under Renyi accounting do not add, so this and `spent`
         then come to more than the total.
         """
-        return self._account.remaining()
+        return self._replay(self._ledger.charges()).remaining()
 
     def charge(self, charge: Charge) -> None:
         """Enter a charge if it fits, before its mechanism draws.
@@ -273,14 +185,14 @@ class PrivacyBudget:
                 f"The {charge.mechanism} mechanism needs a delta, and this budget has none: "
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
-        with self._lock, self._held():
-            self._require_agreement(charge)
-            account = self._account.with_charge(charge)
-            if account is None:
-                raise BudgetExceededError(_refusal(charge, self._account))
-            self._record(charge)
-            self._account = account
-            self._history.append(charge)
+        with self._ledger.held() as history:
+            account = self._replay(history)
+            _require_agreement(charge, history)
+            after = account.with_charge(charge)
+            if after is None:
+                raise BudgetExceededError(_refusal(charge, account))
+            self._ledger.append(charge)
+            self._replayed = len(history) + 1, after
 
     def set_aside(self, epsilon: float | Fraction) -> PrivacyBudget:
         """A ledger for a method of several steps, of which either all are paid for or none begins.
@@ -309,29 +221,20 @@ class PrivacyBudget:
         >>> budget.remaining.epsilon, part.remaining.epsilon
         (0.5, 0.4)
         """
-        return _Part(self, exact_positive("epsilon", epsilon))
+        part = PrivacyBudget(epsilon)
+        part._ledger = _PartLedger(self, exact_positive("epsilon", epsilon))
+        return part
 
-    def _require_agreement(self, charge: Charge) -> None:
-        """Refuse to add up what is not stated of the same neighbours."""
-        for before in self._history if charge.protects is not None else ():
-            if before.protects not in (None, charge.protects):
-                raise ValueError(
-                    f"This charge protects {charge.protects}, and the budget's charges so far protect "
-                    f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours "
-                    "and one unit, or state a budget for each."
-                )
-
-    def _held(self) -> AbstractContextManager[None]:
-        """Keeps other processes out, and begins with what they charged: in memory, a forked copy is refused."""
-        if os.getpid() != self._process:
-            raise BudgetExceededError(
-                "This budget is a copy in a forked process, and each copy could be spent again. Nothing was charged. "
-                "Charge it in the process that made it, or share a ledger: PrivacyBudget.open(path, epsilon)."
-            )
-        return nullcontext()
-
-    def _record(self, charge: Charge) -> None:
-        """Make a charge that fits outlive the process: nothing to do, for a ledger in memory."""
+    def _replay(self, history: tuple[Charge, ...]) -> _Account:
+        """Count what the ledger has beyond the charges that were counted before."""
+        counted, account = self._replayed
+        for charge in history[counted:]:
+            after = account.with_charge(charge)
+            if after is None:
+                raise LedgerError(f"{self.path}: the charges come to more than the total; the ledger was altered.")
+            account = after
+        self._replayed = max(counted, len(history)), account
+        return account
 
     def __repr__(self) -> str:
         total = f"epsilon={self.epsilon!r}, delta={self.delta!r}"
@@ -341,17 +244,18 @@ class PrivacyBudget:
         raise TypeError("A PrivacyBudget can be neither copied nor pickled: each copy could be spent again.")
 
 
-class _Part(PrivacyBudget):
-    """See :meth:`PrivacyBudget.set_aside`."""
+class _PartLedger(MemoryLedger):
+    """The ledger of a part charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
 
     def __init__(self, whole: PrivacyBudget, epsilon: Fraction) -> None:
-        super().__init__(epsilon)
-        self._whole = whole
+        super().__init__()
+        self._whole, self._epsilon = whole, epsilon
 
-    def _record(self, charge: Charge) -> None:
-        if not self._history:
-            whole = self._account.epsilon
-            self._whole.charge(Charge("several steps", charge.mechanism, epsilon=whole, protects=charge.protects))
+    def append(self, charge: Charge) -> None:
+        if not self.charges():
+            whole = Charge("several steps", charge.mechanism, epsilon=self._epsilon, protects=charge.protects)
+            self._whole.charge(whole)
+        super().append(charge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -422,6 +326,17 @@ class _Account:
 
 def _exact(delta: float) -> Fraction:
     return Fraction(str(delta))
+
+
+def _require_agreement(charge: Charge, history: tuple[Charge, ...]) -> None:
+    """Refuse to add up what is not stated of the same neighbours."""
+    for before in history if charge.protects is not None else ():
+        if before.protects not in (None, charge.protects):
+            raise ValueError(
+                f"This charge protects {charge.protects}, and the budget's charges so far protect "
+                f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours "
+                "and one unit, or state a budget for each."
+            )
 
 
 def _refusal(charge: Charge, account: _Account) -> str:

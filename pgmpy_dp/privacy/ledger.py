@@ -1,4 +1,4 @@
-"""A ledger in a file: one privacy budget for all processes that open it, now and later.
+"""Ledgers hold the charges of a privacy budget: in memory for one process, or in a file for all that open it.
 
 The file is JSON: the totals, a random name, and the history of charges, fractions as exact text. It is replaced
 as a whole, and only once the new one is on disk, so a crash leaves the ledger before a charge or after it. A
@@ -29,6 +29,7 @@ import json
 import os
 import secrets
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,11 +37,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from pgmpy_dp._files import parse_json, replacing
-from pgmpy_dp.errors import LedgerError
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget, PrivacyLoss
+from pgmpy_dp.errors import BudgetExceededError, LedgerError
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positive, exact_text
 
 FORMAT = "pgmpy_dp ledger"
@@ -66,103 +65,121 @@ class _Content:
         return chain
 
 
-class LedgerBudget(PrivacyBudget):
-    """A budget whose ledger is a file; made by :meth:`PrivacyBudget.open`."""
+class MemoryLedger:
+    """The charges of one process. A forked copy of them can be read, but takes no charge."""
+
+    path: Path | None = None
+    head: str | None = None
+
+    def __init__(self) -> None:
+        self._charges: tuple[Charge, ...] = ()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def charges(self) -> tuple[Charge, ...]:
+        """The charges so far."""
+        return self._charges
+
+    @contextmanager
+    def held(self) -> Iterator[tuple[Charge, ...]]:
+        """Keep other threads out, and give the charges so far."""
+        with self._lock:
+            if os.getpid() != self._process:
+                raise BudgetExceededError(
+                    "This budget is a copy in a forked process, and each copy could be spent again. Nothing was "
+                    "charged. Charge it in the process that made it, or share a ledger: "
+                    "PrivacyBudget.open(path, epsilon)."
+                )
+            yield self._charges
+
+    def append(self, charge: Charge) -> None:
+        """Enter a charge while the ledger is held."""
+        self._charges = (*self._charges, charge)
+
+
+class FileLedger:
+    """The charges of all processes that open one file; see the top of this module."""
 
     def __init__(self, path: Path, content: _Content) -> None:
-        super().__init__(content.epsilon, content.delta)  # type: ignore[arg-type]
-        self._path = path
-        self._content = _Content(content.name, content.epsilon, content.delta)
-        self._catch_up(content)
+        self.path = path
+        self._content = content
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
+        """Open a ledger file, or make one; see :meth:`PrivacyBudget.open`."""
+        place = Path(path).resolve()  # two links to one ledger must share its lock
+        if epsilon is None:
+            if not place.exists():
+                raise FileNotFoundError(f"{path}: there is no such ledger. Make one by giving its total epsilon.")
+            wanted = None
+        else:
+            wanted = exact_positive("epsilon", epsilon)
+        total_delta = None if delta is None else checked_delta(delta, zero_allowed=True)
+        if wanted is not None and not place.exists():
+            fresh = _Content(secrets.token_hex(16), wanted, total_delta or 0.0)
+            with _locked(place):
+                if not place.exists():
+                    _write(place, fresh)
+        content = _read(place)
+        for name, asked, held in (("epsilon", wanted, content.epsilon), ("delta", total_delta, content.delta)):
+            if asked is not None and asked != held:
+                raise LedgerError(
+                    f"{path}: this ledger has a total {name} of {float(held)!r}, not {float(asked)!r}. A total is "
+                    f"fixed when the ledger is made: leave {name} out, or give the same."
+                )
+        return cls(place, content)
 
     @property
-    def path(self) -> Path:
-        """The ledger file."""
-        return self._path
+    def epsilon(self) -> Fraction:
+        """Total epsilon."""
+        return self._content.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Total delta."""
+        return self._content.delta
 
     @property
     def head(self) -> str:
         """The last hash of the file."""
-        self._read_again()
-        return self._content.hashes()[-1]
-
-    @property
-    def history(self) -> tuple[Charge, ...]:
-        """The charges of all processes so far, in order."""
-        self._read_again()
-        return super().history
-
-    @property
-    def spent(self) -> PrivacyLoss:
-        """What the charges of all processes so far come to; see :attr:`PrivacyBudget.spent`."""
-        self._read_again()
-        return super().spent
-
-    @property
-    def remaining(self) -> PrivacyLoss:
-        """What one more charge may ask for at this moment; see :attr:`PrivacyBudget.remaining`."""
-        self._read_again()
-        return super().remaining
-
-    def _read_again(self) -> None:
         with self._lock:
-            self._catch_up(_read(self._path))
+            return self._read_again().hashes()[-1]
+
+    def charges(self) -> tuple[Charge, ...]:
+        """The charges of all processes so far."""
+        with self._lock:
+            return self._read_again().charges
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        with _locked(self._path):
-            self._catch_up(_read(self._path))
-            yield
+    def held(self) -> Iterator[tuple[Charge, ...]]:
+        """Keep other threads and processes out, and give the charges so far."""
+        with self._lock, _locked(self.path):
+            yield self._read_again().charges
 
-    def _record(self, charge: Charge) -> None:
+    def append(self, charge: Charge) -> None:
+        """Write a charge to disk while the ledger is held."""
         content = replace(self._content, charges=(*self._content.charges, charge))
-        _write(self._path, content)
+        _write(self.path, content)
         self._content = content
 
-    def _catch_up(self, content: _Content) -> None:
-        """Replay what the file has beyond this object's history, which it must contain."""
+    def _read_again(self) -> _Content:
+        """Read the file, which must contain all that was seen of it before."""
+        content = _read(self.path)
         seen = len(self._content.charges)
         if replace(content, charges=content.charges[:seen]) != self._content:
             raise LedgerError(
-                f"{self._path}: charges that were in the ledger are gone, or it is another ledger. It was put back or "
+                f"{self.path}: charges that were in the ledger are gone, or it is another ledger. It was put back or "
                 "replaced while in use: restore the newest copy, which holds all charges."
             )
-        for charge in content.charges[len(self._history) :]:
-            account = self._account.with_charge(charge)
-            if account is None:
-                raise LedgerError(f"{self._path}: the charges come to more than the total; the ledger was altered.")
-            self._account = account
-            self._history.append(charge)
         self._content = content
-
-
-def open_ledger(path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> LedgerBudget:
-    """See :meth:`PrivacyBudget.open`."""
-    place = Path(path).resolve()  # two links to one ledger must share its lock
-    if epsilon is None:
-        if not place.exists():
-            raise FileNotFoundError(f"{path}: there is no such ledger. Make one by giving its total epsilon.")
-        wanted = None
-    else:
-        wanted = exact_positive("epsilon", epsilon)
-    total_delta = None if delta is None else checked_delta(delta, zero_allowed=True)
-    if wanted is not None and not place.exists():
-        fresh = _Content(secrets.token_hex(16), wanted, total_delta or 0.0)
-        with _locked(place):
-            if not place.exists():
-                _write(place, fresh)
-    content = _read(place)
-    for name, asked, held in (("epsilon", wanted, content.epsilon), ("delta", total_delta, content.delta)):
-        if asked is not None and asked != held:
-            raise LedgerError(
-                f"{path}: this ledger has a total {name} of {float(held)!r}, not {float(asked)!r}. A total is fixed "
-                f"when the ledger is made: leave {name} out, or give the same."
-            )
-    return LedgerBudget(place, content)
+        return content
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout  # brings asyncio, which budgets in memory do without
+
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: there is no such folder; make it first.")
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=LOCK_SECONDS)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp._states import State, plain
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Bins, Schema, State, plain
 
 MISSING, UNDECLARED = -2, -1
 """Positions of cells that hold nothing, and of those that hold what the schema does not declare."""

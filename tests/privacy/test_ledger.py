@@ -20,7 +20,8 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import ledger
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.budget import Charge, PrivacyBudget
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.schema import Schema
 
 
@@ -99,14 +100,14 @@ def test_without_the_lock_processes_do_overspend(path, monkeypatch):
     """What the test above would see: two that read before either writes."""
     one, two = PrivacyBudget.open(path, epsilon=1.0), PrivacyBudget.open(path)
     for budget in (one, two):
-        monkeypatch.setattr(budget, "_held", nullcontext)
+        monkeypatch.setattr(budget._ledger, "held", lambda: nullcontext(()))
     one.charge(pure(1.0))
     two.charge(pure(1.0))
     assert len(PrivacyBudget.open(path).history) == 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize("moment", ["os.fsync", "type(budget)._record"])
+@pytest.mark.parametrize("moment", ["os.fsync", "type(budget._ledger).append"])
 def test_a_killed_charge_leaves_the_ledger_whole_and_unlocked(path, moment):
     PrivacyBudget.open(path, epsilon=1.0).charge(pure(0.5))
     script = (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
-from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE

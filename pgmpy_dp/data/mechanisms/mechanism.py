@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records

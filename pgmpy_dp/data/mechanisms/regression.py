@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
-from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import total_epsilon

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.budget import Charge
+from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource

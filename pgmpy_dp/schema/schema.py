@@ -1,7 +1,4 @@
-"""The public description of the records: variables, states, bins, and what stands for missing and other values.
-
-A schema is declared, never read off the records. Everything in it is public.
-"""
+"""The schema holds what is published about the records before anyone looks at them."""
 
 from __future__ import annotations
 
@@ -16,21 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._states import (
-    Bins,
-    State,
-    checked_bounds,
-    checked_name,
-    checked_state,
-    checked_states,
-    distinct,
-    listed,
-    typed,
-)
-from pgmpy_dp._table_schema import PROFILE, declarations, number_field, table_field
 from pgmpy_dp.errors import SchemaError
-
-__all__ = ["Bins", "Clique", "Schema", "State", "parse_json"]
+from pgmpy_dp.schema.bins import Bins, checked_bounds
+from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
+from pgmpy_dp.schema.table_schema import PROFILE, declarations, number_field, table_field
 
 Clique = tuple[str, ...]
 
@@ -165,6 +151,16 @@ class Schema:
         """
         _known(variable, self.states)
         return len(self.states[variable])
+
+    def cardinalities(self) -> dict[str, int]:
+        """Count the states of every variable that has states.
+
+        Examples
+        --------
+        >>> Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]}).cardinalities()
+        {'smoke': 2, 'lung': 3}
+        """
+        return {variable: len(states) for variable, states in self.states.items()}
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
         """Shape of the clique's table, one axis a variable in clique order.

@@ -1,4 +1,4 @@
-"""Frictionless Table Schema (version 2): the form in which a schema is written and read."""
+"""A schema is written and read as a Frictionless Table Schema, version 2."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pgmpy_dp._states import FIELD_TYPES, Bins, State, checked_name, typed
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
@@ -19,7 +20,7 @@ ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 def table_field(
     name: str, states: tuple[State, ...], bins: Bins | None, stand_ins: Mapping[str, State]
 ) -> dict[str, Any]:
-    """Descriptor of a variable; see :meth:`Schema.to_dict`. `stand_ins` has a state for "missing", "other" or both."""
+    """Describe a variable as :meth:`Schema.to_dict` does; `stand_ins` has a state for "missing", "other" or both."""
     field: dict[str, Any] = {"name": name}
     constraints: dict[str, Any] = {} if "missing" in stand_ins else {"required": True}
     if bins is not None:
@@ -44,14 +45,14 @@ def table_field(
 
 
 def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Descriptor of a number with bounds. They do not constrain the values: those beyond are moved to them."""
+    """Describe a number with bounds. They do not constrain the values: those beyond are moved to them."""
     return {"name": name, "type": "number", "constraints": {"required": True}, BOUNDS_PROPERTY: list(bounds)}
 
 
 def declarations(
     descriptor: Any,
 ) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State], dict[str, Any]]:
-    """What a Table Schema declares: states or bins, what stands for missing and for other values, and bounds.
+    """Read what a Table Schema declares: states or bins, what stands for missing and for other values, and bounds.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def declarations(
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
-    """The states without appended stand-ins of another type ("unknown" among integers): no values of the column."""
+    """Leave out appended stand-ins of another type ("unknown" among integers), which are no values of the column."""
     if len(set(map(type, states))) == 1:
         return states
     for end in range(len(states) - 1, max(len(states) - len(stand_ins), 1) - 1, -1):

@@ -1,0 +1,91 @@
+"""Names and states: what a variable may be called, and which values it may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pgmpy_dp.errors import SchemaError
+
+State = str | int | float | bool
+
+FIELD_TYPES: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def listed(values: Any, what: str, expected: str = "a list") -> list[Any]:
+    if not is_listable(values):
+        given = repr(values) if isinstance(values, str) else type(values).__name__
+        raise SchemaError(f"{what} must be {expected}, got {given}.")
+    return list(values)
+
+
+def is_listable(values: Any) -> bool:
+    # Sets have no order. The edge views of networkx are sets and mappings by type, but do have one.
+    if isinstance(values, (str, bytes, dict, set, frozenset)):
+        return False
+    return isinstance(values, Iterable) and not (isinstance(values, np.ndarray) and values.ndim == 0)
+
+
+def checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name or not _is_text(name):
+        raise SchemaError(f"Variable names are non-empty strings, got {name!r}.")
+    return str(name)
+
+
+def checked_states(owner: str, declared: Any, what: str) -> tuple[State, ...]:
+    if isinstance(declared, (str, bytes)):
+        raise SchemaError(f"{owner}: {what} given as one string, {declared!r}; write a list, such as [{declared!r}].")
+    if not is_listable(declared):
+        raise SchemaError(f"{owner}: {what} must be a list in a fixed order, got {type(declared).__name__}.")
+    states = tuple(checked_state(owner, state) for state in declared)
+    if not states:
+        raise SchemaError(f"{owner}: no {what} given; list at least one.")
+    return distinct(owner, states)
+
+
+def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
+    seen: dict[State, State] = {}
+    for state in states:
+        if state in seen:
+            raise SchemaError(f"{owner}: states {seen[state]!r} and {state!r} are equal; give each once, in one type.")
+        seen[state] = state
+    return states
+
+
+def plain(value: Any) -> Any:
+    """A numpy bool, number or text as Python's own. Times stay: numpy would make integers of them."""
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
+
+
+def checked_state(owner: str, state: Any) -> State:
+    value = plain(state)
+    if type(value) not in FIELD_TYPES:
+        raise SchemaError(
+            f"{owner}: a state is a str, int, float or bool, got one of type {type(value).__name__}. "
+            "For missing values, name a state in Schema(..., missing={variable: state})."
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SchemaError(
+            f"{owner}: {value!r} cannot be a state. For missing values, name a state in "
+            "Schema(..., missing={variable: state}); for infinite ranges, use Bins."
+        )
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise SchemaError(f"{owner}: an integer state does not fit 64 bits; use a string.")
+    if isinstance(value, str) and not _is_text(value):
+        raise SchemaError(f"{owner}: the state {value!r} cannot be written as UTF-8.")
+    return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def typed(state: State) -> tuple[type, State]:
+    return type(state), state

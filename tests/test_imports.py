@@ -1,0 +1,73 @@
+"""No two files of the package import each other: read off the syntax tree, with the imports inside functions."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import pgmpy_dp
+
+PACKAGE = Path(pgmpy_dp.__file__).parent
+EXEMPT = ("pgmpy_dp.release",)
+
+
+def imports(source: str, module: str, modules: set[str]) -> set[str]:
+    """The modules that a file imports, but for those that only type checkers read."""
+    found: set[str] = set()
+
+    class Visitor(ast.NodeVisitor):
+        def visit_If(self, node: ast.If) -> None:
+            if ast.unparse(node.test) != "TYPE_CHECKING":
+                self.generic_visit(node)
+
+        def visit_Import(self, node: ast.Import) -> None:
+            found.update(alias.name for alias in node.names)
+
+        def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+            assert not node.level, f"{module}: imports are absolute."
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.add(submodule if submodule in modules else str(node.module))
+
+    Visitor().visit(ast.parse(source))
+    return found & modules
+
+
+def import_circles(sources: dict[str, str]) -> list[list[str]]:
+    modules = set(sources)
+    graph = nx.DiGraph((name, one) for name, source in sources.items() for one in imports(source, name, modules))
+    return sorted(sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1)
+
+
+def test_no_two_files_import_each_other():
+    sources = {}
+    for file in PACKAGE.rglob("*.py"):
+        parts = ("pgmpy_dp", *file.relative_to(PACKAGE).with_suffix("").parts)
+        sources[".".join(parts).removesuffix(".__init__")] = file.read_text(encoding="utf-8")
+    assert len(sources) > 100
+    circles = import_circles(sources)
+    assert [circle for circle in circles if not all(name.startswith(EXEMPT) for name in circle)] == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from p.a import x",
+        "import p.a",
+        "from p import a",
+        "def f():\n    from p.a import x",
+        "try:\n    import p.a\nfinally:\n    pass",
+    ],
+)
+def test_a_circle_is_found(back):
+    assert import_circles({"p": "", "p.a": "from p.b import y", "p.b": back, "p.c": "from p import b"}) == [
+        ["p.a", "p.b"]
+    ]
+
+
+def test_imports_for_type_checkers_are_no_circle():
+    typing = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import x"
+    assert import_circles({"p.a": "import p.b", "p.b": typing}) == []
