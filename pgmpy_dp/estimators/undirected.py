@@ -257,7 +257,7 @@ def fit_undirected(
         scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
 
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
-        found = minimise(bound, point, iterations, gain=5e-6, memory=10, scale=scale)
+        found = minimise(bound, point, iterations, gain=1e-7, memory=10, scale=scale)
         point, value = found.point, found.value
         if number < _ROUNDS - 1:
             spread = np.exp(np.clip(point[size:], _SMALLEST, _LARGEST))

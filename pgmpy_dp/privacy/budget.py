@@ -70,8 +70,29 @@ class PrivacyBudget:
     then depend on the answers, which no single filter covers. Letting a later block lower the filter's delta would
     make the filter's own end depend on the answers, which its proof does not cover either.
 
+    Steps of a plan, and charges of a part that was set aside, may come between later charges: mechanisms that interact
+    are then composed concurrently. At fixed parameters this costs no more than one after the other, for pure epsilon
+    (Vadhan and Wang 2021), for (epsilon, delta) (Lyu 2022; Vadhan and Zhang 2023) and for Renyi divergence of one order
+    (Lyu 2022). With parameters chosen by earlier answers, every filter that is valid for one mechanism after the other
+    stays so, if it counts (epsilon, delta) or Renyi divergence of one fixed order (Haney et al. 2023). The ledger is
+    two such filters. The outer one adds epsilons and deltas (Rogers et al. 2016), and to it all charges from the first
+    zCDP charge on are one more interactive mechanism, of (epsilon - E, delta - D). The inner one is that mechanism: its
+    order is fixed when it begins. A pure mechanism that interacts is a function of one that does not (Vadhan and Zhang
+    2023), so that the bound of randomised response is its own too. What `spent` converts at the best order is no
+    odometer: it bounds plans that are fixed in advance, and the guarantee for others is the total.
+
     Consequences: a plan of zCDP charges alone loses nothing; pure charges cost least, and blocks fit only, before the
     first zCDP charge.
+
+    References
+    ----------
+    Rogers, Roth, Ullman and Vadhan (2016). Privacy odometers and filters: pay-as-you-go composition. NeurIPS.
+    Feldman and Zrnic (2021). Individual privacy accounting via a Renyi filter. NeurIPS.
+    Vadhan and Wang (2021). Concurrent composition of differential privacy. TCC.
+    Lyu (2022). Composition theorems for interactive differential privacy. NeurIPS.
+    Vadhan and Zhang (2023). Concurrent composition theorems for differential privacy. STOC.
+    Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang (2023). Concurrent composition for interactive differential
+    privacy with adaptive privacy-loss parameters. CCS.
 
     Examples
     --------

@@ -217,21 +217,25 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
 
 
 def test_collective_fits_of_coefficients(small):
-    """Both kinds of networks from one release of coefficients, closer to the truth than the agreeing counts."""
+    """Both kinds of networks from one release of coefficients, closer to the truth than the agreeing counts.
+
+    Over 200 releases divergences were 0.040, 0.110 and 0.035 on average, with deviations of 0.026, 0.080 and 0.019: the
+    limits for means of 20 are four standard errors off and more.
+    """
     schema, records = small
     exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.MaximumLikelihood(state_names=schema))
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(5))
     collective, plain, markov = [], [], []
-    for _ in range(10):
+    for _ in range(20):
         noisy = data.measure_coefficients(families(exact), 0.05)
         collective.append(kl_divergence(exact, DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=dp.CollectiveEM())))
         agreeing = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=dp.PrivateBayesianEstimator())
         plain.append(kl_divergence(exact, agreeing))
         triangle = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")])
         markov.append(kl_divergence(exact, triangle.fit(noisy)))
-    assert np.mean(collective) < 0.05
-    assert np.mean(markov) < 0.1
-    assert 2 * np.mean(collective) < np.mean(plain)
+    assert np.mean(collective) < 0.07
+    assert np.mean(markov) < 0.06
+    assert 1.25 * np.mean(collective) < np.mean(plain)
     loopy = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")])
     loopy.fit(noisy, estimator=dp.CollectiveEM(inference="loopy"))
     assert kl_divergence(exact, loopy) < 0.3

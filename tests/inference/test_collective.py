@@ -37,7 +37,7 @@ def test_dual_closes_the_gap_and_stays_in_its_box(chain):
     tree, _, start, observed, scale = chain
     result = laplace_dual(tree, start, observed, scale, TOTAL)
     assert result.converged
-    assert 0 <= result.gap < 1e-4
+    assert -1e-9 < result.gap < 1e-4  # of two values about 1e3: it may be negative by their rounding
     assert (np.abs(result.potentials - start) <= 1 / scale + 1e-12).all()
     np.testing.assert_allclose(result.counts, TOTAL * tree.calibrate(result.potentials).marginals)
 

@@ -198,7 +198,7 @@ def test_maximal_cliques_are_those_no_other_holds(count, seed, changed):
 
 
 def test_search_for_an_order_gains_and_repeats():
-    """A random network of which the greedy orders make tables twice as large as the search does."""
+    """A network, chosen among random ones, of which the greedy orders make tables twice as large as the search does."""
     generator = np.random.default_rng(1)
     scopes = [generator.choice(30, size=3, replace=False).tolist() for _ in range(24)]
     cards = generator.integers(2, 20, size=30).tolist()

@@ -88,14 +88,15 @@ def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
 
 
 def test_tied_parameters_need_less_data(days):
+    """Half the divergence in the mean of 60 releases; of 20, less than three quarters, by five standard errors."""
     exact = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
     untied, tied = [], []
-    for seed in range(5):
+    for seed in range(20):
         data = dp.PrivateDataset(days, SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(seed))
         noisy = data.measure(EDGES, 0.01)
         untied.append(kl_divergence(exact, dp.PrivateMarkovNetwork(EDGES).fit(noisy)))
         tied.append(kl_divergence(exact, tied_network().fit(noisy)))
-    assert np.mean(tied) < np.mean(untied) / 2
+    assert np.mean(tied) < 0.75 * np.mean(untied)
 
 
 def test_records_are_charged_once_and_measured_in_one_release(days):
