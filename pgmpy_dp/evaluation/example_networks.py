@@ -1,4 +1,4 @@
-"""Networks whose distribution is public: those that pgmpy ships, and made-up ones."""
+"""The distributions of these networks are public: pgmpy ships them, or they are made up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIMULATED = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
 
 
 def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
-    """A network of the bnlearn repository, such as "alarm", from the files that pgmpy ships.
+    """Read a network of the bnlearn repository, such as "alarm", from the files that pgmpy ships.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
 
 
 def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) -> PrivateMarkovNetwork:
-    """A pairwise network whose edge tables are drawn from a flat Dirichlet distribution.
+    """Make a pairwise network whose edge tables are drawn from a flat Dirichlet distribution.
 
     Parameters
     ----------

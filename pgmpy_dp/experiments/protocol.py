@@ -18,7 +18,7 @@ Edges = list[tuple[str, str]]
 
 
 def third_order_chain(nodes: int = 10) -> Edges:
-    """Edges between nodes at most three steps apart.
+    """Join nodes at most three steps apart.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def third_order_chain(nodes: int = 10) -> Edges:
 
 
 def erdos_renyi(nodes: int = 10, probability: float = 0.3, seed: int = 0) -> Edges:
-    """Edges of a connected Erdos-Renyi graph: drawn again until it is connected.
+    """Draw an Erdos-Renyi graph again and again until it is connected, and give its edges.
 
     The paper does not state the edge probability.
 
@@ -48,7 +48,7 @@ def erdos_renyi(nodes: int = 10, probability: float = 0.3, seed: int = 0) -> Edg
 
 
 def random_marginals_fit(edges: Edges, schema: Schema, seed: int) -> PrivateMarkovNetwork:
-    """The random baseline: marginals drawn from a flat Dirichlet distribution, then maximum likelihood.
+    """Fit the random baseline: marginals drawn from a flat Dirichlet distribution, by maximum likelihood.
 
     The paper does not state its distribution; the weak regularisation (1e-4 a record) that makes the maximum exist
     dominates the result.
