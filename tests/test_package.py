@@ -37,7 +37,7 @@ import numpy as np
 import pgmpy_dp as dp
 from pgmpy_dp.inference import JunctionTree, closest_marginals, sample
 noisy = dp.NoisyMarginals.load(sys.argv[1])
-tree = JunctionTree.build({v: len(states) for v, states in noisy.schema.states.items()}, noisy.cliques)
+tree = JunctionTree.build(noisy.schema.cardinalities(), noisy.cliques)
 observed = tree.layout.flatten(noisy.tables.values())
 scale = tree.layout.per_cell([noisy.variances[clique] ** 0.5 for clique in noisy.cliques])
 fit = closest_marginals(tree, observed, scale, noisy.total)

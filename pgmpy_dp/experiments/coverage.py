@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pgmpy_dp.evaluation.coverage import coverage_study
+from pgmpy_dp.experiments.coverage_study import coverage_study
 from pgmpy_dp.experiments.populations import bnlearn_network
 from pgmpy_dp.experiments.runner import Experiment
 

@@ -10,7 +10,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from pgmpy_dp.evaluation import peers
+from pgmpy_dp.experiments.peer_comparisons import (
+    CASES,
+    ESTIMATORS,
+    PGMPY_SECONDS,
+    calibration,
+    fresh_process,
+    near_optimum,
+    table_cells,
+)
 from pgmpy_dp.experiments.runner import Experiment
 
 RESULTS = ("quantity", "ours", "theirs", "reached", "pgmpy")
@@ -27,7 +35,7 @@ FRESH = {
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """A network each."""
-    cases, longest, estimators = (peers.CASES[:1], 3.0, 2) if quick else (peers.CASES, 20.0, len(peers.ESTIMATORS))
+    cases, longest, estimators = (CASES[:1], 3.0, 2) if quick else (CASES, 20.0, len(ESTIMATORS))
     return [{"case": case, "longest": longest, "estimators": estimators} for case in cases]
 
 
@@ -35,12 +43,12 @@ def run(case: str, longest: float, estimators: int) -> list[dict[str, Any]]:
     """A row for each quantity."""
     if importlib.util.find_spec("mbi") is None:
         raise ImportError("The comparison needs mbi: pip install 'pgmpy-dp[bench]'.")
-    fresh = peers.fresh_process(case, repeats=1)
+    fresh = fresh_process(case, repeats=1)
     found = {label: fresh[name] for name, label in FRESH.items()}
-    found["calibration, seconds"] = peers.calibration(case)
-    nearest, _ = peers.near_optimum(case, longest=longest, estimators=peers.ESTIMATORS[:estimators])
+    found["calibration, seconds"] = calibration(case)
+    nearest, _ = near_optimum(case, longest=longest, estimators=ESTIMATORS[:estimators])
     found["to 0.1 % of the optimum, seconds"] = nearest
-    found["table cells"] = peers.table_cells(case)
+    found["table cells"] = table_cells(case)
     return [
         {"quantity": name, "ours": one.ours, "theirs": one.theirs, "reached": one.reached, "pgmpy": one.pgmpy}
         for name, one in found.items()
@@ -95,7 +103,7 @@ def caption(rows: pd.DataFrame) -> str:
         Closest marginals to the same noisy tables (10,000 records, Laplace noise at epsilon 1, squared loss)
         by this library, by mbi 2.0.0 in double precision, and by pgmpy's MirrorDescentEstimator. A fresh process
         runs from its start to the loss that mbi has after 1000 steps; calibrations and the way to the optimum
-        (by the best of {rows["estimators"].max()} of mbi's {len(peers.ESTIMATORS)} estimators, each with
+        (by the best of {rows["estimators"].max()} of mbi's {len(ESTIMATORS)} estimators, each with
         {rows["longest"].max():g} seconds) are timed after compilation. KL is from the network that the records
         are drawn from, in nats.
 
@@ -103,7 +111,7 @@ def caption(rows: pd.DataFrame) -> str:
 
         Here, mbi's value over ours: {listed}.
 
-        pgmpy's estimator has its default of 100 iterations, {peers.PGMPY_SECONDS} CPU seconds and 8 GiB.
+        pgmpy's estimator has its default of 100 iterations, {PGMPY_SECONDS} CPU seconds and 8 GiB.
         {finished}{unfinished} It passes messages on log-potentials as if they were probabilities, so on
         more than one clique its tables need not agree with each other, and it need not converge; it fails on
         networks in several parts. Nothing of it is compiled, so that its first fit is as fast as any.

@@ -41,7 +41,7 @@ def to_uai(network: Network, schema: Schema) -> bytes:
     lines = [
         "BAYES" if bayesian else "MARKOV",
         str(len(place)),
-        " ".join(str(schema.cardinality(variable)) for variable in schema.variables),
+        " ".join(map(str, schema.cardinalities().values())),
         str(len(scopes)),
         *(" ".join(map(str, [len(scope), *(place[v] for v in scope)])) for scope in scopes),
     ]

@@ -30,7 +30,7 @@ class PrivacyLoss:
 
 
 class PrivacyBudget:
-    """A total of privacy loss for one collection of records, and the exact ledger of what was spent.
+    """A budget limits the privacy loss of one collection of records, and keeps the exact ledger of what was spent.
 
     Charges are checked and entered under a lock: threads cannot overspend together. A refused charge leaves
     the ledger as it was. A budget can be neither copied nor pickled, since each copy could be spent again, and for the
@@ -112,7 +112,7 @@ class PrivacyBudget:
     def open(
         cls, path: str | os.PathLike[str], epsilon: float | None = None, delta: float | None = None
     ) -> PrivacyBudget:
-        """A budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
+        """Open a budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
 
         Every charge reads the file again under a lock, and is on disk before `charge` returns. See
         :mod:`pgmpy_dp.privacy.ledger` for the format, and for what the file can and cannot show of tampering.
@@ -216,7 +216,7 @@ class PrivacyBudget:
             self._replayed = len(history) + 1, after
 
     def set_aside(self, epsilon: float | Fraction) -> PrivacyBudget:
-        """A ledger for a method of several steps, of which either all are paid for or none begins.
+        """Make a ledger for a method of several steps, of which either all are paid for or none begins.
 
         Its first charge enters the whole epsilon here, in one entry; what is not spent there stays charged.
 

@@ -12,7 +12,7 @@ from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positi
 
 @dataclass(frozen=True)
 class Charge:
-    """One entry of the ledger: what a mechanism costs, as epsilon and delta or as rho of zCDP.
+    """A charge states what a mechanism costs, as epsilon and delta or as rho of zCDP.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Charge:
             raise ValueError("A charge with a rho has no delta of its own: the budget's delta serves it.")
 
     def to_dict(self) -> dict[str, str | float]:
-        """The parts that are given, as JSON can hold them without loss: fractions as text such as "1/10".
+        """Give the parts as JSON can hold them without loss: fractions as text such as "1/10".
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Charge:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
-        """Inverse of `to_dict`; ValueError or TypeError if the parts are no charge."""
+        """Invert `to_dict`; ValueError or TypeError says that the parts are no charge."""
         values: dict[str, Any] = dict(parts)
         for name in values.keys() - {"label", "mechanism", "protects"}:
             if isinstance(values[name], str):
@@ -90,7 +90,7 @@ class Charge:
 
 
 def protected(neighbours: str, unit: str = "record") -> str:
-    """What neighbours differ in, as a charge states it.
+    """State what neighbours differ in, as a charge does.
 
     Examples
     --------

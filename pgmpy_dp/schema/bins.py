@@ -1,4 +1,4 @@
-"""Numeric variables: the public bins or bounds of their values."""
+"""A numeric variable has public bins or bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
 @dataclass(frozen=True, init=False)
 class Bins:
-    """Public bin edges of a numeric variable.
+    """Bins cut the range of a numeric variable at public edges.
 
     Bin k is half-open, ``edges[k] <= x < edges[k + 1]``; the last bin also holds its upper edge.
 
@@ -60,7 +60,7 @@ class Bins:
 
 
 def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
-    """Public bounds of a numeric variable: low and high, or one positive number for both signs."""
+    """Check public bounds of a numeric variable: low and high, or one positive number for both signs."""
     wanted = f"Variable {variable!r}: bounds are two finite numbers, low < high, or one positive number"
     single = plain(declared)
     ends = [-single, single] if isinstance(single, (int, float)) else declared

@@ -23,7 +23,7 @@ Clique = tuple[str, ...]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schema:
-    """Variables and their states, as published before any record is looked at.
+    """A schema declares variables and their states, published before any record is looked at.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ class Schema:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the variables that have states, in the order of declaration."""
+        """The names of the variables that have states, in the order of declaration."""
         return tuple(self.states)
 
     @property
     def state_names(self) -> dict[str, list[State]]:
-        """States as pgmpy takes them: a fresh dict of variable to list.
+        """The states as pgmpy takes them: a fresh dict of variable to list.
 
         Examples
         --------
@@ -142,7 +142,7 @@ class Schema:
         return {variable: list(states) for variable, states in self.states.items()}
 
     def cardinality(self, variable: str) -> int:
-        """Number of states of a variable.
+        """Count the states of a variable.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Schema:
         return {variable: len(states) for variable, states in self.states.items()}
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
-        """Shape of the clique's table, one axis a variable in clique order.
+        """Give the shape of the clique's table: one axis a variable, in clique order.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class Schema:
         return tuple(len(self.states[variable]) for variable in checked)
 
     def cells(self, clique: Iterable[str]) -> int:
-        """Number of cells in the clique's table."""
+        """Count the cells of the clique's table."""
         return math.prod(self.shape(clique))
 
     def require(self, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
@@ -232,7 +232,7 @@ class Schema:
         return tuple(checked.values())
 
     def select(self, variables: Iterable[str]) -> Schema:
-        """The schema of some of the variables, in the order given.
+        """Keep some of the variables, in the order given.
 
         Examples
         --------
@@ -291,7 +291,7 @@ class Schema:
         return cls({node: declared[node] for node in model.nodes()})
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as a Frictionless Table Schema (version 2) that describes the table of records.
+        """Describe the table of records as a Frictionless Table Schema (version 2).
 
         States are ``constraints.enum``. Custom properties of a field are ours: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are

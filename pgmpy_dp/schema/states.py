@@ -1,4 +1,4 @@
-"""Names and states: what a variable may be called, and which values it may take."""
+"""Rules say what a variable may be called, and which states it may take."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
 
 
 def plain(value: Any) -> Any:
-    """A numpy bool, number or text as Python's own. Times stay: numpy would make integers of them."""
+    """Turn a numpy bool, number or text into Python's own. Times stay: numpy would make integers of them."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
 
 

@@ -19,21 +19,23 @@ PACKAGE = Path(pgmpy_dp.__file__).parent
 ALLOWED = {
     "privacy/noise.py:SimulatedNoise": "for simulation studies; says that it is not private",
     "inference/sampling.py": "synthetic records from a released distribution",
-    "models/markov.py": "the generator of those",
-    "models/sampling.py": "likewise",
+    "networks/simulation.py": "the generator of those",
+    "networks/conditioning.py": "likewise",
+    "networks/bayesian_network.py": "likewise, and numpy's global generator, which pgmpy's simulation would set",
     "estimators/posterior.py": "networks from a posterior that follows from a release",
     "estimators/private_bayesian.py": "their generator",
     "estimators/uncertainty.py": "networks from what a release leaves open",
     "inference/hamiltonian.py": "the Markov chain that draws them",
     "inference/priors.py": "what the chain draws of its priors",
-    "evaluation/coverage.py": "queries about a made-up or public network",
+    "experiments/coverage_study.py": "queries about a made-up or public network",
     "estimators/private_vb.py": "a public random start, before any record is seen",
     "estimators/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
     "estimators/private_lda.py": "likewise",
     "inference/triangulation.py": "a local search over a public graph",
     "experiments/populations.py": "made-up records of the papers' experiments",
-    "evaluation/peers.py": "made-up tables to time with",
-    "evaluation/protocol.py": "made-up networks of the papers' experiments",
+    "experiments/peer_comparisons.py": "made-up tables to time with",
+    "evaluation/example_networks.py": "made-up networks",
+    "experiments/protocol.py": "made-up graphs of the papers' experiments",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
 # Secure coins and file names. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.

@@ -17,7 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.estimators.uncertainty import PosteriorNetworks
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.evaluation.coverage import coverage_study, posterior_engine
+from pgmpy_dp.experiments.coverage_study import coverage_study, posterior_engine
 from pgmpy_dp.networks import simulate
 
 

@@ -13,7 +13,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.evaluation.coverage import coverage_study, random_queries
+from pgmpy_dp.experiments.coverage_study import coverage_study, random_queries
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.networks.conditioning import Conditioning
 

@@ -10,7 +10,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.networks import log_linear
-from pgmpy_dp.evaluation.peers import example_network
+from pgmpy_dp.experiments.peer_comparisons import example_network
 from pgmpy_dp.inference import JunctionTree, engine
 from pgmpy_dp.networks import simulate
 

@@ -1,4 +1,4 @@
-"""What each library runs in a process of its own: noisy tables to a fitted model.
+"""Each library goes from noisy tables to a fitted model in a process of its own.
 
 A process saves the tables it fitted, in the order of the problem's, and the log-potentials if it has a distribution; it
 prints its loss and its peak of memory.
@@ -101,7 +101,7 @@ _PROGRAMS = {"ours": _OURS, "mbi": _MBI, "pgmpy": _PGMPY}
 
 @dataclass(frozen=True)
 class Run:
-    """A process from start to end: seconds on the clock and of all its threads, loss, peak megabytes, and the fit.
+    """A run is a process from start to end: seconds on the clock and of its threads, loss, peak megabytes, the fit.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Run:
 
 
 def _environment() -> dict[str, str]:
-    """Of a child that imports the very modules this process would, whatever lies in the working folder."""
+    """Let a child import the very modules this process would, whatever lies in the working folder."""
     searched = os.pathsep.join(sys.path)
     seed = "0"  # pgmpy's junction trees depend on it
     return {**os.environ, "PYTHONPATH": searched, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": seed}

@@ -1,4 +1,4 @@
-"""How errors of CPDs grow in inference: Theorems 4.1 and 4.2 of Chowdhury, Rekatsinas and Jha, and their mu score."""
+"""Theorems 4.1 and 4.2 of Chowdhury, Rekatsinas and Jha, and their mu score, say how errors of CPDs grow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmpy_dp.inference import JunctionTree
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """Bounds on the L1 error of one sum-product step of variable elimination, and what they are made of.
+    """The bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ErrorBounds:
 
 
 def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> ErrorBounds:
-    """Bounds on the error of a sum-product step from the errors of the CPDs.
+    """Bound the error of a sum-product step by the errors of the CPDs.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 
 
 def mu_score(error: float, bounds: ErrorBounds) -> float:
-    """Where between the bounds an error lies: 0 at the lower, 1 at the upper.
+    """Say where between the bounds an error lies: 0 at the lower, 1 at the upper.
 
     Negative where the error is below the lower bound, which is of a typical error only; 0 where the bounds are equal.
 

@@ -1,4 +1,4 @@
-"""How often bounds hold, and how wide they are: studies with simulated records and noise, of known truth."""
+"""Studies with simulated records and noise show how often bounds hold, and how wide they are."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ Engine = Callable[[DiscreteBayesianNetwork, Release, int], PosteriorNetworks]
 
 
 def posterior_engine(network: DiscreteBayesianNetwork, release: Release, seed: int) -> PosteriorNetworks:
-    """What `PrivateBayesianNetwork` does: 200 networks from the posterior."""
+    """Draw 200 networks from the posterior, as `PrivateBayesianNetwork` does."""
     return draw_networks(network, [release], 200, seed)
 
 
 @dataclass(frozen=True)
 class Query:
-    """Distribution of a variable given the states of others."""
+    """A query asks for the distribution of a variable given the states of others."""
 
     variable: str
     evidence: Mapping[str, Any]
 
 
 def random_queries(truth: DiscreteBayesianNetwork, count: int = 50, seed: int = 0) -> list[Query]:
-    """A random variable given the states of one to three others, which a record drawn from the truth has."""
+    """Ask for random variables given one to three others, whose states a record drawn from the truth has."""
     generator = np.random.default_rng(seed)
     records = simulate(truth, count, seed)
     found = []
@@ -58,14 +58,14 @@ def random_queries(truth: DiscreteBayesianNetwork, count: int = 50, seed: int = 
 
 
 class Questions:
-    """Node marginals, cells of family marginals and answers to queries, of networks of one structure."""
+    """The questions ask networks of one structure for node marginals, cells of family marginals and queries."""
 
     def __init__(self, truth: DiscreteBayesianNetwork, queries: Sequence[Query]) -> None:
         self.nodes = [(node,) for node in truth.nodes()]
         self.families, self.queries = families(truth), queries
 
     def answers(self, conditioning: Conditioning, logs: Sequence[Vector] | Vector) -> dict[str, Vector]:
-        """Of each kind, an array with a row a network."""
+        """Give an array of each kind, with a row for each network."""
         answers = [conditioning.distributions(logs, [query.variable], query.evidence)[0] for query in self.queries]
         return {
             "node": conditioning.marginals(logs, self.nodes),
@@ -74,7 +74,7 @@ class Questions:
         }
 
     def records(self, conditioning: Conditioning, logs: Vector, total: float) -> dict[str, Any]:
-        """Of each kind, how many records the answers are about: those with the evidence."""
+        """Count, for each kind, the records with the evidence, which the answers are about."""
         counts = []
         for query in self.queries:
             answer, probability = conditioning.distributions([logs], [query.variable], query.evidence)
@@ -93,7 +93,7 @@ def coverage_study(
     first: int = 0,
     **options: Any,
 ) -> pd.DataFrame:
-    """Coverage and width of bounds over many data sets drawn from a known network.
+    """Measure coverage and width of bounds over many data sets drawn from a known network.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def coverage_study(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """Answers of one kind in one data set: whether bounds held, and how far estimates were off."""
+    """An outcome says of answers of one kind in one data set whether bounds held, and how far estimates were off."""
 
     held: NDArray[np.bool_]
     below: NDArray[np.bool_]

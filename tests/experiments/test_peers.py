@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.estimators.networks import log_linear
-from pgmpy_dp.evaluation import peers
-from pgmpy_dp.evaluation.peer_processes import run
+from pgmpy_dp.experiments import peer_comparisons as peers
+from pgmpy_dp.experiments.peer_processes import run
 from pgmpy_dp.inference import JunctionTree, closest_marginals
 
 

@@ -1,4 +1,4 @@
-"""Speed and memory beside mbi (Private-PGM) and pgmpy's MirrorDescentEstimator: the same noisy tables and objective.
+"""Compare speed and memory with mbi (Private-PGM) and pgmpy's MirrorDescentEstimator, on the same noisy tables.
 
 mbi is imported inside functions and subprocesses only: `pip install 'pgmpy-dp[bench]'`. It runs in double precision and
 without a persistent compilation cache, as it recommends.
@@ -23,8 +23,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.estimators.networks import Network, log_linear
 from pgmpy_dp.evaluation.divergence import kl_divergence
-from pgmpy_dp.evaluation.peer_processes import Run, run
-from pgmpy_dp.evaluation.protocol import bnlearn_network, random_markov_network, third_order_chain
+from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
+from pgmpy_dp.experiments.peer_processes import Run, run
+from pgmpy_dp.experiments.protocol import third_order_chain
 from pgmpy_dp.inference import Calibration, JunctionTree, closest_marginals, sample
 from pgmpy_dp.inference.layout import Scope, Vector
 from pgmpy_dp.networks import PrivateMarkovNetwork
@@ -38,7 +39,7 @@ PGMPY_SECONDS = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """Noisy tables of one network.
+    """A problem holds the noisy tables of one network.
 
     Attributes
     ----------
@@ -59,13 +60,13 @@ class Problem:
     total: float
 
     def save(self, path: Path) -> None:
-        """As JSON, which a fresh process reads without any of our libraries."""
+        """Write JSON, which a fresh process reads without any of our libraries."""
         path.write_text(json.dumps({**self.__dict__, "observed": self.observed.tolist()}))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound.
+    """A comparison holds one quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound.
 
     That of pgmpy's own estimator is NaN where it was not measured or did not finish.
     """
@@ -82,14 +83,14 @@ class Comparison:
 
 
 def example_network(name: str) -> Network:
-    """A network of the bnlearn repository that pgmpy ships, or "chain": ten variables of ten states, of third order."""
+    """Give a bnlearn network that pgmpy ships, or "chain": ten variables of ten states, of third order."""
     if name == "chain":
         return random_markov_network(third_order_chain(), 10, 0)
     return bnlearn_network(name)
 
 
 def noisy_problem(name: str, records: int = 10_000, epsilon: float = 1.0, seed: int = 0) -> Problem:
-    """Tables of all families (of the chain, all edges) with simulated Laplace noise that shares epsilon equally."""
+    """Add simulated Laplace noise, sharing epsilon equally, to the tables of all families (of the chain, all edges)."""
     layout, potentials, _ = log_linear(example_network(name))
     tree = JunctionTree.build(layout.cardinalities, layout.scopes)
     generator = np.random.default_rng(seed)
@@ -113,7 +114,7 @@ def _truth(case: str) -> tuple[JunctionTree, Vector, Calibration]:
 
 
 def divergence(case: str, potentials: Vector) -> float:
-    """KL(true network || distribution with these log-potentials), in nats."""
+    """Compute KL(true network || distribution with these log-potentials), in nats."""
     tree, own, truth = _truth(case)
     held = truth.marginals > 0
     gap = float(truth.marginals[held] @ (own[held] - potentials[held]))
@@ -121,7 +122,7 @@ def divergence(case: str, potentials: Vector) -> float:
 
 
 def table_divergence(case: str, tables: Vector) -> float:
-    """Mean over the tables of KL(true table || fitted table), in nats; each is divided by its own sum."""
+    """Average KL(true table || fitted table) over the tables, in nats; each is divided by its own sum."""
     tree, _, truth = _truth(case)
     starts = tree.layout.offsets[:-1]
     shares = tables / np.repeat(np.add.reduceat(tables, starts), np.diff(tree.layout.offsets))
@@ -131,7 +132,7 @@ def table_divergence(case: str, tables: Vector) -> float:
 
 
 def default_divergence(case: str) -> float:
-    """KL(true network || fit of the same tables by `CollectiveEM`, as a user would), in nats."""
+    """Compute KL(true network || fit of the same tables by `CollectiveEM`, as a user would), in nats."""
     truth, problem = example_network(case), noisy_problem(case)
     layout = _truth(case)[0].layout
     tables = {scope: np.rint(table).astype(np.int64) for scope, table in layout.tables(problem.observed).items()}
@@ -143,7 +144,7 @@ def default_divergence(case: str) -> float:
 
 
 def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
-    """From a fresh process to a fitted model: the loss of mbi's 1000 mirror-descent steps of two calibrations each.
+    """Go from a fresh process to a fitted model, at the loss of mbi's 1000 mirror-descent steps of two calibrations.
 
     pgmpy's estimator runs once, its 100 iterations by default, and no longer than `PGMPY_SECONDS`.
 
@@ -201,7 +202,7 @@ def _mbi() -> tuple[Any, Any]:
 
 
 def _measured(problem: Problem) -> tuple[Any, list[Any]]:
-    """Domain and measurements of mbi."""
+    """Give the problem as domain and measurements of mbi."""
     _, mbi = _mbi()
     cards = problem.cardinalities
     domain = mbi.Domain(tuple(cards), tuple(cards.values()))
@@ -220,7 +221,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 def calibration(case: str, repeats: int = 200) -> Comparison:
-    """Least seconds of a warm calibration with all marginals; of mbi's two oracles for a CPU the faster one."""
+    """Time a warm calibration with all marginals at its fastest; of mbi's two oracles for a CPU the faster counts."""
     jax, mbi = _mbi()
     problem = noisy_problem(case)
     tree = JunctionTree.build(problem.cardinalities, problem.scopes)
@@ -251,7 +252,7 @@ class _Stop(Exception):
 def near_optimum(
     case: str, within: float = 1e-3, longest: float = 60.0, estimators: Sequence[str] = ESTIMATORS
 ) -> tuple[Comparison, dict[str, float]]:
-    """Seconds to a loss within a share of the least one, both sides compiled before the clock starts.
+    """Time the way to a loss within a share of the least one; both sides are compiled before the clock starts.
 
     Returns
     -------
@@ -295,7 +296,7 @@ def near_optimum(
 
 
 def table_cells(case: str) -> Comparison:
-    """Cells of all tables of the junction tree."""
+    """Count the cells of all tables of the junction tree."""
     _, mbi = _mbi()
     layout, _, _ = log_linear(example_network(case))
     domain = mbi.Domain(tuple(layout.cardinalities), tuple(layout.cardinalities.values()))

@@ -1,0 +1,64 @@
+"""The distributions of these networks are public: pgmpy ships them, or they are made up."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.networks.bif import from_bif
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+
+_SIMULATED = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
+
+
+def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
+    """Read a network of the bnlearn repository, such as "alarm", from the files that pgmpy ships.
+
+    Examples
+    --------
+    >>> len(bnlearn_network("asia"))
+    8
+    """
+    packed = importlib.resources.files("pgmpy").joinpath(f"utils/example_models/{name}.bif.gz")
+    return from_bif(gzip.decompress(packed.read_bytes()))
+
+
+def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) -> PrivateMarkovNetwork:
+    """Make a pairwise network whose edge tables are drawn from a flat Dirichlet distribution.
+
+    Parameters
+    ----------
+    edges : list of pairs of str
+    states : int
+        States of every variable, named 0, 1, ...
+    seed : int
+
+    Returns
+    -------
+    PrivateMarkovNetwork
+        Made up, so its guarantee promises nothing.
+    """
+    generator = np.random.default_rng(seed)
+    network = PrivateMarkovNetwork(edges)
+    schema = Schema({node: range(states) for node in network.nodes()})
+    tree = JunctionTree.build(dict.fromkeys(network.nodes(), states), markov_scopes(network))
+    tables = [generator.dirichlet(np.ones(math.prod(shape))).reshape(shape) for shape in tree.layout.shapes]
+    set_potentials(network, tree, np.log(tree.layout.flatten(tables)), schema)
+    return network
+
+
+def set_potentials(
+    network: PrivateMarkovNetwork, tree: JunctionTree, potentials: NDArray[np.float64], schema: Schema
+) -> None:
+    """Give a network the distribution of these log-potentials, with a guarantee that promises nothing."""
+    log_partition = tree.calibrate(potentials).log_partition
+    network.set_factors(markov_factors(tree.layout, potentials, log_partition, schema.states), _SIMULATED)
