@@ -67,11 +67,11 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
     import pgmpy_dp as dp
     from pgmpy_dp.cli.structure import read_structure
     from pgmpy_dp.networks import SUFFIXES, save_network
-    from pgmpy_dp.release import read_release
+    from pgmpy_dp.release import Release
 
     with stages(3) as begin:
         begin("Reading the release")
-        noisy, network = read_release(release), read_structure(model)
+        noisy, network = Release.load(release), read_structure(model)
         markov = isinstance(network, DiscreteMarkovNetwork)
         if method in _BAYESIAN and markov:
             raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --method.")

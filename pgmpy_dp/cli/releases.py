@@ -131,17 +131,28 @@ def _measured(
 @json_option
 def inspect(path: Path, as_json: bool) -> None:
     """Check the release file PATH and show what it promises and holds."""
-    from pgmpy_dp.release import read_release
+    from pgmpy_dp.release import Release
 
-    noisy = read_release(path)
+    noisy = Release.load(path)
     emit(as_json, describe(noisy), _lines(noisy))
 
 
 def _lines(noisy: Release) -> list[str]:
     """What a release promises and holds, as text."""
-    held = describe(noisy)
-    guarantee, total = noisy.guarantee, held["total"]
+    held, guarantee = describe(noisy), noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
+    if not noisy.cliques:
+        families = [", ".join(family["variables"]) for family in held["families"]]
+        drawn = f"Draws of a network: {held['draws']}"
+        return [
+            f"{sentence(guarantee)}.",
+            f"Made with {versions or 'unknown versions'}.",
+            drawn,
+            "",
+            "families (each node, its parents)",
+            *families,
+        ]
+    total = held["total"]
     about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
     lines = [
         f"{sentence(guarantee)}.",
@@ -162,7 +173,7 @@ def _cautions(noisy: Release) -> list[str]:
     if noisy.guarantee.epsilon > 20:
         found.append("Caution: at so large an epsilon the promise says next to nothing.")
     least = noisy.total - 2 * noisy.total_variance**0.5
-    drowned = sum(least <= _noise(noisy, clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
+    drowned = sum(least <= noisy.noise(clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
     if drowned:
         found.append(
             f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells is more than the records."
@@ -170,22 +181,16 @@ def _cautions(noisy: Release) -> list[str]:
     return found
 
 
-def _noise(noisy: Release, clique: tuple[str, ...]) -> tuple[float, float]:
-    """Scale and standard deviation of the noise in a cell."""
-    from pgmpy_dp.release import NoisyMarginals
-
-    if isinstance(noisy, NoisyMarginals):
-        return noisy.scales[clique], noisy.variances[clique] ** 0.5
-    return noisy.scale, noisy.variance(clique) ** 0.5
-
-
 def describe(noisy: Release) -> dict[str, Any]:
     """What a release holds, for JSON."""
-    from pgmpy_dp.release import NoisyMarginals
-
-    return {
+    held: dict[str, Any] = {
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
-        "kind": "tables" if isinstance(noisy, NoisyMarginals) else "coefficients",
+        "kind": noisy.kind,
+    }
+    if not noisy.cliques:
+        return noisy.contents() | held
+    return {
+        **held,
         "total": {
             "counted": noisy.guarantee.counted,
             "value": noisy.total,
@@ -196,7 +201,7 @@ def describe(noisy: Release) -> dict[str, Any]:
             {
                 "variables": list(clique),
                 "cells": int(noisy.schema.cells(clique)),
-                **dict(zip(("scale", "noise"), _noise(noisy, clique), strict=True)),
+                **dict(zip(("scale", "noise"), noisy.noise(clique), strict=True)),
             }
             for clique in noisy.cliques
         ],

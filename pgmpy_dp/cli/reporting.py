@@ -22,15 +22,16 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     """
     quiet()
     from pgmpy_dp.networks import load_network
-    from pgmpy_dp.release import NoisyMarginals, read_release
+    from pgmpy_dp.release import NoisyMarginals, Release
     from pgmpy_dp.report import write_report
 
     with stages(2) as begin:
         begin("Reading the release")
-        noisy = read_release(release)
+        noisy = Release.load(release)
         if not isinstance(noisy, NoisyMarginals):
             raise click.ClickException(
-                f"{release} holds Fourier coefficients; the page shows tables. Look at it with pgmpy-dp inspect."
+                f"{release} holds {noisy.kind.replace('_', ' ')}; the page shows tables. Look at it with "
+                "pgmpy-dp inspect."
             )
         network = None if model is None else load_network(model)
         begin("Drawing the page")

@@ -18,14 +18,14 @@ from pgmpy.base import DAG
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.directed import require_exact
-from pgmpy_dp.estimators.measuring import holding_clique, measured_table
-from pgmpy_dp.estimators.networks import families, maximal
+from pgmpy_dp.estimators.networks import families
 from pgmpy_dp.estimators.planning import plan_measurements, shares
 from pgmpy_dp.estimators.sensitivity import KINDS, constant_sensitivities, covarying_sensitivities
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 TABLES = ("joint", "paper")
@@ -297,7 +297,7 @@ def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
     Equation (4), the propagated error of theta = C[x, u] / C[u], is that times the noise: theta cancels C[x, u].
     """
     parents = scope[1:]
-    counts = measured_table(first, parents)[0] if parents else np.array(first.total)
+    counts = first.marginal(parents)[0] if parents else np.array(first.total)
     return float((np.sqrt(1.0 + rows**2) / np.maximum(counts, 1.0)).mean())
 
 
@@ -321,10 +321,10 @@ def allocation_frame(network: DAG, release: NoisyMarginals, tables: str, feature
     laplace = release.guarantee.mechanism == "laplace"
     spent = {clique: (1 / scale if laplace else 1 / scale**2) for clique, scale in release.scales.items()}
     unit = (1 if release.guarantee.neighbours == "add_remove" else 2) if laplace else np.nan
-    held = [holding_clique(release, scope) for scope in scopes]
+    held = [release.holding_clique(scope) for scope in scopes]
     own = []
     for scope, clique in zip(scopes, held, strict=True):
-        used = {clique} if tables == "joint" or not scope[1:] else {clique, holding_clique(release, scope[1:])}
+        used = {clique} if tables == "joint" or not scope[1:] else {clique, release.holding_clique(scope[1:])}
         own.append(sum(spent[table] for table in used))
     frame = features.copy()
     frame.insert(0, "table", held)

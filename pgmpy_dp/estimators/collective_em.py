@@ -13,7 +13,6 @@ from pgmpy_dp.estimators.directed import fit_release, require_exact
 from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
-from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.planning import plan_measurements
 from pgmpy_dp.estimators.tying import Tying
@@ -173,7 +172,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             return self._fit_tied(tying, data)
         nodes = list(network.nodes())
         release = self._measurement().take(data, nodes, lambda schema: plan_measurements(network, schema))
-        schema, seen = observations(release, nodes)
+        schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, seen.cliques)
         cards = {variable: schema.cardinality(variable) for variable in schema.variables}
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
@@ -187,8 +186,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
         release = self._measurement().take(data, tying.variables, tying.plan)
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
-        names, seen = observations(tables, list(dict.fromkeys(v for name in tying.groups for v in name)))
-        engine = tying.engine(nodes, names)
+        names = list(dict.fromkeys(v for name in tying.groups for v in name))
+        engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)
         fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         tying.finish(self, engine, fit.potentials, release, nodes)

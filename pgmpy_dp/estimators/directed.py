@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmpy_dp.estimators.family_tables import explain_tables
-from pgmpy_dp.estimators.fitting import observation_noise
-from pgmpy_dp.estimators.measuring import first_holding, measured_table
+from pgmpy_dp.estimators.fitting import explain, observation_noise
+from pgmpy_dp.estimators.measuring import first_holding
 from pgmpy_dp.estimators.networks import table_places
-from pgmpy_dp.estimators.observing import Observations, observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import Observations
 from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
@@ -164,7 +164,7 @@ def fit_directed_loopily(
     explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
-    step = observed.explain(graph, potentials, total, max_iter)
+    step = explain(observed, graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
     return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
 
@@ -179,7 +179,8 @@ def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, infer
     TreeTooLargeError
         If a junction tree is asked for and does not fit in memory.
     """
-    schema, seen = observations(release, [scope[0] for scope in scopes])
+    nodes = [scope[0] for scope in scopes]
+    schema, seen = release.schema.select(nodes), release.observe(nodes)
     cards = {variable: schema.cardinality(variable) for variable in schema.variables}
     engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
@@ -211,6 +212,6 @@ def _pseudo_counts(families: Layout) -> Vector:
 def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
     """The family's own noisy table and variance; where it was not measured, a flat one as noisy as it is large."""
     if first_holding([release], family) is not None:
-        return measured_table(release, family)
+        return release.marginal(family)
     shape = release.schema.shape(family)
     return np.full(shape, total / np.prod(shape)), total**2

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.estimators.fitting import observation_noise
-from pgmpy_dp.estimators.measuring import holding_clique, measured_table
 from pgmpy_dp.estimators.networks import conditional
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.layout import Vector
@@ -37,7 +36,7 @@ def read_joint(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str
         If the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    observed = [measured_table(release, scope, tables) for scope in scopes]
+    observed = [release.marginal(scope, tables) for scope in scopes]
     pseudo = [1.0 / release.schema.cardinality(scope[0]) for scope in scopes]
     mechanism = release.guarantee.mechanism
     return [conditional(table) for table in explain_tables(observed, pseudo, release.total, mechanism)]
@@ -54,15 +53,15 @@ def read_pairs(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str
     """
     marginals: dict[Clique, Vector] = {}
     for scope in scopes:
-        rows = conditional(np.maximum(measured_table(release, scope)[0], 0.0))
+        rows = conditional(np.maximum(release.marginal(scope)[0], 0.0))
         mass = np.ones(())
         if parents := scope[1:]:
-            counts = np.maximum(measured_table(release, parents)[0], 0.0)
+            counts = np.maximum(release.marginal(parents)[0], 0.0)
             mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
         marginals[scope] = release.total * mass * rows
     if agreement is not None:
         own = consistency_weights(release, agreement)
-        weights = {scope: own[holding_clique(release, scope)] for scope in scopes}
+        weights = {scope: own[release.holding_clique(scope)] for scope in scopes}
         marginals = make_consistent(marginals, weights)
     return [conditional(np.maximum(table, 0.0)) for table in marginals.values()]
 

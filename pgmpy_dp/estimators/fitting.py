@@ -11,9 +11,11 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.networks import markov_factors, table_places
 from pgmpy_dp.inference import GaussianNoise, Layout, SmoothedLaplaceNoise
-from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -59,6 +61,14 @@ def observation_noise(
         return GaussianNoise(observed, np.sqrt(variance + sampling))
     scale = np.sqrt(variance / 2.0)
     return SmoothedLaplaceNoise(observed, scale, np.sqrt(scale**2 + sampling))
+
+
+def explain(seen: Observations, engine: Engine, potentials: Vector, total: float, max_iter: int) -> CollectiveMarginals:
+    """The most probable counts behind observations, in a model with these log-potentials: the E-step by its dual."""
+    scale = np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) / (1 if seen.gaussian else 2))
+    dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
+    function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)
+    return dual(engine, potentials, function, seen.observed, scale, total, max_iter)
 
 
 def finish_markov(

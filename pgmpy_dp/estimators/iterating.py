@@ -13,7 +13,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.sums import NoisySums
 from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
+from pgmpy_dp.release import Release
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Iteration:
         ------
         SchemaError, ValueError, TypeError
         """
-        if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
+        if isinstance(data, Release):
             raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
         self.require_delta()
         return Measurement(self.epsilon, self.delta, "gaussian", neighbours, state_names).dataset(data, variables)

@@ -10,14 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -76,7 +72,7 @@ class Measurement:
 
     def take_by(self, data: Any, variables: Sequence[str], measure: Callable[[PrivateDataset], Release]) -> Release:
         """As `take`, measuring by a function of the data set."""
-        if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
+        if isinstance(data, Release):
             self._check_release(data)
             _require_variables(data.schema, variables, "release")
             self._require_agreement(data.schema, data.guarantee.neighbours, variables)
@@ -88,7 +84,7 @@ class Measurement:
         if not releases:
             raise ValueError("Give at least one release.")
         for release in releases:
-            if not isinstance(release, (NoisyMarginals, NoisyCoefficients)):
+            if not isinstance(release, Release):
                 raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
             self._check_release(release)
             held = [variable for variable in variables if variable in release.schema.states]
@@ -96,6 +92,8 @@ class Measurement:
         return list(releases)
 
     def _check_release(self, data: Release) -> None:
+        if not data.cliques:
+            raise TypeError(f"{type(data).__name__} hold draws of a network, and no tables to fit: read its mean().")
         if self.epsilon is not None:
             raise ValueError(
                 "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
@@ -105,7 +103,7 @@ class Measurement:
 
     def dataset(self, data: Any, variables: Sequence[str]) -> PrivateDataset:
         """The data set that was handed in, or one for this fit alone made of raw records; errors as `take`."""
-        if isinstance(data, (list, tuple)) and any(isinstance(d, (NoisyMarginals, NoisyCoefficients)) for d in data):
+        if isinstance(data, (list, tuple)) and any(isinstance(d, Release) for d in data):
             raise TypeError("Several releases are fitted together by PosteriorMean: give estimator=PosteriorMean().")
         if self.epsilon is None:
             raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
@@ -159,64 +157,11 @@ def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None
     return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)
 
 
-def holding_clique(release: Release, clique: Clique) -> Clique:
-    """The measured clique from which a clique's table is read: the least noisy of those that contain it.
-
-    Raises
-    ------
-    ValueError
-        If no measured clique contains it.
-    """
-    holding = [measured for measured in release.cliques if set(clique) <= set(measured)]
-    if not holding:
-        raise ValueError(
-            f"The release has no table that holds {clique}; it holds {', '.join(map(str, release.cliques))}. Measure a "
-            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
-        )
-    if isinstance(release, NoisyCoefficients):
-        return holding[0]
-    return min(holding, key=lambda measured: (_summed_variance(release, measured, clique), len(measured)))
-
-
-def measured_table(
-    release: Release, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None
-) -> tuple[Vector, float]:
-    """The least noisy table of a clique that a release holds, and the noise variance of its cells.
-
-    Measured cliques that contain the clique are summed over the other variables, which adds their noise. Of a release
-    of coefficients it is the one table that they all stand for.
-
-    Parameters
-    ----------
-    release : NoisyMarginals or NoisyCoefficients
-    clique : tuple of str
-    tables : mapping of clique to ndarray, optional
-        What to read in place of the tables of a `NoisyMarginals`.
-
-    Raises
-    ------
-    ValueError
-        If no measured clique contains it.
-    """
-    best = holding_clique(release, clique)
-    if isinstance(release, NoisyCoefficients):
-        return release.table(clique), release.variance(clique)
-    return summed_table(release, best, clique, tables)
-
-
-def summed_table(
-    release: NoisyMarginals, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None
-) -> tuple[Vector, float]:
-    """A clique's table as `measured_table`, from a measured one that contains it."""
-    outside = tuple(axis for axis, variable in enumerate(measured) if variable not in clique)
-    kept = [variable for variable in measured if variable in clique]
-    table = (tables or release.tables)[measured].sum(axis=outside).astype(np.float64)
-    ordered = table.transpose([kept.index(variable) for variable in clique])
-    return ordered, _summed_variance(release, measured, clique)
-
-
-def _summed_variance(release: NoisyMarginals, measured: Clique, clique: Clique) -> float:
-    return release.variances[measured] * release.schema.cells(measured) / release.schema.cells(clique)
+def require_tables(release: Any, refusal: str) -> NoisyMarginals:
+    """For methods that need the noise of a table's cells to be independent."""
+    if not isinstance(release, NoisyMarginals):
+        raise ValueError(refusal)
+    return release
 
 
 def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:

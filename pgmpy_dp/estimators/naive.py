@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.fitting import finish_markov, markov_network, refuse_weights
-from pgmpy_dp.estimators.measuring import Measurement, measured_table
+from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.tying import Tying
@@ -196,7 +196,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         return self
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:
-        own = [measured_table(release, scope) for scope in engine.layout.scopes]
+        own = [release.marginal(scope) for scope in engine.layout.scopes]
         marginals = engine.layout.flatten(self._marginal(table, release.total) for table, _ in own)
         weight = self.regularization
         if weight is None:

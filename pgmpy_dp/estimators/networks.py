@@ -14,6 +14,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy is untyped
@@ -51,18 +52,6 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """Cliques that no scope contains."""
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
-
-
-def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Cliques that are contained in no other; the first of those with equal variables."""
-    kept: list[Clique] = []
-    listed = list(cliques)
-    sets = [frozenset(clique) for clique in listed]
-    for i, clique in enumerate(listed):
-        inside = (sets[i] < other or (sets[i] == other and j < i) for j, other in enumerate(sets))
-        if not any(inside):
-            kept.append(clique)
-    return tuple(kept)
 
 
 def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:

@@ -18,7 +18,7 @@ from pgmpy_dp.estimators.posterior import check_prior, network_of, prior_counts
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws
+from pgmpy_dp.release import PosteriorDraws, Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -227,7 +227,7 @@ def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, epsilon: Any
     prior = (estimator.prior_type, estimator.equivalent_sample_size, estimator.pseudo_counts)
     check_prior(*prior)
     nodes, scopes = list(network.nodes()), families(network)
-    if isinstance(data, (NoisyMarginals, NoisyCoefficients)):
+    if isinstance(data, Release):
         raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
     measurement = Measurement(epsilon, 0.0, "laplace", estimator.neighbours, estimator.state_names)
     dataset = measurement.dataset(data, nodes)

@@ -12,7 +12,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
-from pgmpy_dp.estimators.measuring import Measurement, measured_table
+from pgmpy_dp.estimators.measuring import Measurement
 from pgmpy_dp.estimators.networks import bayesian_network, families
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.posterior import (
@@ -197,4 +197,4 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
             at_least = release.paper_increment() if self.increment == "paper" else 0.0
             coefficients = release.to_coefficients().non_negative(at_least)
             return {scope: np.maximum(coefficients.table(scope), 0.0) for scope in scopes}
-        return {scope: np.clip(measured_table(release, scope)[0], 0.0, release.total) for scope in scopes}
+        return {scope: np.clip(release.marginal(scope)[0], 0.0, release.total) for scope in scopes}

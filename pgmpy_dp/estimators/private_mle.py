@@ -23,12 +23,12 @@ from pgmpy_dp.estimators.allocation import (
 from pgmpy_dp.estimators.directed import fit_release, require_exact
 from pgmpy_dp.estimators.family_tables import read_joint, read_pairs
 from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.measuring import Measurement, require_tables
 from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.schema import Clique, Schema
 
@@ -167,11 +167,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         allocation = self._checked_options()
         scopes, nodes = families(network), list(network.nodes())
-        if isinstance(data, NoisyCoefficients):
-            raise ValueError(
-                "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
-                "is not: fit it with CollectiveEM or PrivateBayesianEstimator."
-            )
         stages: TwoStages | None = None
 
         def measure(dataset: PrivateDataset) -> NoisyMarginals:
@@ -187,8 +182,11 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
             return stages.second
 
         measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
-        release = measurement.take_by(data, nodes, measure)
-        assert isinstance(release, NoisyMarginals)
+        release = require_tables(
+            measurement.take_by(data, nodes, measure),
+            "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
+            "is not: fit it with CollectiveEM or PrivateBayesianEstimator.",
+        )
         schema = release.schema.select(nodes)
         rows = self._read(release, scopes)
         cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]

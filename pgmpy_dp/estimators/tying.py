@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,21 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.fitting import finish_markov
-from pgmpy_dp.estimators.measuring import measured_table
-from pgmpy_dp.estimators.networks import markov_scopes, maximal
+from pgmpy_dp.estimators.measuring import require_tables
+from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.estimators.planning import shares
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
-from pgmpy_dp.release import Guarantee, NoisyCoefficients, Release
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.observations import IndependentTables, maximal
 from pgmpy_dp.schema import Clique, Schema
 
 Groups = dict[Clique, tuple[Clique, ...]]
 
 
 @dataclass(frozen=True)
-class PooledTables:
+class PooledTables(IndependentTables):
     """The mean table of each group's cliques, as a release of tables has them."""
 
     schema: Schema
@@ -33,10 +34,6 @@ class PooledTables:
     variances: Mapping[Clique, float]
     total: float
     guarantee: Guarantee
-    cliques: tuple[Clique, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cliques", tuple(self.tables))
 
 
 @dataclass(frozen=True)
@@ -126,13 +123,13 @@ class Tying:
         Where each clique was measured, their mean: what a fit with tied potentials depends on. Its noise is taken for
         noise of the release's kind with the variance of the mean, the tables' noises for independent.
         """
-        if isinstance(release, NoisyCoefficients):
-            raise ValueError("A network with tied parameters is fitted from tables: measure them with `measure`.")
+        refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
+        release = require_tables(release, refusal)
         if self.pooled:
             return release
         tables, variances = {}, {}
         for name, cliques in self.groups.items():
-            read = [measured_table(release, clique) for clique in cliques]
+            read = [release.marginal(clique) for clique in cliques]
             tables[name] = np.mean([table for table, _ in read], axis=0)
             variances[name] = sum(variance for _, variance in read) / len(read) ** 2
         return PooledTables(self.name_schema(release.schema), tables, variances, release.total, release.guarantee)

@@ -14,24 +14,23 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.measuring import first_holding, measured_table
+from pgmpy_dp.estimators.measuring import first_holding
 from pgmpy_dp.estimators.networks import (
     Network,
     bayesian_network,
     families,
     markov_scopes,
-    maximal,
     outside,
     table_places,
 )
-from pgmpy_dp.estimators.observing import LEAST_VARIANCE, observations
 from pgmpy_dp.estimators.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
-from pgmpy_dp.release import NoisyCoefficients, Release
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
@@ -191,7 +190,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
     schema = _agreed(releases, nodes)
-    seen = [observations(release, [v for v in nodes if _measured(release, v)])[1] for release in releases]
+    seen = [release.observe([v for v in nodes if _measured(release, v)]) for release in releases]
     unseen = [v for v in nodes if not any(_measured(release, v) for release in releases)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
@@ -206,14 +205,13 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     observed = [part.observed for part in seen]
     variance = [part.variance for part in seen]
     gaussian = [np.full(part.observed.size, part.gaussian) for part in seen]
-    for number, release in enumerate(releases):
-        if isinstance(release, NoisyCoefficients) and release.public_total is None:
-            # The coefficient of the empty set, which `observations` leaves out: the sum of any table.
+    for number, part in enumerate(seen):
+        if part.total is not None:  # the sum of any table
             first = np.zeros((1, len(places[number])))
-            first[0, : schema.cells(seen[number].cliques[0])] = 1.0
+            first[0, : schema.cells(part.cliques[0])] = 1.0
             blocks[number] = sparse.vstack([blocks[number], sparse.csr_array(first)])
-            observed[number] = np.append(observed[number], release.total)
-            variance[number] = np.append(variance[number], release.total_variance)
+            observed[number] = np.append(observed[number], part.total[0])
+            variance[number] = np.append(variance[number], part.total[1])
             gaussian[number] = np.append(gaussian[number], False)
     total, total_variance = _total(releases)
     return _Problem(
@@ -279,7 +277,7 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     rows = []
     for scope in scopes:
         holding = first_holding(releases, scope)
-        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else measured_table(holding, scope)
+        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else holding.marginal(scope)
         positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
         rows.append(np.log(positive / positive.sum(axis=0)).ravel())
     return np.concatenate(rows)

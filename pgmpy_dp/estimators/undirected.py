@@ -10,16 +10,17 @@ from itertools import combinations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from pgmpy_dp.estimators.measuring import first_holding, measured_table
+from pgmpy_dp.estimators.fitting import explain
+from pgmpy_dp.estimators.measuring import first_holding
 from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
 from pgmpy_dp.estimators.networks import outside, table_places
-from pgmpy_dp.estimators.observing import LEAST_VARIANCE, Observations
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Release, project_to_simplex
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique
 
 # Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
@@ -278,7 +279,7 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
         return np.zeros(engine.layout.size)
     total = releases[0].total
     places = table_places(engine.layout, list(held))
-    own = [measured_table(source, scope) for scope, source in held.items()]
+    own = [source.marginal(scope) for scope, source in held.items()]
     layout = Layout.of(engine.layout.cardinalities, list(held))
     marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
     weight = noise_regularization([variance for _, variance in own], total)
@@ -298,7 +299,7 @@ def _fit_loopy(
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
     potentials, gap = naive_start(engine, scopes, [release]), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
-        step = seen.explain(engine, potentials, total, max_iter=30)
+        step = explain(seen, engine, potentials, total, max_iter=30)
         # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
         held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)

@@ -21,7 +21,7 @@ from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, s
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.simulation import simulate
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee, NoisyCoefficients, NoisyMarginals, Release, compose
+from pgmpy_dp.release import Guarantee, Release, compose
 from pgmpy_dp.schema import Schema
 
 # The joint table of variables whose most probable state is asked for has no more cells.
@@ -214,7 +214,7 @@ class PrivateNetwork:
             If they are exact counts, or their promises differ in more than epsilon and delta.
         """
         for release in releases:
-            if not isinstance(release, (NoisyMarginals, NoisyCoefficients)):
+            if not isinstance(release, Release) or not release.cliques:
                 raise TypeError(f"A NoisyMarginals or NoisyCoefficients is needed, got {type(release).__name__}.")
             for variable, states in self._fitted().states.items():
                 if variable in release.schema.states and set(release.schema.states[variable]) != set(states):
@@ -277,7 +277,8 @@ class PrivateNetwork:
         self._forget()
         if hasattr(estimator, "guarantee_"):
             self.guarantee_ = estimator.guarantee_
-        if isinstance(release := getattr(estimator, "release_", None), (NoisyMarginals, NoisyCoefficients, tuple)):
+        release = getattr(estimator, "release_", None)
+        if release is not None and (isinstance(release, tuple) or release.cliques):  # bounds do not follow from draws
             self.release_ = release
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pgmpy_dp.release.archive import read_release
-from pgmpy_dp.release.coefficients import Coefficients, NoisyCoefficients
+from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
 from pgmpy_dp.release.simplex import project_to_simplex
 
-Release = NoisyMarginals | NoisyCoefficients
+read_release = Release.load
 
 __all__ = [
     "Coefficients",

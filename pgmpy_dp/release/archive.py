@@ -14,6 +14,10 @@ array of coefficients, and the contrasts of every number of states and the one n
 is the sum over records of the product of contrasts; its noise has scale b over its weight, the product of
 sqrt(states / sum of squares of the contrast). Version 1 of the format had no kinds: its files hold tables.
 
+Of kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and without
+noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, the draws being the first axis) and
+``value``, a decimal fraction.
+
 The package gives the SHA-256 of ``measurements.csv``. It reveals accidents and careless edits, but it is no
 signature: whoever edits the file can write a new hash. Where authenticity matters, sign the file or use a
 channel that does.
@@ -34,44 +38,71 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.release.coefficients import NoisyCoefficients
 from pgmpy_dp.release.descriptor import (
     DESCRIPTOR,
     MAX_DESCRIPTOR_BYTES,
     MAX_DESCRIPTOR_PARTS,
     MEASUREMENTS,
-    Release,
-    checked_contents,
     checked_descriptor,
     contents_named,
     descriptor_of,
     parts_of,
 )
-from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.schema import Clique
 
-Kind = TypeVar("Kind", NoisyMarginals, NoisyCoefficients)
+# Values of every array, and the variances of the noise in whole numbers.
+Measurements = list[tuple[NDArray[Any], NDArray[np.float64] | None]]
 
 MAX_MEASUREMENTS_BYTES = 2**31 - 1  # beyond it a zip needs its 64-bit extension
 MAX_COMPRESSION = 100  # a csv of this kind compresses about tenfold
 MAX_DIRECTORY_BYTES = 4096
 
-_COLUMNS = np.dtype([("clique", np.int64), ("cell", np.int64), ("value", np.int64), ("variance", np.float64)])
-_HEADER = ",".join(_COLUMNS.names or ()).encode() + b"\n"
 _NUMBER = rb"[0-9]{1,20}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?"
-_ROW = re.compile(rb"[0-9]{1,10},[0-9]{1,10},-?[0-9]{1,19}," + _NUMBER + rb"\n")
-_ROWS = re.compile(rb"(?:" + _ROW.pattern + rb")*+")  # possessive: linear time, no memory of earlier rows
-_SHORTEST_ROW = len(b"0,0,0,1\n")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What a row of measurements holds: the numbers' types, their text, its fewest bytes, and words for it."""
+
+    dtype: np.dtype[Any]
+    row: bytes
+    shortest: int
+    words: str
+
+    @property
+    def header(self) -> bytes:
+        return ",".join(self.dtype.names or ()).encode() + b"\n"
+
+    @property
+    def rows(self) -> re.Pattern[bytes]:
+        return re.compile(rb"(?:" + self.row + rb")*+")  # possessive: linear time, no memory of earlier rows
+
+
+_COUNTS = _Columns(
+    np.dtype([("clique", np.int64), ("cell", np.int64), ("value", np.int64), ("variance", np.float64)]),
+    rb"[0-9]{1,10},[0-9]{1,10},-?[0-9]{1,19}," + _NUMBER + rb"\n",
+    len(b"0,0,0,1\n"),
+    "two indices, an integer and a variance",
+)
+_DRAWS = _Columns(
+    np.dtype([("clique", np.int64), ("cell", np.int64), ("value", np.float64)]),
+    rb"[0-9]{1,10},[0-9]{1,10},-?" + _NUMBER + rb"\n",
+    len(b"0,0,0\n"),
+    "two indices and a number",
+)
 _LONGEST_ROW = 200
 _BLOCK_BYTES = 2**20
 _BLOCK_ROWS = 2**16
@@ -89,8 +120,37 @@ _DAMAGE = (
 )
 
 
-def save_release(release: Release, path: str | os.PathLike[str]) -> None:
-    """Write a release file; see :meth:`NoisyMarginals.save`."""
+class Archived(Protocol):
+    """A release as its file sees it."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def drawn(self) -> bool:
+        """Whether the measurements are draws, else whole numbers with noise."""
+
+    def contents(self) -> dict[str, Any]:
+        """What the descriptor says of it."""
+
+    def measurements(self) -> Measurements:
+        """What the rows say of it, array by array."""
+
+
+Kind = TypeVar("Kind", bound=Archived)
+
+
+@dataclass(frozen=True)
+class Contents(Generic[Kind]):
+    """A checked descriptor: shapes of the arrays of measurements, and how a release is made of them."""
+
+    kind: str
+    drawn: bool
+    shapes: Mapping[Clique, tuple[int, ...]]
+    release: Callable[[dict[Clique, NDArray[Any]]], Kind]
+
+
+def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
+    """Write a release file; see :meth:`Release.save`."""
     if release.guarantee.mechanism == "none":
         raise ValueError("Exact counts are never written to a release file: save a release made by measure().")
     with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
@@ -102,29 +162,22 @@ def save_release(release: Release, path: str | os.PathLike[str]) -> None:
                     raise ValueError("The release is too large for one file (2 GiB): measure fewer or smaller cliques.")
                 digest.update(block)
                 member.write(block)
-        descriptor = descriptor_of(release, f"sha256:{digest.hexdigest()}", size)
+        columns = _DRAWS if release.drawn else _COUNTS
+        descriptor = descriptor_of(release.contents(), columns.dtype, f"sha256:{digest.hexdigest()}", size)
         content = json.dumps(descriptor, indent=1, ensure_ascii=False, allow_nan=False).encode("utf-8")
         if len(content) > MAX_DESCRIPTOR_BYTES or parts_of(content) > MAX_DESCRIPTOR_PARTS:
             raise ValueError("The release has too many states or cliques for one file: split the cliques.")
         archive.writestr(_member(DESCRIPTOR), content)
 
 
-def load_release(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
-    """Read and check a release file of one kind; see :meth:`NoisyMarginals.load`."""
-    release = read_release(path)
-    if not isinstance(release, kind):
-        raise ReleaseFormatError(f"{path}: the file holds another kind of release: use {type(release).__name__}.load.")
-    return release
-
-
-def read_release(path: str | os.PathLike[str]) -> Release:
-    """Read and check a release file of any kind; see :meth:`NoisyMarginals.load`."""
+def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
+    """Read and check a release file, whose descriptor is interpreted by a function; see :meth:`Release.load`."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:
         try:
-            return _read(handle)
+            return _read(handle, interpret)
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
 
@@ -137,29 +190,20 @@ def _member(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def _measured(release: Release) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Values and noise variances of each table, or of each subset's coefficients, flat."""
-    if isinstance(release, NoisyCoefficients):
-        arrays, variances = release.values, release.noise_variances
-        return [(array.ravel(), variances[subset].ravel()) for subset, array in arrays.items()]
-    each, parts = release.variances, UNIT_WEIGHT if release.guarantee.max_rows is None else 1
-    return [
-        ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
-        for clique, table in release.tables.items()
-    ]
-
-
-def _measurement_blocks(release: Release) -> Iterator[bytes]:
-    yield _HEADER
-    for number, (values, variances) in enumerate(_measured(release)):
+def _measurement_blocks(release: Archived) -> Iterator[bytes]:
+    yield (_DRAWS if release.drawn else _COUNTS).header
+    for number, (values, variances) in enumerate(release.measurements()):
         for start in range(0, values.size, _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
-            pairs = zip(values[block].tolist(), variances[block].tolist(), strict=True)
-            rows = [f"{number},{cell},{value},{variance!r}\n" for cell, (value, variance) in enumerate(pairs, start)]
+            noise = (
+                [f",{variance!r}" for variance in variances[block].tolist()] if variances is not None else repeat("")
+            )
+            pairs = zip(values[block].tolist(), noise, strict=False)
+            rows = [f"{number},{cell},{value!r}{variance}\n" for cell, (value, variance) in enumerate(pairs, start)]
             yield "".join(rows).encode("ascii")
 
 
-def _read(handle: IO[bytes]) -> Release:
+def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
     _check_ending(handle)
     with _damage_named(), zipfile.ZipFile(handle) as archive:
         members = _checked_members(archive)
@@ -170,21 +214,22 @@ def _read(handle: IO[bytes]) -> Release:
         with archive.open(members[MEASUREMENTS]) as member:
             _check_hash(member, resource, csv_size)
         with contents_named():
-            checked = checked_contents(contents)
+            checked = interpret(contents)
+        columns = _DRAWS if checked.drawn else _COUNTS
         sizes = [math.prod(shape) for shape in checked.shapes.values()]
-        if sum(sizes) * _SHORTEST_ROW > csv_size:
+        if sum(sizes) * columns.shortest > csv_size:
             raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the {checked.kind} need.")
-        values, variances = np.empty(sum(sizes), np.int64), np.empty(sum(sizes))
         with archive.open(members[MEASUREMENTS]) as member:
-            _read_measurements(member, np.array(sizes), values, variances)
-        parts = np.split(values, np.cumsum(sizes)[:-1])
+            found = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
+        parts = np.split(found["value"], np.cumsum(sizes)[:-1])
         with contents_named():
             release = checked.release(
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
         # Computed elsewhere, a variance may differ in its last digits.
-        for (_, expected), part in zip(_measured(release), np.split(variances, np.cumsum(sizes)[:-1]), strict=True):
-            if not np.allclose(part, expected, rtol=1e-9, atol=0.0):
+        variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if "variance" in found else []
+        for (_, expected), part in zip(release.measurements(), variances, strict=not checked.drawn):
+            if expected is None or not np.allclose(part, expected, rtol=1e-9, atol=0.0):
                 raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
         return release
 
@@ -250,40 +295,42 @@ def _check_hash(member: IO[bytes], resource: Mapping[str, Any], size: int) -> No
         )
 
 
-def _read_measurements(
-    member: IO[bytes], sizes: NDArray[np.int64], values: NDArray[np.int64], variances: NDArray[np.float64]
-) -> None:
-    """Fill `values` and `variances`, checking that the rows are all cells of all cliques, in order."""
-    if member.read(len(_HEADER)) != _HEADER:
-        raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {_HEADER.decode().strip()}.")
+def _read_measurements(member: IO[bytes], columns: _Columns, sizes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """What follows the two indices, column by column, once the rows are all cells of all cliques, in order."""
+    if member.read(len(columns.header)) != columns.header:
+        raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {columns.header.decode().strip()}.")
+    size = int(sizes.sum())
+    found = {name: np.empty(size, columns.dtype[name]) for name in (columns.dtype.names or ())[2:]}
     ends, done, rest = np.cumsum(sizes), 0, b""
     for block in _blocks(member):
         complete, newline, rest = (rest + block).rpartition(b"\n")
         if len(rest) > _LONGEST_ROW:
             raise ReleaseFormatError(f"{MEASUREMENTS}: a row is longer than any row can be.")
-        rows = _parsed_rows(complete + newline, done)
+        rows = _parsed_rows(complete + newline, columns, done)
         places = np.arange(done, done + rows.size)
-        if done + rows.size > values.size:
+        if done + rows.size > size:
             raise ReleaseFormatError(f"{MEASUREMENTS} has more rows than the cliques have cells.")
         cliques = np.searchsorted(ends, places, side="right")
         cells = places - (ends - sizes)[cliques]
         wrong = np.flatnonzero((rows["clique"] != cliques) | (rows["cell"] != cells))
         if wrong.size:
             raise ReleaseFormatError(f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order.")
-        values[places], variances[places] = rows["value"], rows["variance"]
+        for name, numbers in found.items():
+            numbers[places] = rows[name]
         done += rows.size
-    if rest or done < values.size:
-        raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows; {values.size} are needed.")
+    if rest or done < size:
+        raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows; {size} are needed.")
+    return found
 
 
-def _parsed_rows(block: bytes, done: int) -> NDArray[Any]:
+def _parsed_rows(block: bytes, columns: _Columns, done: int) -> NDArray[Any]:
     if not block:
-        return np.empty(0, _COLUMNS)
-    matched = _ROWS.match(block)
+        return np.empty(0, columns.dtype)
+    matched = columns.rows.match(block)
     if matched is None or matched.end() < len(block):
         row = done + block.count(b"\n", 0, matched.end() if matched else 0) + 1
-        raise ReleaseFormatError(f"{MEASUREMENTS}: row {row} is not two indices, an integer and a variance.")
+        raise ReleaseFormatError(f"{MEASUREMENTS}: row {row} is not {columns.words}.")
     try:
-        return np.loadtxt(io.BytesIO(block), dtype=_COLUMNS, delimiter=",", comments=None, ndmin=1)
+        return np.loadtxt(io.BytesIO(block), dtype=columns.dtype, delimiter=",", comments=None, ndmin=1)
     except ValueError as error:
         raise ReleaseFormatError(f"{MEASUREMENTS}: a value does not fit 64-bit integers ({error}).") from error

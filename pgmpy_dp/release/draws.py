@@ -2,33 +2,92 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.posterior import draw_cost, range_of
+from pgmpy_dp.release.archive import Contents, Measurements
+from pgmpy_dp.release.descriptor import check_shape, entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.kinds import Release, frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
+Floats = NDArray[np.float64]
 
-class _Draws:
-    draws: tuple[Mapping[Clique, NDArray[np.float64]], ...]
-    guarantee: Guarantee
+_ROUNDING = 1e-9
 
-    def mean(self) -> Mapping[Clique, NDArray[np.float64]]:
+
+class _Draws(Release):
+    """Networks drawn, by the arrays of their families."""
+
+    drawn: ClassVar[bool] = True
+    cliques = ()
+    draws: tuple[Mapping[Clique, Floats], ...]
+
+    @property
+    def families(self) -> tuple[Clique, ...]:
+        """A node and its parents, for every node."""
+        return tuple(self.draws[0])
+
+    def mean(self) -> Mapping[Clique, Floats]:
         """The draws' mean, family by family."""
-        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.draws[0]}
+        means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.families}
         return MappingProxyType(means)
 
+    def contents(self) -> dict[str, Any]:
+        """What the descriptor of the release's file says of it."""
+        families = [
+            {"variables": list(f), "shape": list(table.shape)} | self._stated(f) for f, table in self.draws[0].items()
+        ]
+        return super().contents() | {"draws": len(self.draws), "families": families}
+
+    def measurements(self) -> Measurements:
+        """All draws of each family, flat: the draws are the first axis."""
+        return [(np.concatenate([draw[family].ravel() for draw in self.draws]), None) for family in self.families]
+
+    def _stated(self, family: Clique) -> dict[str, float]:
+        """The public numbers of a family in the descriptor."""
+        raise NotImplementedError
+
+    def _check(self, mechanisms: tuple[str, ...]) -> None:
+        """Check what both kinds have in common, and keep read-only copies of the draws."""
+        name = type(self).__name__
+        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
+            raise ValueError(f"{name} needs a Schema and a Guarantee.")
+        if self.guarantee.mechanism not in mechanisms or self.guarantee.max_rows != 1:
+            raise ValueError(f"{name}: draws are made by {' or '.join(mechanisms)}, and are priced for single records.")
+        if not self.draws or not self.draws[0]:
+            raise ValueError(f"{name} needs at least one draw of at least one family.")
+        families = self.families
+        if len({family[0] for family in families}) < len(families):
+            raise ValueError(f"{name}: the families must begin with different nodes.")
+        if any(set(draw) != set(families) for draw in self.draws):
+            raise ValueError(f"{name}: every draw must have the same families.")
+        copies = [{family: frozen_array(draw[family], np.float64) for family in families} for draw in self.draws]
+        object.__setattr__(self, "draws", tuple(MappingProxyType(copy) for copy in copies))
+
+    def _keep_positive(self, name: str, keys: tuple[Any, ...]) -> None:
+        """Keep a read-only mapping of these keys to positive numbers."""
+        numbers = getattr(self, name)
+        if not isinstance(numbers, Mapping) or set(numbers) != set(keys):
+            raise ValueError(f"{type(self).__name__}: {name} must have a number for each family, and no other.")
+        kept = {key: _positive(f"{name} of {key!r}", numbers[key]) for key in keys}
+        object.__setattr__(self, name, MappingProxyType(kept))
+
     def __repr__(self) -> str:
-        number = len(self.draws)
-        return f"{type(self).__name__}: {number} draw{'' if number == 1 else 's'} of a network\n  {self.guarantee}"
+        return f"{type(self).__name__}: {counted(len(self.draws), 'draw')} of a network\n  {self.guarantee}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PosteriorDraws(_Draws):
+class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "families", "power")):
     """CPDs drawn from a truncated posterior: a release.
 
     Attributes
@@ -42,17 +101,70 @@ class PosteriorDraws(_Draws):
         Power to which the likelihood was raised.
     guarantee : Guarantee
         What holds for all draws together.
+
+    Raises
+    ------
+    SchemaError
+        If a family does not fit the schema.
+    ValueError
+        If a draw is no CPD with these floors, or the floors and the power contradict the guarantee.
     """
 
     schema: Schema
-    draws: tuple[Mapping[Clique, NDArray[np.float64]], ...]
+    draws: tuple[Mapping[Clique, Floats], ...]
     floors: Mapping[Clique, float]
     power: float
     guarantee: Guarantee
 
+    def __post_init__(self) -> None:
+        self._check(("posterior_sampling", "exponential"))
+        families = self.schema.require(self.families)
+        self._keep_positive("floors", families)
+        object.__setattr__(self, "power", _positive("power", self.power))
+        for family in families:
+            least, shape = self.floors[family], self.schema.shape(family)
+            if least * shape[0] > 1 + _ROUNDING:
+                raise ValueError(f"PosteriorDraws: {shape[0]} states leave no room for the floor of {family}.")
+            for draw in self.draws:
+                table = draw[family]
+                # A comparison with NaN is false.
+                if table.shape != shape or not (table >= least * (1 - _ROUNDING)).all():
+                    raise ValueError(f"PosteriorDraws: {family} needs shape {shape}, and no cell below its floor.")
+                if not (np.abs(table.sum(axis=0) - 1) <= _ROUNDING).all():
+                    raise ValueError(f"PosteriorDraws: the rows of {family} must sum to 1.")
+        states = [self.schema.cardinality(family[0]) for family in families]
+        ranges = [range_of(min(self.floors[f], 1 / r), r) for f, r in zip(families, states, strict=True)]
+        loss = len(self.draws) * draw_cost(ranges, self.power, self.guarantee.neighbours)
+        if loss > self.guarantee.epsilon * (1 + _ROUNDING):
+            raise ValueError(
+                f"PosteriorDraws: draws with these floors and this power cost epsilon={loss:.6g}, more than the "
+                f"guarantee's {self.guarantee.epsilon:.6g}."
+            )
+
+    def contents(self) -> dict[str, Any]:
+        """What the descriptor of the release's file says of it."""
+        return super().contents() | {"power": self.power}
+
+    def _stated(self, family: Clique) -> dict[str, float]:
+        return {"floor": self.floors[family]}
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """The inverse of `contents`."""
+        number, power, entries = _number(contents), checked_number("power", contents["power"]), _entries(contents)
+        families = schema.require([entry(each, "variables", list) for each in entries])
+        floors = {}
+        for family, each in zip(families, entries, strict=True):
+            check_shape(each, family, schema.shape(family), {"variables", "shape", "floor"})
+            floors[family] = checked_number(f"floor of {family}", each["floor"])
+        shapes = {family: (number, *schema.shape(family)) for family in families}
+        return Contents(
+            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, _split(arrays, number), floors, power, guarantee)
+        )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionDraws(_Draws):
+class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "families")):
     """Linear regressions of a network's nodes on their parents, drawn from a truncated posterior: a release.
 
     Attributes
@@ -69,11 +181,104 @@ class RegressionDraws(_Draws):
         Power to which the likelihood was raised.
     guarantee : Guarantee
         What holds for all draws together.
+
+    Raises
+    ------
+    SchemaError
+        If a variable has no bounds.
+    ValueError
+        If coefficients are missing, no finite numbers or beyond their bound.
     """
 
     schema: Schema
-    draws: tuple[Mapping[Clique, NDArray[np.float64]], ...]
+    draws: tuple[Mapping[Clique, Floats], ...]
     std: Mapping[str, float]
     coefficient_bound: Mapping[str, float]
     powers: Mapping[str, float]
     guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        self._check(("posterior_sampling",))
+        _require_bounds(self.schema, self.families)
+        for name in ("std", "coefficient_bound", "powers"):
+            self._keep_positive(name, tuple(family[0] for family in self.families))
+        for family in self.families:
+            for draw in self.draws:
+                if draw[family].shape != (len(family),) or not np.isfinite(draw[family]).all():
+                    raise ValueError(
+                        f"RegressionDraws: {family} needs an intercept and a slope for each parent, finite."
+                    )
+                if not self._norm(family, draw[family]) <= self.coefficient_bound[family[0]] * (1 + _ROUNDING):
+                    raise ValueError(f"RegressionDraws: the coefficients of {family} are beyond their bound.")
+
+    def _norm(self, family: Clique, coefficients: Floats) -> float:
+        """Norm of the coefficients of values scaled to [-1, 1]."""
+        (low, *lows), (high, *highs) = zip(*(self.schema.bounds[variable] for variable in family), strict=True)
+        middles, halves = np.add(lows, highs) / 2, np.subtract(highs, lows) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            intercept = coefficients[0] + coefficients[1:] @ middles - (low + high) / 2
+            return float(np.linalg.norm(np.append(intercept, coefficients[1:] * halves)) / ((high - low) / 2))
+
+    def _stated(self, family: Clique) -> dict[str, float]:
+        node = family[0]
+        return {"std": self.std[node], "coefficient_bound": self.coefficient_bound[node], "power": self.powers[node]}
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """The inverse of `contents`."""
+        number, entries = _number(contents), _entries(contents)
+        families = tuple(tuple(entry(each, "variables", list)) for each in entries)
+        _require_bounds(schema, families)
+        public = ("std", "coefficient_bound", "power")
+        stated: dict[str, dict[str, float]] = {name: {} for name in public}
+        for family, each in zip(families, entries, strict=True):
+            check_shape(each, family, (len(family),), {"variables", "shape", *public})
+            for name in public:
+                stated[name][family[0]] = checked_number(f"{name} of {family[0]!r}", each[name])
+        shapes = {family: (number, len(family)) for family in families}
+        return Contents(
+            cls.kind,
+            cls.drawn,
+            shapes,
+            lambda arrays: cls(
+                schema,
+                _split(arrays, number),
+                stated["std"],
+                stated["coefficient_bound"],
+                stated["power"],
+                guarantee,
+            ),
+        )
+
+
+def _positive(name: str, value: Any) -> float:
+    number = checked_number(name, value)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {number!r}.")
+    return number
+
+
+def _require_bounds(schema: Schema, families: tuple[Clique, ...]) -> None:
+    """Refuse families of other variables than numbers with bounds."""
+    for family in families:
+        if not family or not all(isinstance(variable, str) and variable in schema.bounds for variable in family):
+            raise SchemaError("RegressionDraws: every family needs variables with bounds in the schema.")
+        if len(set(family)) < len(family):
+            raise SchemaError(f"RegressionDraws: {family} repeats a variable.")
+    if len(set(families)) < len(families):
+        raise SchemaError("RegressionDraws: a family is there twice.")
+
+
+def _number(contents: Mapping[str, Any]) -> int:
+    return whole_number("draws", entry(contents, "draws", int))
+
+
+def _entries(contents: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = entry(contents, "families", list)
+    if not found:
+        raise ValueError("draws have at least one family.")
+    return found
+
+
+def _split(arrays: Mapping[Clique, Floats], number: int) -> tuple[dict[Clique, Floats], ...]:
+    return tuple({family: array[draw] for family, array in arrays.items()} for draw in range(number))

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.privacy.checks import whole_number
+
 NEIGHBOURS = ("add_remove", "replace_one")
 MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "several", "none")
 
@@ -187,6 +189,19 @@ def checked_number(name: str, value: Any) -> float:
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got NaN or one too large.")
     return number
+
+
+def checked_total(total: Any, guarantee: Guarantee) -> int | None:
+    several = guarantee.max_rows is not None and guarantee.max_rows > 1
+    if total is None:
+        if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none" and not several:
+            raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
+        return None
+    if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
+        raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
+    if several:
+        raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
+    return whole_number("NoisyMarginals: public_total", total, 0)
 
 
 def counted(number: int, noun: str) -> str:

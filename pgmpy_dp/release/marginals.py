@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
+from pgmpy_dp.release.archive import Contents, Measurements
+from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.composition import compose
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.descriptor import check_shape, entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted
+from pgmpy_dp.release.kinds import Release, frozen_array
+from pgmpy_dp.release.observations import IndependentTables
 from pgmpy_dp.schema import Clique, Schema
-
-if TYPE_CHECKING:
-    from pgmpy_dp.release.coefficients import Coefficients
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NoisyMarginals:
+class NoisyMarginals(  # type: ignore[override]  # cliques follow from the tables
+    IndependentTables, Release, kind="tables", properties=("public_total", "cliques")
+):
     """Noisy contingency tables of chosen cliques: a release.
 
     All that is computed from it is post-processing and costs no privacy.
@@ -96,13 +98,8 @@ class NoisyMarginals:
         object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
         _check_loss(self.guarantee, scales.values())
 
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques, in order."""
-        return tuple(self.tables)
-
     @cached_property
-    def variances(self) -> Mapping[Clique, float]:
+    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]  # they follow from the scales
         """Variance of the noise in each cell of each table, exact and in records squared.
 
         A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), a little
@@ -202,65 +199,60 @@ class NoisyMarginals:
         >>> agreed["a",].round(6).tolist(), agreed["a", "b"].sum(axis=1).round(6).tolist()
         ([32.0, 68.0], [32.0, 68.0])
         """
-        from pgmpy_dp.release.coefficients import consistent_coefficients
+        schema = self.schema
+        place = {variable: number for number, variable in enumerate(schema.variables)}
+        sums: dict[Clique, NDArray[np.float64]] = {}
+        weights: dict[Clique, float] = {}
+        for clique, table in self.tables.items():
+            weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
+            ordered = sorted(clique, key=place.__getitem__)
+            full = transform(table.transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+            for subset in downward_closure(schema, [clique]):
+                part = weight * full[subset_index(ordered, subset)]
+                sums[subset] = sums.get(subset, 0.0) + part
+                weights[subset] = weights.get(subset, 0.0) + weight
+        values = {subset: np.asarray(total / weights[subset]) for subset, total in sums.items()}
+        if self.public_total is not None:
+            values[()] = np.array(float(self.public_total))
+        return Coefficients(schema, self.cliques, MappingProxyType(values))
 
-        return consistent_coefficients(self)
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Scale and standard deviation of the noise in a cell of a measured clique's table."""
+        return self.scales[clique], self.variances[clique] ** 0.5
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release to a zip file; an existing file is replaced only once the new one is complete.
+    def contents(self) -> dict[str, Any]:
+        """What the descriptor of the release's file says of it."""
+        return super().contents() | {
+            "public_total": self.public_total,
+            "cliques": [
+                {"variables": list(c), "shape": list(self.schema.shape(c)), "scale": s} for c, s in self.scales.items()
+            ],
+        }
 
-        The same release always gives the same bytes. See :mod:`pgmpy_dp.release.archive` for the format.
-
-        Raises
-        ------
-        ValueError
-            If the release holds exact counts, which are never written, or is too large for the format.
-
-        Examples
-        --------
-        >>> import tempfile, pathlib
-        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
-        >>> schema = Schema({"smoke": ["yes", "no"]})
-        >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     noisy.save(pathlib.Path(folder) / "release.zip")
-        ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
-        True
-        """
-        from pgmpy_dp.release.archive import save_release
-
-        save_release(self, path)
+    def measurements(self) -> Measurements:
+        """The arrays of numbers in the release's file, flat, with the variances of their noise."""
+        each, parts = self.variances, UNIT_WEIGHT if self.guarantee.max_rows is None else 1
+        return [
+            ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
+            for clique, table in self.tables.items()
+        ]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NoisyMarginals:
-        """Read a release file and check all of it.
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """The inverse of `contents`."""
+        total, entries = contents["public_total"], entry(contents, "cliques", list)
+        cliques = schema.require([entry(each, "variables", list) for each in entries])
+        scales: dict[Clique, float] = {}
+        for clique, each in zip(cliques, entries, strict=True):
+            check_shape(each, clique, schema.shape(clique), {"variables", "shape", "scale"})
+            scales[clique] = checked_number(f"scale of {clique}", each["scale"])
 
-        The file's hash reveals accidents and careless edits. It is not a signature: whoever edits a file can
-        also write a new hash. Accept releases only from sources you trust, over channels you trust.
+        def release(counts: dict[Clique, NDArray[np.int64]]) -> Any:
+            weighted = guarantee.max_rows is None
+            tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
+            return cls(schema, tables, scales, guarantee, total)
 
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ReleaseFormatError
-            If the file is damaged, altered, inconsistent or of a newer format.
-        """
-        from pgmpy_dp.release.archive import load_release
-
-        return load_release(path, cls)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, NoisyMarginals):
-            return NotImplemented
-        return self._parts() == other._parts() and all(
-            np.array_equal(table, other.tables[clique]) for clique, table in self.tables.items()
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[Any, ...]:
-        return self.schema, tuple(self.scales.items()), self.guarantee, self.public_total
+        return Contents(cls.kind, cls.drawn, {clique: schema.shape(clique) for clique in cliques}, release)
 
     def __repr__(self) -> str:
         sizes = [table.size for table in self.tables.values()]
@@ -275,15 +267,6 @@ class NoisyMarginals:
         if len(sizes) > 5:
             lines.append(f"and {counted(len(sizes) - 5, 'more table')}")
         return "\n  ".join(lines)
-
-    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
-        return NoisyMarginals, (
-            self.schema,
-            dict(self.tables),
-            dict(self.scales),
-            self.guarantee,
-            self.public_total,
-        )
 
 
 def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -> NDArray[Any]:
@@ -304,9 +287,7 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
             raise ValueError(
                 f"NoisyMarginals: the table of {clique} must hold whole multiples of 2**-20, less than 2**43 in size."
             )
-    copy = np.array(array, dtype=np.float64 if weighted else np.int64, order="C")
-    copy.setflags(write=False)
-    return copy
+    return frozen_array(array, np.float64 if weighted else np.int64)
 
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
@@ -327,16 +308,3 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
         raise ValueError(
             f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
         )
-
-
-def checked_total(total: Any, guarantee: Guarantee) -> int | None:
-    several = guarantee.max_rows is not None and guarantee.max_rows > 1
-    if total is None:
-        if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none" and not several:
-            raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
-        return None
-    if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
-        raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
-    if several:
-        raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
-    return whole_number("NoisyMarginals: public_total", total, 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.estimators.measuring import first_holding, measured_table
+from pgmpy_dp.estimators.measuring import first_holding
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals
@@ -86,7 +86,7 @@ def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
     if first_holding([release], clique) is None:
         return None
     cells = release.schema.cells(clique)
-    _, variance = measured_table(release, clique)
+    _, variance = release.marginal(clique)
     return TableNoise(clique, cells, math.sqrt(variance), release.total / cells)
 
 
@@ -97,7 +97,7 @@ def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
     for variable in release.schema.variables:
         if variable not in measured:
             continue
-        counts, variance = measured_table(release, (variable,))
+        counts, variance = release.marginal((variable,))
         deviation, cells = math.sqrt(variance), counts.size
         noise = TableNoise((variable,), cells, deviation, release.total / cells)
         result.append(MarginalNoise(variable, np.asarray(counts) / release.total, deviation / release.total, noise))

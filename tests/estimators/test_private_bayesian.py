@@ -14,7 +14,6 @@ import pgmpy_dp as dp
 from pgmpy_dp.estimators import undirected
 from pgmpy_dp.estimators.directed import _Problem
 from pgmpy_dp.estimators.networks import families
-from pgmpy_dp.estimators.observing import observations
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.inference import JunctionTree, Layout
 
@@ -173,17 +172,17 @@ def test_observations_of_coefficients_are_linear_in_the_counts(small):
     schema, records = small
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1e9), noise=dp.SimulatedNoise(0))
     noisy = data.measure_coefficients([("lung", "site", "smoke"), ("site",)], 1e6)
-    own, seen = observations(noisy, ["site", "lung", "smoke"])
+    own, seen = noisy.schema.select(["site", "lung", "smoke"]), noisy.observe(["site", "lung", "smoke"])
     assert own.variables == ("site", "lung", "smoke")
     counts = dp.exact_marginals(records, schema, seen.cliques)
     flat = np.concatenate([counts.tables[clique].ravel() for clique in seen.cliques]).astype(float)
     np.testing.assert_allclose(seen.expected(flat), seen.observed, atol=1e-3)
     assert seen.observed.size == 11
     np.testing.assert_allclose(seen.expected_squares(flat), 4000 * np.ones(11), rtol=0.75)
-    rough = observations(data.measure_coefficients([("lung", "site", "smoke")], 1e-3), ["site", "lung", "smoke"])[1]
+    rough = data.measure_coefficients([("lung", "site", "smoke")], 1e-3).observe(["site", "lung", "smoke"])
     # Of three states the spread is 1.932 = sqrt(3 / 2) + sqrt(1 / 2): the sensitivity is 2 * 2 * (1 + 1.932).
     np.testing.assert_allclose(rough.variance, 2 * (4 * (1 + np.sqrt(1.5) + np.sqrt(0.5)) / 1e-3) ** 2, rtol=1e-3)
-    part = observations(noisy, ["lung", "smoke"])[1]  # the marginal of a clique that holds more
+    part = noisy.observe(["lung", "smoke"])  # the marginal of a clique that holds more
     assert part.cliques == (("lung", "smoke"),)
     assert part.observed.size == 3
 
@@ -193,7 +192,7 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0)).measure_coefficients(
         [("lung", "site"), ("lung", "smoke")], 0.3
     )
-    _, seen = observations(noisy, list(schema.variables))
+    seen = noisy.observe(list(schema.variables))
     scopes = [("smoke",), ("site",), ("lung", "site", "smoke")]
     cards = {v: schema.cardinality(v) for v in schema.variables}
     generator = np.random.default_rng(2)

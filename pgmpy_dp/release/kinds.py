@@ -1,0 +1,185 @@
+"""What all releases have in common: a guarantee, a file, and what they observe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
+from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
+from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.release.observations import Observations, Vector
+from pgmpy_dp.schema import Clique, Schema
+
+KINDS: dict[str, type[Release]] = {}
+
+
+class Release:
+    """What left the wall around the records, with the guarantee that holds for it.
+
+    All that is computed from it is post-processing and costs no privacy. A kind of release is a frozen dataclass that
+    derives from this class and says by what name files know it.
+
+    Attributes
+    ----------
+    schema : Schema
+    guarantee : Guarantee
+    cliques : tuple of tuples of str
+        Those whose marginals were measured, in order; none where networks were drawn.
+    public_total : int or None
+        The number of records where it is public and released with the measurements.
+    """
+
+    kind: ClassVar[str]
+    properties: ClassVar[frozenset[str]]  # of its descriptor, beside those that every kind has
+    drawn: ClassVar[bool] = False
+    schema: Schema
+    guarantee: Guarantee
+    cliques: tuple[Clique, ...]
+    public_total: int | None = None
+
+    def __init_subclass__(cls, kind: str = "", properties: Sequence[str] = (), **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if kind:
+            cls.kind, cls.properties = kind, frozenset(properties)
+            KINDS[kind] = cls
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to a zip file; an existing file is replaced only once the new one is complete.
+
+        The same release always gives the same bytes. See :mod:`pgmpy_dp.release.archive` for the format.
+
+        Raises
+        ------
+        ValueError
+            If the release holds exact counts, which are never written, or is too large for the format.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from pgmpy_dp.release import NoisyMarginals
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> schema = Schema({"smoke": ["yes", "no"]})
+        >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     noisy.save(pathlib.Path(folder) / "release.zip")
+        ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
+        True
+        """
+        write_archive(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a release file and check all of it; `Release.load` reads every kind.
+
+        The file's hash reveals accidents and careless edits. It is not a signature: whoever edits a file can
+        also write a new hash. Accept releases only from sources you trust, over channels you trust.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is damaged, altered, inconsistent, of a newer format or of another kind.
+        """
+        release = read_archive(path, _interpret)
+        if not isinstance(release, cls):
+            raise ReleaseFormatError(
+                f"{path}: the file holds another kind of release: use {type(release).__name__}.load."
+            )
+        return release
+
+    @property
+    def total(self) -> float:
+        """Number of records, or its estimate where it is private; at least 1."""
+        raise self._refusal()
+
+    @property
+    def total_variance(self) -> float:
+        """Variance of `total` before its floor of 1; 0 where the number is public."""
+        raise self._refusal()
+
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Scale and standard deviation of the noise in a cell of a measured clique's table."""
+        raise self._refusal()
+
+    def marginal(self, clique: Clique) -> tuple[Vector, float]:
+        """The least noisy table of a clique that the release holds, and the noise variance of its cells.
+
+        Raises
+        ------
+        ValueError
+            If no measured clique contains it.
+        """
+        raise self._refusal()
+
+    def observe(self, variables: Sequence[str]) -> Observations:
+        """What the release says of the marginals of these variables: noisy linear functions of counts.
+
+        Raises
+        ------
+        ValueError
+            If it says nothing of a variable.
+        """
+        raise self._refusal()
+
+    def _refusal(self) -> TypeError:
+        return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
+
+    def contents(self) -> dict[str, Any]:
+        """What the descriptor of the release's file says of it."""
+        return {"kind": self.kind, "schema": self.schema.to_dict(), "guarantee": self.guarantee.to_dict()}
+
+    def measurements(self) -> Measurements:
+        """The arrays of numbers in the release's file, flat, with the variances of their noise."""
+        raise NotImplementedError
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """The inverse of `contents`: what arrays the file has, and how a release is made of them."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Release) or type(other) is not type(self):
+            return NotImplemented
+        if self.contents() != other.contents():
+            return False
+        arrays = zip(self.measurements(), other.measurements(), strict=True)
+        return all(np.array_equal(mine, its) for (mine, _), (its, _) in arrays)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.schema, self.guarantee))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+        return type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, MappingProxyType):
+        return dict(value)
+    return tuple(_plain(part) for part in value) if type(value) is tuple else value
+
+
+def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
+    """Read a descriptor by the rules of its kind."""
+    kind = KINDS.get(name := entry(contents, "kind", str))
+    if kind is None:
+        raise ValueError(f"unknown kind of release {name!r}.")
+    expected = {"format_version", "kind", "schema", "guarantee"} | kind.properties
+    if set(contents) != expected:
+        raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
+    return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+
+
+def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
+    """A read-only copy."""
+    copy = np.array(array, dtype=dtype, order="C")
+    copy.setflags(write=False)
+    return copy

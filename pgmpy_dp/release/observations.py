@@ -1,0 +1,195 @@
+"""What a release observes of marginals: noisy linear functions of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.schema import Clique, Schema
+
+Vector = NDArray[np.float64]
+
+# Noise of less than half a record is taken for half a record: it is nothing beside sampling, and conditions better.
+LEAST_VARIANCE = 0.25
+
+
+@dataclass(frozen=True)
+class Observations:
+    """y = A n + independent noise, n being the counts of some tables.
+
+    For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts, and the noise on
+    the counts themselves would be correlated: it is independent on A n only.
+
+    Attributes
+    ----------
+    cliques : tuple of tuples of str
+        Tables, end to end, whose counts are n.
+    observed, variance : ndarrays of shape (observations,)
+        y and the variance of its noise, in records and records squared.
+    matrix, squares : sparse arrays of shape (observations, cells), or None for the identity
+        A, and A with squared entries.
+    gaussian : bool
+        Gaussian noise, else Laplace.
+    total : (float, float) or None
+        The number of records and the variance of its noise, where it was measured apart from the tables.
+    """
+
+    cliques: tuple[Clique, ...]
+    observed: Vector
+    variance: Vector
+    gaussian: bool
+    matrix: Any = None
+    squares: Any = None
+    total: tuple[float, float] | None = None
+
+    def expected(self, counts: Vector) -> Vector:
+        """A n."""
+        return counts if self.matrix is None else self.matrix @ counts
+
+    def to_counts(self, values: Vector) -> Vector:
+        """A' v: from derivatives by the observations to derivatives by the counts."""
+        return values if self.matrix is None else self.matrix.T @ values
+
+    def expected_squares(self, values: Vector) -> Vector:
+        """A with squared entries, times values of the counts' shape."""
+        return values if self.squares is None else self.squares @ values
+
+    def squares_to_counts(self, values: Vector) -> Vector:
+        """Transpose of `expected_squares`."""
+        return values if self.squares is None else self.squares.T @ values
+
+
+class IndependentTables:
+    """Tables whose cells have independent noise, of one variance a table: how they are read and what they observe."""
+
+    schema: Schema
+    tables: Mapping[Clique, NDArray[Any]]
+    variances: Mapping[Clique, float]
+    guarantee: Guarantee
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques, in order."""
+        return tuple(self.tables)
+
+    def holding_clique(self, clique: Clique) -> Clique:
+        """The measured clique from which a clique's table is read: the least noisy of those that contain it.
+
+        Raises
+        ------
+        ValueError
+            If no measured clique contains it.
+        """
+        holding = holding_cliques(self.cliques, clique)
+        return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
+
+    def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
+        """The least noisy table of a clique, and the noise variance of its cells.
+
+        A measured clique that contains the clique is summed over the other variables, which adds their noise.
+
+        Parameters
+        ----------
+        clique : tuple of str
+        tables : mapping of clique to ndarray, optional
+            What to read in place of the release's own tables.
+
+        Raises
+        ------
+        ValueError
+            If no measured clique contains it.
+        """
+        return self._summed(self.holding_clique(clique), clique, tables or self.tables)
+
+    def observe(self, variables: Sequence[str]) -> Observations:
+        """What the tables say of the marginals of these variables: each, summed over the others.
+
+        The noise of a sum is taken for noise of the mechanism's kind with the sum's variance. Tables of the same
+        variables are averaged, weighted by their precision.
+
+        Raises
+        ------
+        ValueError
+            If they say nothing of a variable.
+        """
+        names: dict[frozenset[str], Clique] = {}
+        tables: dict[Clique, list[tuple[Vector, float]]] = {}
+        for clique, part in observed_parts(self.cliques, variables).items():
+            name = names.setdefault(frozenset(part), part)
+            tables.setdefault(name, []).append(self._summed(clique, name, self.tables))
+        mean = [same[0] if len(same) == 1 else _weighted(same) for same in tables.values()]
+        observed = np.concatenate([table.ravel() for table, _ in mean])
+        variance = np.repeat([noise for _, noise in mean], [table.size for table, _ in mean])
+        return Observations(tuple(tables), observed, variance, self.guarantee.mechanism == "gaussian")
+
+    def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
+        outside = tuple(axis for axis, variable in enumerate(measured) if variable not in clique)
+        kept = [variable for variable in measured if variable in clique]
+        table = tables[measured].sum(axis=outside).astype(np.float64)
+        return table.transpose([kept.index(variable) for variable in clique]), self._summed_variance(measured, clique)
+
+    def _summed_variance(self, measured: Clique, clique: Clique) -> float:
+        return self.variances[measured] * self.schema.cells(measured) / self.schema.cells(clique)
+
+
+def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
+    """The mean of noisy tables of the same counts, weighted by precision, and its variance."""
+    tables, variances = (list(part) for part in zip(*same, strict=True))
+    precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
+    table: Vector = np.average(tables, axis=0, weights=precisions)
+    return table, float(1.0 / precisions.sum())
+
+
+def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
+    """The measured cliques that contain a clique.
+
+    Raises
+    ------
+    ValueError
+        If none does.
+    """
+    wanted, measured = set(clique), tuple(measured)
+    holding = [held for held in measured if wanted <= set(held)]
+    if not holding:
+        raise ValueError(
+            f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}. Measure a "
+            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
+        )
+    return holding
+
+
+def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[Clique, Clique]:
+    """Of every measured clique that holds some of the variables, these.
+
+    Raises
+    ------
+    ValueError
+        If no clique holds one of the variables.
+    """
+    known = set(variables)
+    parts = {clique: tuple(variable for variable in clique if variable in known) for clique in cliques}
+    seen = {variable for part in parts.values() for variable in part}
+    unseen = [variable for variable in variables if variable not in seen]
+    if unseen:
+        raise ValueError(
+            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique holds them. It holds "
+            f"{', '.join(map(str, cliques))}."
+        )
+    return {clique: part for clique, part in parts.items() if part}
+
+
+def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Cliques that are contained in no other; the first of those with equal variables."""
+    kept: list[Clique] = []
+    listed = list(cliques)
+    sets = [frozenset(clique) for clique in listed]
+    for i, clique in enumerate(listed):
+        inside = (sets[i] < other or (sets[i] == other and j < i) for j, other in enumerate(sets))
+        if not any(inside):
+            kept.append(clique)
+    return tuple(kept)

@@ -1,0 +1,152 @@
+"""Draws of networks: their file, and what of it is believed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import zipfile
+from hashlib import sha256
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
+
+SCHEMA = dp.Schema({"a": ["x", "y,z"], "b": [0, 1, 2]}, bounds={"age": (20.0, 70.0), "dose": (-1.0, 3.0)})
+FAMILIES = [("a",), ("b", "a")]
+REGRESSIONS = [("age",), ("dose", "age")]
+
+
+def dataset(neighbours="add_remove"):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": generator.choice(["x", "y,z"], 60), "b": generator.integers(0, 3, 60)})
+    frame["age"], frame["dose"] = generator.uniform(20, 70, 60), generator.uniform(-1, 3, 60)
+    return dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(100.0), neighbours=neighbours, noise=dp.SimulatedNoise(1))
+
+
+def drawn(kind, neighbours="add_remove"):
+    prior = {family: np.ones(SCHEMA.shape(family)) for family in FAMILIES if kind != "regression"}
+    match kind:
+        case "posterior":
+            return dataset(neighbours).sample_posterior(FAMILIES, prior, 2.0, draws=3)
+        case "map":
+            return dataset(neighbours).sample_map(FAMILIES, prior, 2.0)
+    one = {"age": 10.0, "dose": 1.0}
+    return dataset(neighbours).sample_regressions(REGRESSIONS, one, {"age": 1.0, "dose": 2.0}, 2.0, draws=2)
+
+
+@pytest.mark.parametrize("kind", ["posterior", "map", "regression"])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_round_trip(tmp_path, kind, neighbours):
+    release, path = drawn(kind, neighbours), tmp_path / "draws.zip"
+    release.save(path)
+    back = type(release).load(path)
+    assert back == release == Release.load(path) == pickle.loads(pickle.dumps(release)) == copy.deepcopy(release)
+    assert hash(back) == hash(release)
+    assert repr(back) == repr(release)
+    for mine, its in zip(release.draws, back.draws, strict=True):
+        for family, table in mine.items():
+            np.testing.assert_array_equal(its[family], table)
+            assert not its[family].flags.writeable
+    again = path.read_bytes()
+    back.save(path)
+    assert path.read_bytes() == again
+
+
+def test_other_kinds_are_refused_by_name(tmp_path):
+    path = tmp_path / "draws.zip"
+    drawn("posterior").save(path)
+    for kind in (dp.NoisyMarginals, dp.NoisyCoefficients, dp.RegressionDraws):
+        with pytest.raises(dp.ReleaseFormatError, match=r"another kind of release: use PosteriorDraws\.load"):
+            kind.load(path)
+
+
+def test_draws_are_fitted_by_nothing():
+    release, network = drawn("posterior"), dp.PrivateBayesianNetwork([("a", "b")])
+    for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.PrivateBayesianEstimator()):
+        with pytest.raises(TypeError, match="draws of a network"):
+            network.fit(release, estimator=estimator)
+    with pytest.raises(TypeError, match="measure no tables"):
+        release.observe(["a"])
+
+
+def rewritten(path, release, change=None, csv=None):
+    """A file that was changed by someone who also wrote a new hash."""
+    release.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    rows = members[MEASUREMENTS] if csv is None else csv(members[MEASUREMENTS])
+    descriptor = json.loads(members[DESCRIPTOR])
+    descriptor["resources"][0] |= {"hash": f"sha256:{sha256(rows).hexdigest()}", "bytes": len(rows)}
+    if change is not None:
+        change(descriptor["pgmpy_dp:release"])
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(MEASUREMENTS, rows)
+        archive.writestr(DESCRIPTOR, json.dumps(descriptor))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("posterior", lambda c: c.update(draws=4), "not the next cell"),
+        ("posterior", lambda c: c.update(draws=2), "more rows"),
+        ("posterior", lambda c: c.update(draws=10**15), "fewer rows"),
+        ("posterior", lambda c: c.update(draws=0), "draws"),
+        ("posterior", lambda c: c.update(draws=True), "draws"),
+        ("posterior", lambda c: c.update(power=1.5), "cost epsilon"),
+        ("posterior", lambda c: c.update(power=math.nan), "NaN"),
+        ("posterior", lambda c: c.update(power=-1), "positive"),
+        ("posterior", lambda c: c.update(public_total=60), "properties"),
+        ("posterior", lambda c: c["guarantee"].update(epsilon=0.5), "cost epsilon"),
+        ("posterior", lambda c: c["guarantee"].update(mechanism="laplace"), "posterior_sampling"),
+        ("posterior", lambda c: c["families"][1].update(floor=0.3), "below its floor|no cell"),
+        ("posterior", lambda c: c["families"][1].update(floor=1e-9), "cost epsilon"),
+        ("posterior", lambda c: c["families"][1].update(floor="0.1"), "floor"),
+        ("posterior", lambda c: c["families"][1].update(shape=[2, 3]), "shape"),
+        ("posterior", lambda c: c["families"][1].update(variables=["b", "c"]), "Unknown variable"),
+        ("posterior", lambda c: c.update(families=[]), "at least one"),
+        ("posterior", lambda c: c.update(kind="regression_draws"), "properties"),
+        ("regression", lambda c: c["families"][1].update(std=0.0), "std"),
+        ("regression", lambda c: c["families"][1].update(coefficient_bound=1e-6), "beyond their bound"),
+        ("regression", lambda c: c["families"][1].update(variables=["dose", "dose"]), "repeats"),
+        ("regression", lambda c: c["families"][1].update(variables=["dose", "a"]), "bounds"),
+        ("regression", lambda c: c["families"][1].update(variables=["dose", []]), "bounds"),
+        ("regression", lambda c: c["families"][1].update(variables=["age"], shape=[1]), "twice"),
+        ("regression", lambda c: c.update(families=[]), "at least one"),
+    ],
+)
+def test_altered_descriptors_are_refused(tmp_path, kind, change, message):
+    path = tmp_path / "draws.zip"
+    rewritten(path, drawn(kind), change)
+    with pytest.raises(dp.ReleaseFormatError, match=message):
+        Release.load(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (b"nan", "two indices and a number"),
+        (b"inf", "two indices and a number"),
+        (b"1e999", "sum to 1|finite"),
+        (b"-0.5", "below its floor|no cell|bound"),
+        (b"0.123", "sum to 1|below|bound"),
+        (b"0.1,0.1", "two indices and a number"),
+        (b"", "two indices and a number"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["posterior", "regression"])
+def test_altered_numbers_are_refused(tmp_path, kind, number, message):
+    def change(rows):
+        lines = rows.splitlines(keepends=True)
+        lines[1] = b"0,0," + number + b"\n"
+        return b"".join(lines)
+
+    path = tmp_path / "draws.zip"
+    rewritten(path, drawn(kind), csv=change)
+    with pytest.raises(dp.ReleaseFormatError, match=message):
+        Release.load(path)
