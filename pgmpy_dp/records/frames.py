@@ -89,7 +89,7 @@ def column_at(frame: Any, place: int) -> nw.Series[Any]:
     elif nw.dependencies.is_pyarrow_table(frame):
         native = frame.column(place)
     else:
-        native = frame.to_series(place)
+        native = frame.to_series(place).alias("c")  # to expressions of Polars, a name such as ^z$ is a pattern
     return nw.from_native(native, series_only=True)
 
 
