@@ -27,7 +27,8 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from tqdm import tqdm
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import dataset
+from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
+from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.privacy import OPENDP_NOISE
 
@@ -62,19 +63,18 @@ class SameTables:
 def same_draws(original, public):
     """A mechanism that draws: from the records, which is not handed out, and then from what is public."""
 
-    def draw(private, *others):
-        def by(noise):
-            return [noise if isinstance(other, SameTables) else other for other in others]
-
-        original(private, *by(OPENDP_NOISE))
-        return original(public(private), *by(dp.SimulatedNoise(0)))
+    def draw(mechanism, quote, known, private, noise):
+        secret, simulated = (OPENDP_NOISE, dp.SimulatedNoise(0)) if isinstance(noise, SameTables) else (noise, noise)
+        original(mechanism, quote, known, private, secret)
+        return original(mechanism, quote, known, public(private), simulated)
 
     return draw
 
 
 SAME_DRAWS = [
-    (dataset, "draw_cpds", lambda counts: {family: 0 * table for family, table in counts.items()}),
-    (dataset, "draw_coefficients", lambda numbers: {variable: column[:0] for variable, column in numbers.items()}),
+    (PosteriorRows, "draw", lambda counts: {family: 0 * table for family, table in counts.items()}),
+    (LikelyRows, "draw", lambda counts: {family: 0 * table for family, table in counts.items()}),
+    (PosteriorRegressions, "draw", lambda numbers: {variable: column[:0] for variable, column in numbers.items()}),
 ]
 
 
