@@ -22,6 +22,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+import tqdm.std
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from tqdm import tqdm
@@ -76,6 +77,15 @@ SAME_DRAWS = [
     (LikelyRows, "draw", lambda counts: {family: 0 * table for family, table in counts.items()}),
     (PosteriorRegressions, "draw", lambda numbers: {variable: column[:0] for variable, column in numbers.items()}),
 ]
+
+
+@pytest.fixture(autouse=True)
+def no_clock_but_ours(monkeypatch):
+    """A thread of tqdm looks at bars by the real clock, which compiling a kernel stops."""
+    if tqdm.std.tqdm.monitor is not None:
+        tqdm.std.tqdm.monitor.exit()
+        monkeypatch.setattr(tqdm.std.tqdm, "monitor", None)
+    monkeypatch.setattr(tqdm.std.tqdm, "monitor_interval", 0)
 
 
 class Said:
