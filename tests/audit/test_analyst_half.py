@@ -22,10 +22,10 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-import tqdm.std
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from tqdm import tqdm
+from tqdm.std import tqdm as bar
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
@@ -82,10 +82,10 @@ SAME_DRAWS = [
 @pytest.fixture(autouse=True)
 def no_clock_but_ours(monkeypatch):
     """A thread of tqdm looks at bars by the real clock, which compiling a kernel stops."""
-    if tqdm.std.tqdm.monitor is not None:
-        tqdm.std.tqdm.monitor.exit()
-        monkeypatch.setattr(tqdm.std.tqdm, "monitor", None)
-    monkeypatch.setattr(tqdm.std.tqdm, "monitor_interval", 0)
+    if bar.monitor is not None:
+        bar.monitor.exit()
+        monkeypatch.setattr(bar, "monitor", None)
+    monkeypatch.setattr(bar, "monitor_interval", 0)
 
 
 class Said:

@@ -47,6 +47,8 @@ class NoisyTables:
             require_countable(public.schema, clique)
         epsilon = exact_positive("epsilon", self.epsilon)
         rate = _checked_rate(self.sampling_rate, self.mechanism, public.neighbours)
+        if rate < 1:
+            public.require_single_records()
         shares = dict(zip(cliques, _shares(self.weights, len(cliques)), strict=True))
         sampled = " on a sample" if rate < 1 else ""
         label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{sampled}"
