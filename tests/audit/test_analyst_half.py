@@ -110,6 +110,7 @@ class Said:
         output, errors, logged = io.StringIO(), io.StringIO(), io.StringIO()
         handler = logging.StreamHandler(logged)
         handler.setFormatter(logging.Formatter("%(name)s %(levelname)s %(message)s"))
+        logging.getLogger("numba")  # which may not be imported yet
         root = logging.getLogger()
         loggers = [root, *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
         before = [(logger, logger.level) for logger in loggers]
