@@ -6,152 +6,90 @@ A table is drawn as columns of plain values of one kind each; :mod:`tests.audit.
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 
 SECRET = "7654321"  # a part of some values, and of nothing else
 
-TEXTS = [
-    *["", " ", "x", "y", "x ", " x", "X", "\r", "\n", "\r\n", "\n\r", "x\ny", "x\ry,1\r", '"', '""', 'say "x"', 'x"'],
-    *[",", "x,y", ";", "\t", "x\x00", "\x00", "\ufeff", "\ufeffx", "\ud800", "ınf", "inf", "nan", "NaN", "NA", "null"],
-    *["1e400", "-1e-400", "1", "1.0", "+1", "01", "٣", "1_0", "0x1", "1" * 400, "9" * 5000, "True", "true", "\u2028"],
-    *[
-        "\x0b",
-        "\x1c",
-        "\x85",
-        "\\",
-        "\\N",
-        "\\n",
-        "#x",
-        "=1",
-        "'",
-        "é",
-        "e\u0301",
-        "ß",
-        "x" * 300,
-        SECRET,
-        f"x{SECRET}",
-    ],
+# Texts: those that libraries read as something else, and what files are made of, in all orders.
+TEXTS = ["", " ", "X", "x ", " x", "x\x00", "\x00", "\ufeff", "\ufeffx", "\ud800", "\u2028", "\x0b", "\x1c", "\x85"]
+TEXTS += ["\t", "\\", "\\N", "\\n", "#x", "=1", "'", ";", "é", "e\u0301", "ß", "ж", "x,y", "x\r", "\rx,1\r", 'say "x"']
+TEXTS += [
+    "ınf",
+    "inf",
+    "-inf",
+    "nan",
+    "NaN",
+    "NA",
+    "null",
+    "None",
+    "True",
+    "true",
+    "1_0",
+    "0x1",
+    "٣",
+    "01",
+    "1.0",
+    "+1",
 ]
+TEXTS += ["1e400", "-1e-400", "1" * 400, "9" * 5000, "x" * 300, SECRET, f"x{SECRET}"]
+_PIECES, _RANDOM = ["\r", "\r", "\n", "\r\n", '"', ",", ";", "x", "y", "1", " ", "|"], random.Random(0)
+TEXTS += ["".join(_RANDOM.choices(_PIECES, k=_RANDOM.randint(1, 6))) for _ in range(100)]
+
 INTEGERS = [0, 1, 2, 3, -1, 17, 18, 2**31, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), int(SECRET)]
 LONG_INTEGERS = [*INTEGERS, 2**63, 2**64 - 1, 2**64 + 1, 2**127 - 1, -(2**63) - 1]
 FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0, 0.5, 17.5, 18.0, 2.0**53, 2.0**63, 1e308, 5e-324, -1.0, float(SECRET)]
-FLOATS += [math.nan, math.inf, -math.inf]
+FLOATS += [math.nan, math.nan, math.nan, math.inf, -math.inf]
 DECIMALS = ["1", "1.0", "1.50", "0.5", "-0", "17.99", "18", "9007199254740993", "NaN", "sNaN", "Infinity", "1E+400"]
-DAYS = [0, 1, 18262, -719162, -719163, 2932896, 2932897, 2**31 - 1, -(2**31)]  # to the year 9999 and beyond
 MICROSECONDS = [0, 1, 10**6, 1577836800 * 10**6, 253402300800 * 10**6, 2**62, -(2**62), -(2**63) + 1]
+ODD = [pd.NaT, pd.NA, np.float32("nan"), np.int8(1), np.bool_(True), np.str_("x"), np.datetime64("NaT"), (1,), {}, 1j]
+ODD += [1 + 0j, np.longdouble("1e4000"), float(SECRET), f"-{SECRET}", [1], b"x", *map(Decimal, DECIMALS)]
 
-STRUCTURE = ["\r", "\r", "\n", "\r\n", '"', ",", "x", "y", "1"]  # what files are made of
-
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "text": st.one_of(
-        st.sampled_from(TEXTS),
-        st.lists(st.sampled_from(STRUCTURE), min_size=1, max_size=6).map("".join),
-        st.text(max_size=5),
-    ),
-    "integer": st.sampled_from(INTEGERS),
-    "long": st.sampled_from(LONG_INTEGERS),
-    "float": st.sampled_from(FLOATS) | st.floats(),
-    "number": st.sampled_from([*INTEGERS[:9], *FLOATS[:8]]),
-    "boolean": st.booleans(),
-    "decimal": st.sampled_from(DECIMALS).map(Decimal),
-    "date": st.sampled_from(DAYS),
-    "time": st.sampled_from(MICROSECONDS),
-    "duration": st.sampled_from(MICROSECONDS),
-    "bytes": st.sampled_from([b"", b"x", b"\xff"]),
-    "list": st.sampled_from([[], [1], [1, None]]),
+VALUES: dict[str, list[Any]] = {
+    "text": TEXTS,
+    "integer": INTEGERS,
+    "long": LONG_INTEGERS,
+    "float": FLOATS,
+    "number": [*INTEGERS[:11], *FLOATS],
+    "boolean": [True, False],
+    "decimal": [Decimal(text) for text in DECIMALS],
+    "date": [0, 1, 18262, -719162, -719163, 2932896, 2932897, 2**31 - 1, -(2**31)],  # days, beyond the year 9999 too
+    "time": MICROSECONDS,
+    "duration": MICROSECONDS,
+    "bytes": [b"", b"x", b"\xff"],
+    "list": [[], [1], [1, None]],
+    "mixed": [*ODD, *TEXTS[:60], *LONG_INTEGERS, *FLOATS, True, False],
 }
-ODD = [
-    pd.NaT,
-    pd.NA,
-    np.float32("nan"),
-    np.int8(1),
-    np.bool_(True),
-    np.str_("x"),
-    np.datetime64("NaT"),
-    b"x",
-    (1,),
-    [1],
-]
-ODD += [{}, 1j, 1 + 0j, np.longdouble("1e4000"), float(SECRET), f"-{SECRET}"]
-VALUES["mixed"] = st.one_of(*(VALUES[kind] for kind in ("text", "long", "float", "boolean", "decimal"))) | (
-    st.sampled_from(ODD)
-)
-KINDS = [*["text", "integer", "number"] * 2, *VALUES]
+KINDS = [["text"], ["number"], ["integer", "float"], *[[*["text", "integer", "float", "number"], *VALUES]] * 3]
 
-STATES = {  # of variables, and the kinds of column that may hold some of them
+STATES: dict[str, list[Any]] = {  # of variables, by the kinds of values that they are
     "text": [["x", "y"], ["", "NA", "x"], ["1", "01", "nan"], ["x\x00", "x", "\r", "é"], ["\ufeffx", "x ", "\n", '"']],
-    "integer": [[0, 1, 2], [2**53 - 1, 2**53, 2**53 + 1], [2**63 - 1, -(2**63), 1]],
+    "integer": [[0, 1, 2], *[[2**53 - 1, 2**53, 2**53 + 1]] * 2, [2**63 - 1, -(2**63), 1]],
     "float": [[0.5, 1.0, 1.5], [0, 2.0**53, 1e308], [2.0**63, 2.0, 5e-324]],
     "boolean": [[True, False]],
     "mixed": [["x", 1, 0.5], [True, 2, "1"], ["True", True, 0]],
-    "number": [dp.Bins([0, 1, 18, 65]), dp.Bins([-math.inf, 0, math.inf]), dp.Bins([0, 2**53, 1e18])],
+    "binned": [dp.Bins([0, 1, 18, 65]), dp.Bins([-math.inf, 0, math.inf]), dp.Bins([0, 2**53, 1e18])],
 }
-FITTING = {
-    "number": ["number", "integer", "float"],
-    "integer": ["integer", "number"],
-    "long": ["integer", "number"],
-    "float": ["float", "integer", "number"],
+FITTING = {"text": ["text", "text", "integer", "binned", "boolean"], "boolean": ["boolean"], "decimal": ["binned"]}
+FITTING |= {"integer": ["integer", "binned"], "long": ["integer", "binned"]}
+FITTING |= {"float": ["float", "integer", "binned"], "number": ["float", "integer", "binned"]}
+
+NAMES = ["V", " ", "a b", "\ufeffv", "\u200b", "v\rw", "v\nw", "w\r", "v,w", "v;w", 'a"b', "a`b", "a'b", "e\u0301", "é"]
+NAMES += ["v", "w", "index", "level_0", "__index_level_0__", "None", "1", "count(*)", "[v]", "{v}", "%v", "$", "a.b"]
+INTERNAL = ["v", "V", "c0", "c1", "weight", "rows", "u", "k", "n", "^z$", "*", "key0", "kind0"]
+INTERNAL += ["__pgmpy_dp_weight__", "__pgmpy_dp_key__"]
+
+IDS = {  # of persons whom some library might take for one
+    "text": [["p", "P", " p", "p "], ["1", "01", "1.0", "é", "e\u0301"], ["NA", "nan", "\r", '"', "p,q", "p\x00", "p"]],
+    "integer": [[0, 1, -1], [2**53, 2**53 + 1, 2**63 - 1]],
 }
-FITTING |= {"decimal": ["number"], "boolean": ["boolean"], "text": ["text", "text", "integer", "number", "boolean"]}
-
-NAMES = [
-    "v",
-    "V",
-    "w",
-    "person",
-    "^z$",
-    "*",
-    "a.b",
-    "__pgmpy_dp_weight__",
-    "__pgmpy_dp_key__",
-    "c0",
-    "c1",
-    "c2",
-    "weight",
-]
-NAMES += [
-    "rows",
-    "key0",
-    "kind0",
-    "index",
-    "level_0",
-    'a"b',
-    "a`b",
-    "a'b",
-    " ",
-    "a b",
-    "\ufeffv",
-    "\u200b",
-    "1",
-    "None",
-]
-NAMES += [
-    "v,w",
-    "v\rw",
-    "v\nw",
-    "w\r",
-    "éx",
-    "e\u0301x",
-    "__index_level_0__",
-    "count(*)",
-    "[v]",
-    "{v}",
-    "%v",
-    "v;w",
-    "$",
-]
-INTERNAL = ["v", "V", "__pgmpy_dp_weight__", "__pgmpy_dp_key__", "c0", "c1", "weight", "rows", "^z$", "*"]
-
-IDS = {"text": ["p", "P", "q", "1", "01", "1.0", "NA", "nan", " p", "p\x00", "é", "e\u0301", "\r", '"', "p,q"]}
-IDS["integer"] = [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1]
 
 
 @dataclass(frozen=True)
@@ -198,50 +136,45 @@ class Case:
         return [[row for row in range(self.size) if ids[row] == one] for one in dict.fromkeys(ids)]
 
 
-@st.composite
-def cases(draw: Any, most: int = 5) -> Case:
+def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None) -> Case:
     """At most so many records of a few columns with hostile values and names, and a schema for some of the columns.
 
-    Most columns hold some states of their variable, so that not all that is counted is "other".
+    Half of the values are states of their variable, so that not all that is counted is "other"; nearly all are where
+    there is no state for others.
     """
-    size = draw(st.integers(1, most))
-    called, kinds = draw(st.sampled_from([INTERNAL, NAMES])), draw(st.sampled_from([KINDS, ["text"]]))
-    names = draw(st.lists(st.sampled_from(called), min_size=2, max_size=4, unique=True))
-    variables, absent = names[: draw(st.integers(1, 3))], draw(st.booleans())
-    stand_ins = draw(st.sampled_from(["both", "both", "both", "missing", "neither"]))
-    declared, columns = {}, []
+    size = chance.randint(min(2, most), most)
+    *names, unit = chance.sample(chance.choice([INTERNAL, NAMES]), chance.choice([2, 2, 3, 4, 5]))
+    kinds, variables = kinds or chance.choice(KINDS), names[: chance.randint(1, 3)]
+    roles = chance.choice([["missing", "other"]] * 6 + [["missing"], []])
+    declared: dict[str, Any] = {}
+    columns = []
     for name in names:
-        kind = draw(st.sampled_from(kinds))
-        values = VALUES[kind]
+        kind = chance.choice(kinds)
+        values, absent = VALUES[kind], chance.choice([0.0, 0.2]) if roles else 0.0
+        held: list[Any] = []
         if name in variables:
-            family = draw(st.sampled_from(FITTING.get(kind, ["mixed"]) * 3 + list(STATES)))
-            declared[name] = draw(st.sampled_from(STATES[family]))
-            held = [] if isinstance(declared[name], dp.Bins) else [s for s in declared[name] if _holds(kind, s)]
-            values = values | st.sampled_from(held) if held else values
-        values = st.none() | values if absent or kind == "mixed" else values
-        columns.append(Column(name, kind, tuple(draw(st.lists(values, min_size=size, max_size=size)))))
-    unit = draw(st.sampled_from([None, None, "unit"]))
-    if unit is not None:
-        unit = draw(st.sampled_from([name for name in called if name not in names]))
-        kind = draw(st.sampled_from(list(IDS)))
-        few = draw(st.lists(st.sampled_from(IDS[kind]), min_size=1, max_size=3))
-        columns.append(Column(unit, kind, tuple(draw(st.lists(st.sampled_from(few), min_size=size, max_size=size)))))
-        if draw(st.integers(0, 3)) == 0:
+            family = chance.choice(FITTING.get(kind, ["mixed"]) * 4 + ["text", "integer", "mixed", "binned"])
+            declared[name] = chance.choice(STATES[family])
+            held = [value for value in values if _held(value, declared[name])]
+        ordinary = (0.5 if len(roles) == 2 else 0.95) if held else 0.0
+        cells = [chance.choice(held if chance.random() < ordinary else values) for _ in range(size)]
+        columns.append(Column(name, kind, tuple(None if chance.random() < absent else cell for cell in cells)))
+    if whose := chance.choice([None, None, "text", "text", "integer"]):
+        columns.append(Column(unit, whose, tuple(chance.choices(chance.choice(IDS[whose]), k=size))))
+        if chance.random() < 0.25:
             declared[unit] = ["p", 1, "1", 0.5]
-    return Case(
-        tuple(draw(st.permutations(columns))),
-        dp.Schema(
-            declared,
-            missing=dict.fromkeys(declared, "missing") if stand_ins != "neither" else None,
-            other=dict.fromkeys(declared, "other") if stand_ins == "both" else None,
-        ),
-        unit,
-        draw(st.sampled_from([None, 1, 100])) if unit is not None else None,
-        stand_ins == "both",
-    )
+    chance.shuffle(columns)
+    schema = dp.Schema(declared, **{role: dict.fromkeys(declared, role) for role in roles})
+    max_rows = chance.choice([None, None, 1, 100])
+    return Case(tuple(columns), schema, *((unit, max_rows) if whose else (None, None)), len(roles) == 2)
 
 
-def _holds(kind: str, state: Any) -> bool:
-    """Whether a column of this kind can hold the state as a value."""
-    kinds = {bool: ["boolean", "mixed"], str: ["text", "mixed"], int: ["integer", "long", "number", "mixed"]}
-    return kind in kinds.get(type(state), ["float", "number", "mixed"])
+def _held(value: Any, declared: Any) -> bool:
+    """Whether a value is a state, or a number in the bins."""
+    if isinstance(declared, dp.Bins):
+        return type(value) in (int, float) and declared.edges[0] <= value <= declared.edges[-1]
+    return any(_kind(value) is _kind(state) and value == state for state in declared)
+
+
+def _kind(value: Any) -> type:
+    return float if type(value) is int else type(value)

@@ -65,6 +65,14 @@ def test_a_carriage_return_makes_no_record(write, names, tmp_path):
 
 
 @pytest.mark.parametrize("write", [by_csv_module, by_pandas])
+def test_a_carriage_return_in_the_only_column_makes_no_record(write, tmp_path):
+    path = tmp_path / "records.csv"
+    write([["v"], ["x\rx"], ["x"]], path)
+    found = counted(path, dp.Schema({"v": ["x"]}, **STAND_INS))
+    assert refused(found) or found == (2, [1, 0, 1])
+
+
+@pytest.mark.parametrize("write", [by_csv_module, by_pandas])
 def test_a_carriage_return_does_not_change_a_public_total(write, tmp_path):
     path = tmp_path / "records.csv"
     write([["smoke", "comment"], ["no", COMMENT], ["yes", "x"]], path)

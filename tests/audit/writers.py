@@ -308,13 +308,16 @@ class Form:
         Records of an example.
     alike : bool
         Whether all records have the same types: where they may not, they may be refused for it together.
+    kinds : list of str, optional
+        Of the columns; any by default.
     """
 
     examples: int
     typed: dict[str, Callable[[Columns], Any]]
     written: list[Callable[[Any, Path], Any]]
-    most: int = 5
+    most: int = 8
     alike: bool = True
+    kinds: list[str] | None = None
 
 
 ROWS = {"rows": rows}
@@ -341,18 +344,20 @@ FORMS = {
         40, ARROW, [partial(arrow_csv, quoting_style=style) for style in ("needed", "all_valid", "none")]
     ),
     "DuckDB to csv": Form(20, ARROW, [duckdb_csv, partial(duckdb_csv, quoting=csv.QUOTE_ALL)]),
-    "pandas to_parquet": Form(8, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS}, [arrow_parquet]),
-    "Polars to parquet": Form(6, POLARS, [polars_parquet]),
-    "PyArrow to parquet": Form(10, ARROW, [arrow_parquet]),
-    "DuckDB to parquet": Form(6, ARROW, [duckdb_parquet]),
-    "folder of one type": Form(6, ARROW, [partial(arrow_parquet, parts=2)]),
-    "folder of several types": Form(20, {"pandas": parts_of_pandas}, [parquet_parts], alike=False),
-    "pandas": Form(80, PANDAS, [itself]),
-    "Polars": Form(40, POLARS, [itself]),
-    "PyArrow": Form(40, ARROW, [itself]),
-    "Polars lazy": Form(20, POLARS, [lambda frame, folder: frame.lazy()]),
-    "DuckDB relation": Form(15, ARROW, [relation, partial(relation, huge=True)]),
-    "Dask": Form(6, PANDAS, [dask_frame]),
+    "pandas to_parquet": Form(8, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS}, [arrow_parquet], 4),
+    "Polars to parquet": Form(6, POLARS, [polars_parquet], 4),
+    "PyArrow to parquet": Form(10, ARROW, [arrow_parquet], 4),
+    "DuckDB to parquet": Form(6, ARROW, [duckdb_parquet], 4),
+    "folder of one type": Form(6, ARROW, [partial(arrow_parquet, parts=2)], 4),
+    "folder of several types": Form(
+        20, {"pandas": parts_of_pandas}, [parquet_parts], 4, False, [*["number"] * 3, "mixed"]
+    ),
+    "pandas": Form(120, PANDAS, [itself]),
+    "Polars": Form(60, POLARS, [itself]),
+    "PyArrow": Form(60, ARROW, [itself]),
+    "Polars lazy": Form(40, POLARS, [lambda frame, folder: frame.lazy()]),
+    "DuckDB relation": Form(30, ARROW, [relation, partial(relation, huge=True)]),
+    "Dask": Form(6, PANDAS, [dask_frame], 4),
     "Spark": Form(2, {"plain": arrow}, [spark], 2),
 }
 
