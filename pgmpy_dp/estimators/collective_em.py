@@ -174,7 +174,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         release = self._measurement().take(data, nodes, lambda schema: plan_measurements(network, schema))
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, seen.cliques)
-        cards = {variable: schema.cardinality(variable) for variable in schema.variables}
+        cards = schema.cardinalities()
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale

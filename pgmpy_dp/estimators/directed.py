@@ -181,7 +181,7 @@ def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, infer
     """
     nodes = [scope[0] for scope in scopes]
     schema, seen = release.schema.select(nodes), release.observe(nodes)
-    cards = {variable: schema.cardinality(variable) for variable in schema.variables}
+    cards = schema.cardinalities()
     engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
         return fit_directed_loopily(engine, scopes, seen, release, max_iter)

@@ -86,7 +86,7 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
         elif isinstance(model, DiscreteMarkovNetwork):
             scopes = markov_scopes(markov_network(model, name))
             counts = exact_marginals(data, schema, scopes)
-            engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
+            engine = build_engine(schema.cardinalities(), scopes, self.inference)
             marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
             potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
             finish_markov(self, engine, potentials, scopes, counts, schema)

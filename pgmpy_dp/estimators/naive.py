@@ -181,7 +181,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         release = measurement.take(data, list(network.nodes()), lambda _: (scopes, [1.0] * len(scopes)))
         schema = release.schema.select(network.nodes())
         scopes = markov_scopes(network, release.cliques)
-        engine = build_engine({v: schema.cardinality(v) for v in schema.variables}, scopes, self.inference)
+        engine = build_engine(schema.cardinalities(), scopes, self.inference)
         potentials = self._maximise(engine, release)
         finish_markov(self, engine, potentials, scopes, release, schema)
         return self

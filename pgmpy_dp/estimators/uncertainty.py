@@ -197,7 +197,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     scopes = families(network) if directed else markov_scopes(network, cliques)
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
-    cards = {variable: schema.cardinality(variable) for variable in schema.variables}
+    cards = schema.cardinalities()
     tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
     assert isinstance(tree, JunctionTree)
     places = [table_places(tree.layout, part.cliques) for part in seen]

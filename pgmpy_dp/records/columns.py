@@ -38,9 +38,6 @@ class Found:
     missing: bool = False
     undeclared: bool = False
 
-    def __or__(self, other: Found) -> Found:
-        return Found(self.missing or other.missing, self.undeclared or other.undeclared)
-
 
 def column_codes(column: nw.Series[Any], reader: Reader) -> tuple[Codes, Found]:
     """Positions of the states of one column's cells, and whether some have none.
@@ -73,7 +70,7 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
 
 def positions(column: nw.Series[Any], reader: Reader) -> Positions:
     """Position of each cell, MISSING or UNDECLARED."""
-    column = _decoded(column)
+    column = decoded(column)
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pandas_series(native):
         if isinstance(native.dtype, pd.CategoricalDtype):
@@ -88,7 +85,7 @@ def positions(column: nw.Series[Any], reader: Reader) -> Positions:
             return _array_positions(batch.to_numpy(), reader)
     empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, which may be written to
     if is_number(dtype):
-        places, empty = _number_positions(column, empty, reader)
+        places = _number_positions(column, empty, reader)
     elif isinstance(dtype, nw.Boolean):
         values = column.fill_null(False).to_numpy().astype(bool)
         places = np.where(values, reader.position(True), reader.position(False)).astype(np.int32)
@@ -113,7 +110,7 @@ def objects(values: Any) -> NDArray[np.object_]:
     return array
 
 
-def _decoded(column: nw.Series[Any]) -> nw.Series[Any]:
+def decoded(column: nw.Series[Any]) -> nw.Series[Any]:
     """The values of an Arrow dictionary, which may hold nulls and NaN that its index does not show."""
     native: Any = column.to_native()
     if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
@@ -134,15 +131,14 @@ def _one_by_one(values: list[Any], reader: Reader) -> Positions:
     return np.fromiter(places, dtype=np.int32, count=len(values))
 
 
-def _number_positions(
-    column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader
-) -> tuple[Positions, NDArray[np.bool_]]:
+def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
+    """Positions of numbers; NaN is marked as empty too."""
     values = (column.fill_null(0) if empty.any() else column).to_numpy()
     if values.dtype == object:  # nullable columns of some frames
         values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
     if values.dtype.kind == "f":
         empty |= np.isnan(values)
-    return _array_positions(values, reader), empty
+    return _array_positions(values, reader)
 
 
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:

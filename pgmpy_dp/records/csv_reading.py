@@ -8,6 +8,7 @@ import gzip
 import lzma
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -76,45 +77,41 @@ def _encoded(
     file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None
 ) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
-    blocks = _blocks(file, asked)
-    texts = {name: _Texts(file, _reading(schema, name, variables)) for name in asked}
-    owners = _Texts(file, None)
-    parts: dict[str, list[Any]] = {variable: [] for variable in variables}
-    ids: list[NDArray[np.int64]] = []
-    for buffer, starts, stops in blocks:
+    readers = {variable: Reader.of(schema, variable) for variable in variables}
+    texts, owners = {variable: _Texts() for variable in variables}, _Texts()
+    parts = {variable: [np.zeros(0, dtype=np.int32)] for variable in variables}
+    ids = [np.zeros(0, dtype=np.int64)]
+    for buffer, starts, stops in _blocks(file, asked):
         for row, name in enumerate(asked):
             if name in parts:
-                parts[name].append(texts[name].positions(buffer, starts[row], stops[row]))
+                read = readers[name].text_position
+                parts[name].append(texts[name].positions(buffer, starts[row], stops[row], file.encoding, read))
             if unit is not None and name == unit.column:
                 require_ids(bool((starts[row] == stops[row]).any()), unit.column)
                 ids.append(owners.numbered(buffer, starts[row], stops[row]))
     codes, found = {}, {}
     for variable, places in parts.items():
-        joined = np.concatenate(places) if places else np.zeros(0, dtype=np.int32)
-        codes[variable], found[variable] = settled(joined, Reader.of(schema, variable))
+        codes[variable], found[variable] = settled(np.concatenate(places), readers[variable])
     require_declared(schema, found)
-    if unit is None:
-        return codes, None
-    return codes, np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
+    return codes, None if unit is None else np.concatenate(ids)
 
 
-def _reading(schema: Schema, name: str, variables: Sequence[str]) -> Callable[[str], int] | None:
-    return Reader.of(schema, name).text_position if name in variables else None
+def _text(raw: bytes, encoding: str) -> str:
+    """The text of a field; bytes that are no text become one that no state is."""
+    return raw.replace(b'""', b'"').decode(encoding, "surrogateescape")
 
 
 @dataclass
 class _Texts:
     """The distinct texts of a column, and the position of each."""
 
-    file: CsvFile
-    read: Callable[[str], int] | None
     count: int = 0
     # A secret start of the hashes, so that no file can be made whose texts all meet in one place of the table.
     seed: Any = field(default_factory=lambda: random_keys(1)[0])
     slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
     ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
     pool: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(2**14, dtype=np.uint8))
-    places: list[int] = field(default_factory=list)
+    places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def numbered(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int64]:
         """The number of each field's text."""
@@ -138,19 +135,22 @@ class _Texts:
                 return numbers
             self._grow(int(stops[done] - starts[done]))
 
-    def positions(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int32]:
-        """The position of what each field says."""
-        assert self.read is not None
+    def positions(
+        self, buffer: Any, starts: Any, stops: Any, encoding: str, read: Callable[[str], int]
+    ) -> NDArray[np.int32]:
+        """The position of what each field says; every distinct text is read once."""
         if self.count > _MOST_TEXTS:
-            self.slots[:], self.count, self.places = 0, 0, []
+            self.slots[:], self.count, self.places = 0, 0, self.places[:0]
+        known = self.count
         numbers = self.numbered(buffer, starts, stops)
-        held = self.pool.tobytes() if len(self.places) < self.count else b""
-        for number in range(len(self.places), self.count):
-            raw = held[self.ends[number - 1] if number else 0 : self.ends[number]]
-            # Bytes that are no text become one that no state is.
-            text = raw.replace(b'""', b'"').decode(self.file.encoding, "surrogateescape")
-            self.places.append(self.read(text))
-        return np.array(self.places, dtype=np.int32)[numbers] if self.places else np.zeros(0, dtype=np.int32)
+        if self.count > known:
+            bounds = np.concatenate([self.ends[known - 1 : known] if known else [0], self.ends[known : self.count]])
+            fresh = self.pool[bounds[0] : bounds[-1]].tobytes()
+            cuts = pairwise((bounds - bounds[0]).tolist())
+            positions = [read(_text(fresh[start:stop], encoding)) for start, stop in cuts]
+            self.places = np.concatenate([self.places, np.array(positions, dtype=np.int32)])
+        found: NDArray[np.int32] = self.places[numbers]
+        return found
 
     def _grow(self, size: int) -> None:
         used = int(self.ends[self.count - 1]) if self.count else 0
@@ -204,11 +204,10 @@ class _Window:
             if not self.read_on():
                 raise SchemaError(f"{self._file.path}: an empty file. Its first line must name the columns.")
         _, fields = records
-        raw = [bytes(self.buffer[starts[k, 0] : stops[k, 0]]).replace(b'""', b'"') for k in range(fields)]
+        cells = zip(starts[:fields, 0], stops[:fields, 0], strict=True)
+        names = [_text(bytes(self.buffer[start:stop]), self._file.encoding) for start, stop in cells]
         crlf = bytes(self.buffer[max(self._start - 2, 0) : self._start]) == b"\r\n"
-        return [
-            name.decode(self._file.encoding, "surrogateescape") for name in raw
-        ], grammar.CRLF if crlf else grammar.LF
+        return names, grammar.CRLF if crlf else grammar.LF
 
     def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> int:
         """Number of the records found in the window."""

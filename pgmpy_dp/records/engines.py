@@ -18,10 +18,16 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.streams import BATCH_ROWS, Numbers, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
 
-_NUMBERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
-_NUMBERS |= {"float", "double", "boolean", "decimal"}
-_LONG = {"hugeint", "uhugeint", "bignum", "varint"}  # no number of Arrow
-_TEXTS = {"varchar", "enum"}
+_INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
+_LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # no number of Arrow
+
+DUCKDB_FAMILIES = {
+    **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
+    **dict.fromkeys(["varchar", "enum"], "texts"),
+    "boolean": "booleans",
+    "null": "nothing",
+}
+"""Types of DuckDB that encode alike; of all others only whether a cell is empty is read."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,11 @@ def duckdb_kind(kind: Any) -> str:
 def duckdb_cell(place: int, kind: str) -> str:
     """What DuckDB hands over of a column, found by its place."""
     column = f"#{place + 1}"
-    if kind in _NUMBERS:
-        return column
-    if kind in _TEXTS or kind in _LONG:
+    family = DUCKDB_FAMILIES.get(kind)
+    if family == "texts" or kind in _LONG:
         return f"CAST({column} AS VARCHAR)"
+    if family in ("numbers", "booleans"):
+        return column
     return f"CASE WHEN {column} IS NULL THEN NULL ELSE ''::BLOB END"
 
 
@@ -64,7 +71,7 @@ def duckdb_id(place: int, kind: str) -> str:
     column = f"#{place + 1}"
     if kind in ("float", "double"):
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
-    return column if kind in _NUMBERS | _LONG else f"encode(CAST({column} AS VARCHAR))"
+    return column if DUCKDB_FAMILIES.get(kind) in ("numbers", "booleans") else f"encode(CAST({column} AS VARCHAR))"
 
 
 def duckdb_key(unit: Unit) -> str:
@@ -168,7 +175,7 @@ class DaskSource:
     def total(self, tally: Tally, rows: int | None) -> Numbers:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         import dask
-        import dask.diagnostics
+        from tqdm.dask import TqdmCallback
 
         columns = [*tally.variables, *([self.unit.column] if self.unit else [])]
         native = self.frame.iloc[:, [self.places[column] for column in columns]]
@@ -182,7 +189,7 @@ class DaskSource:
         totals = [dask.delayed(tally)(part) for part in native.to_delayed()]
         while len(totals) > 1:  # in pairs, so that few tables are held at a time
             totals = [dask.delayed(sum)(totals[i : i + 2]) for i in range(0, len(totals), 2)]
-        with dask.diagnostics.ProgressBar(minimum=1.0):
+        with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
             return np.asarray(dask.compute(*totals)[0])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, Found, column_codes, is_number
+from pgmpy_dp.records.columns import Codes, Found, column_codes, decoded, is_number
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.schema import Schema
 
@@ -106,10 +106,8 @@ def _ids(column: nw.Series[Any]) -> Any:
             return native.astype(object) if native.dtype == np.longdouble else native
         import pyarrow
 
-        native = pyarrow.chunked_array(pyarrow.array(native.array))
-        column = nw.from_native(native, series_only=True)
-    if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
-        column = nw.from_native(native.cast(native.type.value_type), series_only=True)
+        column = nw.from_native(pyarrow.chunked_array(pyarrow.array(native.array)), series_only=True)
+    column = decoded(column)
     if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
     # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.

@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.engines import duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
+from pgmpy_dp.records.engines import DUCKDB_FAMILIES, duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import Numbers, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit
-
-_FAMILIES = {"varchar": "texts", "boolean": "booleans", "null": "nothing"}
-_FAMILIES |= dict.fromkeys(
-    [f"{sign}{size}int" for sign in ("", "u") for size in ("tiny", "small", "big")]
-    + ["integer", "uinteger", "float", "double", "decimal"],
-    "numbers",
-)
 
 
 @dataclass(frozen=True)
@@ -53,11 +46,8 @@ class Part:
 
     def nulls(self, columns: Sequence[str]) -> list[str]:
         """Empty cells of the types of :meth:`cells`."""
-        families = [_FAMILIES.get(self.kind(column)) for column in columns]
         types = {"texts": "VARCHAR", None: "BLOB", "nothing": "BLOB"}
-        return [
-            f"NULL::{types.get(family, self.types[column])}" for column, family in zip(columns, families, strict=True)
-        ]
+        return [f"NULL::{types.get(DUCKDB_FAMILIES.get(self.kind(c)), self.types[c])}" for c in columns]
 
     def relation(self, connection: Any) -> Any:
         """All rows of the files."""
@@ -173,7 +163,7 @@ def _type(kind: Any) -> str:
 
 def _require_alike(path: Path, parts: Sequence[Part], columns: Sequence[str], unit: Unit | None) -> None:
     for column in columns:
-        families = {_FAMILIES.get(part.kind(column), part.types[column]) for part in parts} - {"nothing"}
+        families = {DUCKDB_FAMILIES.get(part.kind(column), part.types[column]) for part in parts} - {"nothing"}
         whose = unit is not None and unit.column == column
         if len(families) > 1 or (whose and len({part.types[column] for part in parts}) > 1):
             raise SchemaError(

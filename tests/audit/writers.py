@@ -10,14 +10,11 @@ import bz2
 import csv
 import gzip
 import lzma
-import os
 import re
-import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +26,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-import pytest
 from gate import CsvFile
 from hostile_records import Column
+from spark_sessions import spark_session
 
 Columns = Sequence[Column]
 
@@ -264,29 +261,6 @@ def dask_frame(frame: Any, folder: Path, parts: int = 2) -> Any:
 def spark(frame: Any, folder: Path) -> Any:
     """A Spark frame."""
     return spark_session().read.parquet(str(arrow_parquet(frame, folder)))
-
-
-@cache
-def spark_session() -> Any:
-    """One session for all tests; skips where there is no Java, but not in CI."""
-    if shutil.which("java") is None and "CI" not in os.environ:
-        pytest.skip("Spark needs Java")
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # what its workers run, which count
-    options = {
-        "spark.ui.enabled": False,
-        "spark.ui.showConsoleProgress": False,
-        "spark.sql.shuffle.partitions": 1,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than so few rows
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dlog4j2.level=error",
-    }
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 # Forms.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import math
 import os
-import shutil
-import sys
 from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from spark_sessions import spark_session
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import SchemaError
@@ -112,24 +111,7 @@ def dask(frame, folder):
 
 def spark(frame, folder):
     library("pyspark")
-    if shutil.which("java") is None and "CI" not in os.environ:
-        pytest.skip("Spark needs Java")
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # what its workers run, which count
-    options = {
-        "spark.ui.enabled": False,
-        "spark.ui.showConsoleProgress": False,
-        "spark.sql.shuffle.partitions": 1,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than so few rows
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dlog4j2.level=error",
-    }
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session.read.parquet(str(parquet(frame, folder)))
+    return spark_session().read.parquet(str(parquet(frame, folder)))
 
 
 def array(frame, folder):

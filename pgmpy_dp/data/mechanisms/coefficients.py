@@ -19,6 +19,7 @@ from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.records.counting import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
@@ -30,7 +31,6 @@ SENSITIVITIES = ("exact", "paper")
 class _Terms:
     cliques: tuple[Clique, ...]
     held: Mapping[Clique, Sequence[Clique]]
-    schema: Schema
     scale: float
 
 
@@ -52,18 +52,16 @@ class FourierCoefficients:
         subsets = closure if public.neighbours == "add_remove" else closure[1:]
         charge = Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost)
         held = smallest_holders(public.schema, cliques, subsets)
-        return Quote(charge, _Terms(cliques, held, public.schema, scale), public.guarantee(cost, "laplace"))
+        return Quote(charge, _Terms(cliques, held, scale), public.guarantee(cost, "laplace"))
 
-    def read(self, quote: Quote, held: Held) -> dict[Clique, NDArray[np.int64]]:
-        """The exact integer coefficients."""
-        terms = quote.terms
-        return integer_coefficients(terms.schema, held.records.counts(tuple(terms.held)), terms.held)
+    def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
+        """The tables of the cliques that hold the coefficients."""
+        return held.records.counts(tuple(quote.terms.held))
 
-    def draw(
-        self, quote: Quote, public: Public, exact: dict[Clique, NDArray[np.int64]], noise: NoiseSource
-    ) -> NoisyCoefficients:
-        """Independent noise on every coefficient."""
-        values = _perturbed(exact, public.schema, quote.terms.scale, noise)
+    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> NoisyCoefficients:
+        """Independent noise on every integer coefficient."""
+        coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
+        values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)
         return NoisyCoefficients(
             public.schema, quote.terms.cliques, values, quote.terms.scale, quote.guarantee, public.total
         )
