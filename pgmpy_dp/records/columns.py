@@ -39,12 +39,12 @@ class Found:
     undeclared: bool = False
 
 
-def column_codes(column: nw.Series[Any], reader: Reader) -> tuple[Codes, Found]:
+def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
     """Positions of the states of one column's cells, and whether some have none.
 
     Parameters
     ----------
-    column : narwhals.Series
+    column : pandas.Series, polars.Series or pyarrow.ChunkedArray
     reader : Reader
 
     Returns
@@ -68,9 +68,14 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
     return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*found)
 
 
-def positions(column: nw.Series[Any], reader: Reader) -> Positions:
+def positions(given: Any, reader: Reader) -> Positions:
     """Position of each cell, MISSING or UNDECLARED."""
-    column = decoded(column)
+    if nw.dependencies.is_pyarrow_chunked_array(given) and given.num_chunks == 1 and not given.null_count:
+        import pyarrow
+
+        if pyarrow.types.is_integer(given.type):  # as in most batches: nothing is copied
+            return _array_positions(given.chunk(0).to_numpy(), reader)
+    column = decoded(nw.from_native(given, series_only=True))
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pandas_series(native):
         if isinstance(native.dtype, pd.CategoricalDtype):
@@ -79,10 +84,6 @@ def positions(column: nw.Series[Any], reader: Reader) -> Positions:
             return _one_by_one(native.to_list(), reader)
     if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
         return _one_by_one(column.to_list(), reader)
-    if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and dtype.is_integer():
-        (batch,) = native.chunks
-        if batch.null_count == 0:  # as most batches are: nothing is copied
-            return _array_positions(batch.to_numpy(), reader)
     empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, which may be written to
     if is_number(dtype):
         places = _number_positions(column, empty, reader)
@@ -141,9 +142,14 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
     return _array_positions(values, reader)
 
 
+def _smallest(states: tuple[Any, ...]) -> np.dtype[Any]:
+    """The smallest type that holds positions of these states and the marks of cells without one."""
+    return np.min_scalar_type(-len(states) - 2)
+
+
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
     read = _reading(reader, values.dtype)
-    places = np.empty(values.shape, dtype=np.int32)
+    places = np.empty(values.shape, dtype=_smallest(reader.states))
     for start in range(0, values.size, _BLOCK):  # in the cache
         places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
     return places
@@ -182,7 +188,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
     known = np.array([number for number, _ in held], dtype=dtype)
     order = np.array([place for _, place in held], dtype=np.int32)
     if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
-        return _lookup(known, order)
+        return _lookup(known, order.astype(_smallest(states)))
 
     def search(values: NDArray[Any]) -> NDArray[Any]:
         nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
@@ -192,7 +198,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
         return search
     if not np.abs(known).max() < 2**53:
         return search
-    by_integer = _lookup(known.astype(np.int64), order)
+    by_integer = _lookup(known.astype(np.int64), order.astype(_smallest(states)))
 
     def whole(values: NDArray[Any]) -> NDArray[Any]:
         with np.errstate(invalid="ignore"):  # NaN and what is too large become integers that differ from them
@@ -203,17 +209,16 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
 
 
 def _lookup(known: NDArray[Any], order: Positions) -> Reading:
-    """Positions of integers by a table of all from the least state to the largest, and of one more for others."""
+    """Positions of integers by a table of all from the least state to the largest, between two places for others."""
+    least, span = int(known[0]), int(known[-1]) - int(known[0])
+    table = np.full(span + 3, UNDECLARED, dtype=order.dtype)
+    table[[int(number) - least + 1 for number in known]] = order
+    # As bits, so that numbers from 2**63 on are differences as well: modulo 2**64 no other number comes between.
+    before = np.uint64((least - 1) % 2**64).astype(np.int64)
     wide = np.uint64 if known.dtype.kind == "u" else np.int64
-    least = known[0].astype(wide)
-    span = int(known[-1]) - int(known[0])
-    table = np.full(span + 2, UNDECLARED, dtype=np.int32)
-    table[[int(number) - int(least) for number in known]] = order
 
     def read(values: NDArray[Any]) -> NDArray[Any]:
-        # Differences modulo 2**64: those of values below the least are beyond the span as well.
-        offsets = values.astype(wide, copy=False).view(np.uint64) - least.view(np.uint64)
-        return np.asarray(table.take(np.minimum(offsets, np.uint64(span + 1)).view(np.int64)))
+        return table.take(values.astype(wide, copy=False).view(np.int64) - before, mode="clip")
 
     return read
 

@@ -64,14 +64,15 @@ def count(
     # Blocks keep the cell numbers in cache; a block shorter than the table would make bincount's zeros the
     # main work.
     block = max(_BLOCK, cells)
+    kind = np.min_scalar_type(cells)  # short numbers are made faster
     table = np.zeros(cells, dtype=np.int64)
     for start in range(0, rows, block):
-        cell = columns[0][start : start + block].astype(np.intp)
+        cell = columns[0][start : start + block].astype(kind)
         for column, states in zip(columns[1:], shape[1:], strict=True):
             cell *= states
             cell += column[start : start + block]
         if weights is None:
-            table += np.bincount(cell, minlength=cells)
+            table += np.bincount(cell.astype(np.intp), minlength=cells)
         else:  # adds floats, here whole numbers below 2**53
             table += np.bincount(cell, weights[start : start + block], minlength=cells).astype(np.int64)
     return table.reshape(shape)

@@ -82,15 +82,13 @@ def column_names(frame: Any) -> list[Any]:
     )
 
 
-def column_at(frame: Any, place: int) -> nw.Series[Any]:
+def column_at(frame: Any, place: int) -> Any:
     """The column at a place: names mean something of their own to some libraries."""
     if nw.dependencies.is_pandas_dataframe(frame):
-        native = frame.iloc[:, place]
-    elif nw.dependencies.is_pyarrow_table(frame):
-        native = frame.column(place)
-    else:
-        native = frame.to_series(place).alias("c")  # whose name some of its own methods look up
-    return nw.from_native(native, series_only=True)
+        return frame.iloc[:, place]
+    if nw.dependencies.is_pyarrow_table(frame):
+        return frame.column(place)
+    return frame.to_series(place).alias("c")  # whose name some of its own methods look up
 
 
 def id_column(frame: Any, name: str) -> Any:
@@ -99,15 +97,14 @@ def id_column(frame: Any, name: str) -> Any:
     return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
 
 
-def _ids(column: nw.Series[Any]) -> Any:
-    native: Any = column.to_native()
+def _ids(native: Any) -> Any:
     if nw.dependencies.is_pandas_series(native):
         if not isinstance(native.dtype, pd.ArrowDtype):
             return native.astype(object) if native.dtype == np.longdouble else native
         import pyarrow
 
-        column = nw.from_native(pyarrow.chunked_array(pyarrow.array(native.array)), series_only=True)
-    column = decoded(column)
+        native = pyarrow.chunked_array(pyarrow.array(native.array))
+    column = decoded(nw.from_native(native, series_only=True))
     if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
     # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.

@@ -68,7 +68,8 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     )
 
 
-def _steps(column: nw.Series[Any], variable: str, ends: tuple[float, float]) -> Integers:
+def _steps(native: Any, variable: str, ends: tuple[float, float]) -> Integers:
+    column = nw.from_native(native, series_only=True)
     if not is_number(column.dtype):
         raise SchemaError(f"Variable {variable!r} has bounds, but its column is not numeric: convert it.")
     values = np.zeros(0) if column.is_null().any() else column.to_numpy().astype(np.float64)

@@ -35,7 +35,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 Numbers = NDArray[np.int64]
 
-BATCH_ROWS = 2**16
+BATCH_ROWS = 2**17
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class Tally:
         return {variable: Reader.of(self.schema, variable) for variable in self.variables}
 
     def _numbers(self, batch: Any, place: int) -> Numbers:
-        column = column_at(batch, len(self.variables) + place)
-        return np.asarray(column.to_numpy()).astype(np.int64)
+        return np.asarray(column_at(batch, len(self.variables) + place)).astype(np.int64)
 
     def empty(self) -> Numbers:
         """The tally of no rows."""
