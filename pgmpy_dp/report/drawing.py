@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,7 +54,7 @@ class Drawing:
 def draw(
     graph: nx.Graph, nodes: Mapping[str, str | None], edges: Mapping[tuple[str, str], str | None]
 ) -> Drawing | None:
-    """Lay a graph out, from top to bottom if it is directed.
+    """Lay a graph out in layers from top to bottom.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ def draw(
     if len(graph) > MOST_NODES:
         return None
     directed = graph.is_directed()
-    centres, between = _layered(graph) if directed else (_spread(graph), {})
+    away = graph if directed else _oriented(graph)
+    centres, between = _layered(away)
     listed = [*centres.values(), *(point for points in between.values() for point in points)]
     left, top = min(x for x, _ in listed) - WIDTH / 2 - MARGIN, min(y for _, y in listed) - HEIGHT / 2 - MARGIN
     width, height = (max(ends) for ends in zip(*listed, strict=True))
@@ -84,11 +85,11 @@ def draw(
     arrow = " to " if directed else " and "
     lines = tuple(
         Line(
-            _path(centres[a], [shown(point) for point in between.get((a, b), [])], centres[b], directed),
-            edges[a, b],
+            _path(centres[a], [shown(point) for point in between[a, b]], centres[b], 7.0 if directed else 0.0),
+            edges[(a, b) if (a, b) in edges else (b, a)],
             f"{a}{arrow}{b}",
         )
-        for a, b in graph.edges()
+        for a, b in away.edges()
     )
     return Drawing(width - left + WIDTH / 2 + MARGIN, height - top + HEIGHT / 2 + MARGIN, directed, boxes, lines)
 
@@ -100,8 +101,9 @@ def _shortened(name: str) -> str:
 def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
     """Centres of the boxes, ancestors above descendants, and the points that each edge passes between boxes.
 
-    After Sugiyama, Tagawa and Toda (1981): an edge over several layers has a place of its own in each; within a layer,
-    order and place follow the mean of the neighbours.
+    After Sugiyama, Tagawa and Toda (1981): an edge over several layers has a place of its own in each. Sweeps down and
+    up sort every row by the mean of the neighbours that were placed before it, and move it there as far as widths
+    allow, by least squares.
     """
     layer = _layers(graph)
     chains = {(a, b): [a, *((a, b, number) for number in range(layer[a] + 1, layer[b])), b] for a, b in graph.edges()}
@@ -109,18 +111,20 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
     steps.add_nodes_from(sorted(graph))
     for edge in sorted(chains):
         nx.add_path(steps, chains[edge])
-    number = {place: place[2] if isinstance(place, tuple) else layer[place] for place in steps}
-    rows: list[list[Place]] = [[] for _ in range(1 + max(number.values()))]
+    rows: list[list[Place]] = [[] for _ in range(1 + max(layer.values()))]
     for place in steps:
-        rows[number[place]].append(place)
+        rows[place[2] if isinstance(place, tuple) else layer[place]].append(place)
     across = {place: float(i) for row in rows for i, place in enumerate(row)}
-    for sweep in range(24):
-        near = steps.predecessors if sweep % 2 == 0 else steps.successors
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            row.sort(key=lambda place: _mean((across[other] for other in near(place)), across[place]))
-            across.update({place: float(i) for i, place in enumerate(row)})
-    _settle(rows, steps, across)
-    at = {place: (across[place], number[place] * (HEIGHT + GAP_Y)) for place in steps}
+    for sweep in range(100):
+        before, order = (steps.predecessors, rows) if sweep % 2 == 0 else (steps.successors, rows[::-1])
+        for row in order:
+            wanted = {p: float(np.mean([across[other] for other in before(p)] or across[p])) for p in row}
+            row.sort(key=wanted.__getitem__)
+            widths = [GAP_X if isinstance(place, tuple) else WIDTH for place in row]
+            offsets = np.cumsum([0.0, *((one + other) / 2 + GAP_X for one, other in pairwise(widths))])
+            placed = isotonic_regression([wanted[place] for place in row] - offsets).x + offsets
+            across.update(zip(row, placed.tolist(), strict=True))
+    at = {place: (across[place], i * (HEIGHT + GAP_Y)) for i, row in enumerate(rows) for place in row}
     return {node: at[node] for node in graph}, {edge: [at[p] for p in chain[1:-1]] for edge, chain in chains.items()}
 
 
@@ -133,64 +137,27 @@ def _layers(graph: nx.DiGraph) -> dict[str, int]:
     return layer
 
 
-def _settle(rows: list[list[Place]], steps: nx.DiGraph, across: dict[Place, float]) -> None:
-    """Move every row to where its neighbours are, as far as its order and the widths allow, by least squares."""
-    offsets = []
-    for row in rows:
-        widths = [GAP_X if isinstance(place, tuple) else WIDTH for place in row]
-        ends = np.cumsum([0.0, *((one + other) / 2 + GAP_X for one, other in pairwise(widths))])
-        offsets.append(ends - ends[-1] / 2)
-        across.update(zip(row, offsets[-1].tolist(), strict=True))
-    for sweep in range(80):  # a long edge straightens slowly
-        order = range(len(rows)) if sweep % 2 == 0 else reversed(range(len(rows)))
-        for i in order:
-            neighbours = [[*steps.predecessors(place), *steps.successors(place)] for place in rows[i]]
-            wanted = [_mean((across[n] for n in near), across[p]) for p, near in zip(rows[i], neighbours, strict=True)]
-            placed = isotonic_regression(np.array(wanted) - offsets[i]).x + offsets[i]
-            across.update(zip(rows[i], placed.tolist(), strict=True))
+def _oriented(graph: nx.Graph) -> nx.DiGraph:
+    """Edges away from the middle of each component, so that an undirected graph is drawn in layers too."""
+    away: nx.DiGraph = nx.DiGraph()
+    for part in nx.connected_components(graph):
+        component = graph.subgraph(part)
+        nearness = nx.closeness_centrality(component)
+        middle = max(sorted(part), key=lambda node: nearness[node])
+        found = [middle, *(node for _, node in nx.bfs_edges(component, middle, sort_neighbors=sorted))]
+        number = {node: i for i, node in enumerate(found)}
+        away.add_nodes_from(found)
+        away.add_edges_from((a, b) if number[a] < number[b] else (b, a) for a, b in component.edges())
+    return away
 
 
-def _mean(values: Iterable[float], otherwise: float) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else otherwise
-
-
-def _spread(graph: nx.Graph) -> dict[str, Point]:
-    """Components side by side, each with distances as in the graph (Kamada and Kawai 1989), boxes apart."""
-    points: dict[str, Point] = {}
-    left = 0.0
-    parts = sorted((sorted(part) for part in nx.connected_components(graph)), key=lambda part: (-len(part), part))
-    for part in parts:
-        layout = nx.kamada_kawai_layout(graph.subgraph(part)) if len(part) > 1 else {part[0]: (0.0, 0.0)}
-        placed = _apart({node: (float(x), float(y)) for node, (x, y) in layout.items()})
-        start = min(x for x, _ in placed.values())
-        points.update({node: (left + x - start, y) for node, (x, y) in placed.items()})
-        left = max(points[node][0] for node in part) + WIDTH + GAP_X
-    return points
-
-
-def _apart(points: Mapping[str, Point]) -> dict[str, Point]:
-    """Scaled so that no two boxes touch."""
-    listed = list(points.values())
-    scale = WIDTH + GAP_X
-    for i, (x, y) in enumerate(listed):
-        for other_x, other_y in listed[:i]:
-            wide = (WIDTH + GAP_X) / max(abs(x - other_x), 1e-6)
-            high = (HEIGHT + GAP_Y / 2) / max(abs(y - other_y), 1e-6)
-            scale = max(scale, min(wide, high))
-    scale = min(scale, 40.0 * (WIDTH + GAP_X))
-    return {node: (x * scale, y * scale) for node, (x, y) in points.items()}
-
-
-def _path(start: Point, between: list[Point], end: Point, directed: bool) -> str:
+def _path(start: Point, between: list[Point], end: Point, head: float) -> str:
+    """Between boxes an edge runs straight down, past their height; an arrow's head takes the last pixels."""
     (x1, y1), (x2, y2) = start, end
-    if not directed:
-        return f"M{x1:.1f} {y1:.1f} L{x2:.1f} {y2:.1f}"
-    # The arrow's head takes the last seven pixels. Between boxes an edge runs straight down, past their height.
     points = [(x1, y1 + HEIGHT / 2)]
     for x, y in between:
         points += [(x, y - HEIGHT / 2), (x, y + HEIGHT / 2)]
-    points.append((x2, y2 - HEIGHT / 2 - 7))
+    points.append((x2, y2 - HEIGHT / 2 - head))
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x, y), (to_x, to_y) in pairwise(points):
         if x == to_x:
