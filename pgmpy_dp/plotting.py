@@ -12,9 +12,12 @@ from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
+from pgmpy_dp.report.drawing import HEIGHT, WIDTH, draw
 from pgmpy_dp.schema import Schema
 
 # Okabe and Ito: told apart by colour-blind readers too.
@@ -186,34 +189,30 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     >>> [text.get_text() for text in figure.axes[0].texts if text.get_text()]
     ['smoke\n40 %', 'lung\n60 %']
     """
-    places = _layers(network)
-    columns, rows = (1 + max(place[axis] for place in places.values()) for axis in (0, 1))
-    figure = Figure(figsize=(max(4.0, 1.35 * columns), max(2.5, 1.15 * rows + 0.8)), layout="constrained")
-    axes = figure.add_subplot()
     shares = allocation["share"]
     norm = Normalize(0.0, float(shares.max()))
     colours = colormaps["viridis_r"]
-    for start, end in network.edges():
-        axes.annotate(
-            "",
-            places[end],
-            places[start],
-            arrowprops={"arrowstyle": "-|>", "color": "0.6", "shrinkA": 15, "shrinkB": 17, "linewidth": 0.8},
-        )
-    for node, place in places.items():
-        colour = colours(norm(float(shares[node])))
+    drawing = draw(network)
+    figure = Figure(figsize=(max(4.0, drawing.width / 110 + 1.0), max(2.5, drawing.height / 110)), layout="constrained")
+    axes = figure.add_subplot()
+    for line in drawing.lines:
+        path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
+        axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, color="0.6", linewidth=0.8))
+    for box in drawing.boxes:
+        colour = colours(norm(float(shares[box.name])))
         dark = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] < 0.5
+        axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", color=colour))
         axes.text(
-            *place,
-            f"{node}\n{100 * shares[node]:.2g} %",
+            box.x + WIDTH / 2,
+            box.y + HEIGHT / 2,
+            f"{box.short}\n{100 * shares[box.name]:.2g} %",
             ha="center",
             va="center",
             fontsize=7,
             color="white" if dark else "black",
-            bbox={"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": "none"},
         )
-    axes.set_xlim(-0.7, columns - 0.3)
-    axes.set_ylim(rows - 0.4, -0.6)
+    axes.set_xlim(0.0, drawing.width)
+    axes.set_ylim(drawing.height, 0.0)
     axes.set_axis_off()
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
     bar.set_label("share of the privacy budget")
@@ -221,29 +220,3 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     if title:
         axes.set_title(title, loc="left")
     return figure
-
-
-def _layers(network: nx.DiGraph) -> dict[str, tuple[float, float]]:
-    """Positions by generation, roots just above their children; nodes go near the middle of their neighbours."""
-    layers = [list(generation) for generation in nx.topological_generations(network)]
-    row_of = {node: row for row, layer in enumerate(layers) for node in layer}
-    for root in layers[0].copy():
-        row = min((row_of[child] for child in network.successors(root)), default=1) - 1
-        layers[0].remove(root)
-        layers[row].append(root)
-    width = max(map(len, layers))
-    places: dict[str, tuple[float, float]] = {}
-
-    def place(layer: list[str], row: int) -> None:
-        for number, node in enumerate(layer):
-            places[node] = ((number + 0.5) * width / len(layer) - 0.5, float(row))
-
-    for row, layer in enumerate(layers):
-        place(layer, row)
-    for sweep in range(8):
-        for row, layer in enumerate(layers):
-            near = network.predecessors if sweep % 2 == 0 else network.successors
-            centre = {node: np.mean([places[other][0] for other in near(node)] or [places[node][0]]) for node in layer}
-            layer.sort(key=lambda node: (centre[node], node))
-            place(layer, row)
-    return places

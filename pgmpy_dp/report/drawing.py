@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -17,6 +19,7 @@ _LONGEST = 17  # letters that fit in a box
 
 Point = tuple[float, float]
 Edge = tuple[str, str]
+EMPTY: Mapping[Any, None] = MappingProxyType({})
 Place = str | tuple[str, str, int]  # of a variable, or of an edge in a layer that it passes
 
 
@@ -33,11 +36,17 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """An edge, as the path of an SVG line."""
+    """An edge: its end points and two control points for each piece of cubic Bézier curves, end to end."""
 
-    path: str
+    points: tuple[Point, ...]
     level: str | None
     label: str
+
+    @property
+    def path(self) -> str:
+        """The line in SVG's words."""
+        start, *curves = (f"{x:.1f} {y:.1f}" for x, y in self.points)
+        return f"M{start} C{' '.join(curves)}"
 
 
 @dataclass(frozen=True)
@@ -51,23 +60,15 @@ class Drawing:
     lines: tuple[Line, ...]
 
 
-def draw(
-    graph: nx.Graph, nodes: Mapping[str, str | None], edges: Mapping[tuple[str, str], str | None]
-) -> Drawing | None:
+def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mapping[Edge, str | None] = EMPTY) -> Drawing:
     """Lay a graph out in layers from top to bottom.
 
     Parameters
     ----------
     graph : networkx Graph or DiGraph
-    nodes, edges : mapping to a level of noise, or None for what was not measured
-
-    Returns
-    -------
-    Drawing or None
-        None if the graph has too many nodes to be legible.
+    nodes, edges : mapping to a level of noise
+        What is not in them, or None there, was not measured.
     """
-    if len(graph) > MOST_NODES:
-        return None
     directed = graph.is_directed()
     away = graph if directed else _oriented(graph)
     centres, between = _layered(away)
@@ -80,13 +81,13 @@ def draw(
 
     centres = {node: shown(point) for node, point in centres.items()}
     boxes = tuple(
-        Box(node, _shortened(node), x - WIDTH / 2, y - HEIGHT / 2, nodes[node]) for node, (x, y) in centres.items()
+        Box(node, _shortened(node), x - WIDTH / 2, y - HEIGHT / 2, nodes.get(node)) for node, (x, y) in centres.items()
     )
     arrow = " to " if directed else " and "
     lines = tuple(
         Line(
-            _path(centres[a], [shown(point) for point in between[a, b]], centres[b], 7.0 if directed else 0.0),
-            edges[(a, b) if (a, b) in edges else (b, a)],
+            _curves(centres[a], [shown(point) for point in between[a, b]], centres[b], 7.0 if directed else 0.0),
+            edges.get((a, b), edges.get((b, a))),
             f"{a}{arrow}{b}",
         )
         for a, b in away.edges()
@@ -151,18 +152,15 @@ def _oriented(graph: nx.Graph) -> nx.DiGraph:
     return away
 
 
-def _path(start: Point, between: list[Point], end: Point, head: float) -> str:
+def _curves(start: Point, between: list[Point], end: Point, head: float) -> tuple[Point, ...]:
     """Between boxes an edge runs straight down, past their height; an arrow's head takes the last pixels."""
     (x1, y1), (x2, y2) = start, end
-    points = [(x1, y1 + HEIGHT / 2)]
+    ends = [(x1, y1 + HEIGHT / 2)]
     for x, y in between:
-        points += [(x, y - HEIGHT / 2), (x, y + HEIGHT / 2)]
-    points.append((x2, y2 - HEIGHT / 2 - head))
-    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x, y), (to_x, to_y) in pairwise(points):
-        if x == to_x:
-            path += f" L{to_x:.1f} {to_y:.1f}"
-        else:
-            bend = (to_y - y) / 2
-            path += f" C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
-    return path
+        ends += [(x, y - HEIGHT / 2), (x, y + HEIGHT / 2)]
+    ends.append((x2, y2 - HEIGHT / 2 - head))
+    points = ends[:1]
+    for (x, y), (to_x, to_y) in pairwise(ends):
+        bend = (to_y - y) / 2
+        points += [(x, y + bend), (to_x, to_y - bend), (to_x, to_y)]
+    return tuple(points)

@@ -18,7 +18,7 @@ from pgmpy_dp.estimators.networks import Network, log_linear
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.report.drawing import Drawing, draw
+from pgmpy_dp.report.drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
 from pgmpy_dp.schema import Clique, State
 
@@ -164,6 +164,8 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
         graph = nx.DiGraph() if isinstance(network, DiscreteBayesianNetwork) else nx.Graph()
         graph.add_nodes_from(network.nodes())
         graph.add_edges_from(network.edges())
+    if len(graph) > MOST_NODES:
+        return None
 
     def level(clique: Clique) -> str | None:
         known = all(variable in release.schema.states for variable in clique)
