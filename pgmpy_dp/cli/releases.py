@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only.")
 @click.option(
     "--mechanism",
-    type=click.Choice(["laplace", "gaussian"]),
+    type=click.Choice(["laplace", "gaussian", "gaussian_block"]),
     default="laplace",
     show_default=True,
     help="Noise: laplace promises epsilon alone; gaussian needs a delta, and is less where many tables share it.",
@@ -80,7 +80,7 @@ def release(
     """
     if (model is None) == (cliques is None):
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
-    if mechanism == "gaussian" and delta == 0:
+    if mechanism != "laplace" and delta == 0:
         raise click.ClickException(
             "--mechanism gaussian needs a --delta, far below one over the number of records: 1e-8."
         )

@@ -187,6 +187,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace weighted": (measured(TWO, weights=[3, 1]), {"trials": 20_000}),
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
+    "gaussian block": (measured(TWO, weights=[3, 1], delta=DELTA, mechanism="gaussian_block"), LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),

@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 
 from pgmpy_dp.data.mechanisms import coefficients, quantiles, tables
-from pgmpy_dp.privacy import PrivacyBudget, calibrate
+from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
+from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
 
 EPSILON = 0.75
+DELTA = 0.1  # of the mechanisms in conftest.py
 # One of each cell of (v, w), in all bins of n. The states of v and w alone decide over a record's place.
 ROWS = [("x", "x", 0.5), ("x", "y", 1.5), ("y", "x", 1.5), ("y", "y", 2.5)]
 REST = [("x", "x", 0.5)] * 3 + [("y", "y", 2.5)]  # more below the first edge than above: no score changes its sign
@@ -107,6 +109,15 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
     before = [seen(mechanism, without)[0]] if mechanism.relation == "add_remove" else [own for own, _ in found]
     worst = max(loss(one, other) for one, _ in found for other in before)
     paid = charge.rho or float(charge.epsilon)
+    if mechanism.name == "gaussian block":
+        # No neighbour moves more counts than are priced, each by 1; tests/privacy/test_blocks.py sums that price up.
+        counts = 2 if mechanism.relation == "replace_one" else 1
+        paid = sum(counts / (2 * scale**2) for _, _, scale in found[0][0])
+        calls = [(one, other) for one, _ in found for other in before]
+        moved = [np.abs(v - w) for pair in calls for (_, v, _), (_, w, _) in zip(*pair, strict=True)]
+        assert max(change.sum() for change in moved) == counts
+        assert max(change.max() for change in moved) == 1
+        assert block_price([scale for _, _, scale in found[0][0]], DELTA, mechanism.relation) <= float(charge.epsilon)
     if mechanism.name == "sample":
         paid = float(epsilon_on_sample(EPSILON, 0.5))
     if mechanism.name.startswith("sums"):  # steps, each of a sum whose noise is this many times its sensitivity
@@ -124,6 +135,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
     [
         ("laplace", tables, "table_sensitivity"),
         ("gaussian", tables, "table_sensitivity"),
+        ("gaussian block", blocks, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),

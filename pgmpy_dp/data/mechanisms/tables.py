@@ -3,7 +3,8 @@
 Sensitivity. A unit adds at most its contribution to the sum of a table (1 for a record): neighbours' tables differ as
 :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. Each table gets noise of a scale at which it costs its
 share of the charge, and costs of tables add up: their epsilons under Laplace noise, their rho under Gaussian noise
-(zCDP). A Poisson sample of the records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
+(zCDP). A block of Gaussian tables has the exact price of :mod:`pgmpy_dp.privacy.blocks` in place of rho's. A Poisson
+sample of the records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
 from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
@@ -27,6 +29,10 @@ from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.counting import Counts, count_all, require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
+
+Shares = Mapping[Clique, Fraction]
+# What a charge states beside epsilon, the rho that holds, and the scale of each table's noise.
+Price = tuple[dict[str, Any], float | None, dict[Clique, float]]
 
 
 @dataclass(frozen=True)
@@ -50,34 +56,17 @@ class NoisyTables:
         if rate < 1:
             public.require_single_records()
         shares = dict(zip(cliques, _shares(self.weights, len(cliques)), strict=True))
+        price = _PRICES.get(self.mechanism)
+        if price is None:
+            raise ValueError(f"mechanism must be one of {', '.join(map(repr, _PRICES))}, got {self.mechanism!r}.")
+        amount, rho, scales = price(public, shares, epsilon_on_sample(epsilon, rate), self.delta)
         sampled = " on a sample" if rate < 1 else ""
         label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{sampled}"
-        if self.mechanism == "laplace":
-            if checked_delta(self.delta, zero_allowed=True):
-                raise ValueError(
-                    f"The Laplace mechanism has no delta, got delta={self.delta!r}: leave it out, or use "
-                    'mechanism="gaussian".'
-                )
-            one = table_sensitivity(public.neighbours, "l1", public.contribution)
-            inside = epsilon_on_sample(epsilon, rate)
-            scales = {clique: laplace_scale(inside * share, one) for clique, share in shares.items()}
-            charge, delta = Charge(label, self.mechanism, epsilon=epsilon), 0.0
-        elif self.mechanism == "gaussian":
-            delta = checked_delta(self.delta, zero_allowed=False)
-            if delta > public.most_delta > 0:
-                raise ValueError(
-                    f"delta={delta!r} is more than the budget's delta={public.most_delta!r}: ask for at most that."
-                )
-            rho = rho_for(epsilon, delta)
-            one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-            scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
-            charge = Charge(label, self.mechanism, rho=rho)
-        else:
-            raise ValueError(f'mechanism must be "laplace" or "gaussian", got {self.mechanism!r}.')
+        noise = "laplace" if rho is None else "gaussian"
+        charge = Charge(label, noise, **{"epsilon": epsilon, **amount})
+        delta = 0.0 if rho is None else self.delta
         unit = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
-        guarantee = public.guarantee(
-            epsilon, self.mechanism, delta=delta, rho=charge.rho, sampling_rate=float(rate), **unit
-        )
+        guarantee = public.guarantee(epsilon, noise, delta=delta, rho=rho, sampling_rate=float(rate), **unit)
         return Quote(charge, scales, guarantee)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
@@ -92,8 +81,47 @@ class NoisyTables:
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
         weighted = quote.guarantee.max_rows is None
-        tables, scales = _perturbed(exact, quote.terms, self.mechanism, noise, weighted)
+        tables, scales = _perturbed(exact, quote.terms, quote.guarantee.mechanism, noise, weighted)
         return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
+
+
+def _laplace(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+    if checked_delta(delta, zero_allowed=True):
+        raise ValueError(
+            f'The Laplace mechanism has no delta, got delta={delta!r}: leave it out, or use mechanism="gaussian".'
+        )
+    one = table_sensitivity(public.neighbours, "l1", public.contribution)
+    return {}, None, {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
+
+
+def _gaussian(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+    rho = rho_for(epsilon, _delta_within(public, delta))
+    one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+    scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
+    return {"epsilon": None, "rho": rho}, rho, scales
+
+
+def _gaussian_block(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+    delta = _delta_within(public, delta)
+    if public.contribution != 1:
+        raise ValueError(
+            'The price of a block is that of single records, and these units have several: take mechanism="gaussian".'
+        )
+    relative = [float(share) ** -0.5 for share in shares.values()]
+    scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
+    return {"delta": Fraction(str(delta))}, block_rho(list(scales.values()), public.neighbours), scales
+
+
+_PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
+
+
+def _delta_within(public: Public, delta: float) -> float:
+    delta = checked_delta(delta, zero_allowed=False)
+    if delta > public.most_delta > 0:
+        raise ValueError(
+            f"delta={delta!r} is more than the budget's delta={public.most_delta!r}: ask for at most that."
+        )
+    return delta
 
 
 def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:

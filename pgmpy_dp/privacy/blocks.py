@@ -1,0 +1,149 @@
+"""The exact price of many Gaussian tables that are released together, as one (epsilon, delta) block.
+
+A record is in one cell of each table. Adding or removing it moves one cell of each table by 1, replacing it moves at
+most two. So the privacy loss of the release is at most a sum of losses of single counts, one (or two) a table, each
+with discrete Gaussian noise; dp-accounting composes their distributions, discretised to the safe side. zCDP, by which
+ledgers compose Gaussian measurements, bounds the same sum more loosely: at (1, 1e-9) it asks for 5.2 % more noise, at
+(1, 1e-6) for 7.3 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
+
+# Scales are rounded to steps of a tenth, so that few distributions are composed: within 5 % of the best scale of each
+# table, a release has less than a thousandth more noise in all.
+_STEP = 1.1
+# Below this delta the rounding of Fourier transforms in the composition is no longer small beside it.
+_LEAST_DELTA = 1e-12
+# One loss distribution has as many points as noise of this scale has likely values.
+_MOST_SCALE = 2.0**17
+# dp-accounting cuts the noise off where it has less than this mass; ours is not cut off, and delta pays for that.
+_CUT_OFF = 1e-30
+_CUT_OFF_SHARE = 2.0**-20  # of delta
+# Losses are discretised in steps of this share of epsilon, which costs about one part in a hundred thousand of it.
+_INTERVAL = 2e-4
+
+
+def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: float, neighbours: str) -> list[float]:
+    """Find the scales of the noise of tables that cost (epsilon, delta) together.
+
+    Parameters
+    ----------
+    relative : sequence of float
+        Positive; the scales are in proportion to these, rounded to steps of a tenth.
+    epsilon : float or Fraction
+    delta : float
+        At least 1e-12.
+    neighbours : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    list of float
+        They are in the order of `relative`; :func:`block_price` of them is at most epsilon.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the noise would be.
+
+    Examples
+    --------
+    >>> scales = block_scales([1.0, 1.0, 1.0], 1.0, 1e-6, "add_remove")
+    >>> [round(scale, 1) for scale in scales]
+    [7.3, 7.3, 7.3]
+    """
+    target = rounded_down(exact_positive("epsilon", epsilon))
+    delta = _checked(delta)
+    numbers = [round(math.log(float(exact_positive("relative scale", one))) / math.log(_STEP)) for one in relative]
+    levels = tuple(sorted(Counter(number - min(numbers) for number in numbers).items()))
+    least = _least_scale(levels, target, delta, neighbours)
+    return [least * _STEP ** (number - min(numbers)) for number in numbers]
+
+
+def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float:
+    """Compute the epsilon of tables with discrete Gaussian noise of these scales, at a delta.
+
+    Raises
+    ------
+    ValueError
+        If a scale or delta is out of range.
+
+    Examples
+    --------
+    >>> round(block_price([7.32] * 3, 1e-6, "add_remove"), 2)
+    1.0
+    """
+    delta, counts = _checked(delta), Counter(float(exact_positive("scale", scale)) for scale in scales)
+    return _price(tuple(sorted(counts.items())), delta, neighbours)
+
+
+def block_rho(scales: Sequence[float], neighbours: str) -> float:
+    """Compute the rho for which the same tables are rho-zCDP, rounded up."""
+    one = table_sensitivity(neighbours, "squared_l2")
+    exact = sum((Fraction(one) / (2 * Fraction(scale) ** 2) for scale in scales), Fraction(0))
+    return math.nextafter(float(exact), math.inf)
+
+
+def _checked(delta: float) -> float:
+    delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
+    if delta < _LEAST_DELTA:
+        raise ValueError(
+            f"delta={delta!r} is too small for the price of a block, which needs at least {_LEAST_DELTA:g}: take "
+            'mechanism="gaussian", or a larger delta.'
+        )
+    return delta
+
+
+@lru_cache(maxsize=64)
+def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
+    """The scale of level 0, if `levels` counts the tables of each."""
+    from dp_accounting import get_sigma_gaussian  # takes a second to import
+
+    changes = float(table_sensitivity(neighbours, "squared_l2"))
+    # Continuous noise of these scales is one Gaussian mechanism: the discrete one costs a little more.
+    scale = float(get_sigma_gaussian(target, delta)) * math.sqrt(
+        changes * sum(count * _STEP ** (-2 * number) for number, count in levels)
+    )
+    for _ in range(64):
+        price = _price(tuple((scale * _STEP**number, count) for number, count in levels), delta, neighbours)
+        if price <= target:
+            return scale
+        scale *= 1.0 + max(1.2 * (min(price / target, 1.5) - 1.0), 1e-6)
+    raise ValueError(f"No noise brings these tables to epsilon={target!r} at delta={delta!r}: raise one of them.")
+
+
+@lru_cache(maxsize=256)
+def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str) -> float:
+    """`block_price` of how many tables have which scale."""
+    from dp_accounting import get_epsilon_gaussian
+    from dp_accounting.pld import privacy_loss_distribution
+
+    if max(scale for scale, _ in counts) > _MOST_SCALE:
+        raise ValueError(
+            f"The noise of a table would be of scale {max(scale for scale, _ in counts):.3g}, too large for the price "
+            'of a block: take mechanism="gaussian", or raise epsilon.'
+        )
+    changes = int(table_sensitivity(neighbours, "squared_l2"))
+    whole = math.sqrt(1.0 / sum(changes * count / scale**2 for scale, count in counts))
+    interval = _INTERVAL * min(max(float(get_epsilon_gaussian(whole, delta)), 1e-6), 100.0)
+    total = None
+    for scale, count in counts:
+        one = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+            scale, value_discretization_interval=interval, use_connect_dots=True
+        )
+        several = one.self_compose(count * changes)
+        total = several if total is None else total.compose(several)
+    assert total is not None
+    epsilon = float(total.get_epsilon_for_delta(delta * (1.0 - _CUT_OFF_SHARE)))
+    tables = changes * sum(count for _, count in counts)
+    if not (1.0 + math.exp(min(epsilon, 700.0))) * tables * _CUT_OFF <= delta * _CUT_OFF_SHARE:
+        raise ValueError(f'epsilon={epsilon:.3g} is too large for the price of a block: take mechanism="gaussian".')
+    return epsilon

@@ -1,0 +1,70 @@
+"""The price of a block of Gaussian tables against the exact sum over all outcomes."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
+from pgmpy_dp.privacy.blocks import block_price, block_rho, block_scales
+
+CHANGES = {"add_remove": 1, "replace_one": 2}
+
+
+def exact_delta(epsilon, scales):
+    """The hockey-stick divergence of counts with discrete Gaussian noise, each of which a neighbour moves by 1."""
+    probability, loss = np.ones(1), np.zeros(1)
+    for scale in scales:
+        k = np.arange(-math.ceil(9 * scale), math.ceil(9 * scale) + 1)
+        p = np.exp(-(k**2) / (2 * scale**2))
+        ratio = ((k - 1.0) ** 2 - k**2) / (2 * scale**2)  # log p(k) - log p(k - 1)
+        probability = np.outer(probability, p / p.sum()).ravel()
+        loss = np.add.outer(loss, ratio).ravel()
+    return float((probability * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0.6, 4.0), min_size=1, max_size=3), st.sampled_from([1e-1, 1e-3, 1e-6]))
+def test_the_price_is_exact(scales, delta):
+    epsilon = block_price(scales, delta, "add_remove")
+    assert exact_delta(epsilon, scales) <= delta
+    assert exact_delta(epsilon * (1 - 1e-3), scales) > delta  # and no larger than it must be
+
+
+def test_replacing_a_record_costs_what_two_counts_do():
+    epsilon = block_price([2.0, 3.0], 1e-4, "replace_one")
+    assert epsilon == block_price([2.0, 2.0, 3.0, 3.0], 1e-4, "add_remove")
+    assert exact_delta(epsilon, [2.0, 2.0, 3.0, 3.0]) <= 1e-4 < exact_delta(epsilon * 0.999, [2.0, 2.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize("neighbours", CHANGES)
+def test_scales_are_the_least_that_cost_epsilon(neighbours):
+    relative = [1.0, 1.5, 1.5, 4.0]
+    scales = block_scales(relative, 0.7, 1e-6, neighbours)
+    assert block_price(scales, 1e-6, neighbours) <= 0.7 < block_price([0.999 * s for s in scales], 1e-6, neighbours)
+    for (one, r), (other, q) in itertools.combinations(zip(scales, relative, strict=True), 2):
+        assert abs(math.log(one / other) - math.log(r / q)) <= math.log(1.1) + 1e-12
+    rho = block_rho(scales, neighbours)
+    assert rho == pytest.approx(CHANGES[neighbours] * sum(1 / (2 * s**2) for s in scales))
+    assert epsilon_from_renyi(zcdp_curve(rho), 1e-6) > 0.7  # zCDP proves less of the same noise
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "less"), [(1.0, 1e-9, 0.052), (1.0, 1e-6, 0.073), (0.1, 1e-9, 0.058)])
+def test_a_block_has_less_noise_than_zcdp_by_what_the_docstring_says(epsilon, delta, less):
+    scales = block_scales([1.0] * 105, epsilon, delta, "add_remove")
+    by_rho = math.sqrt(105 / (2 * rho_for(epsilon, delta)))
+    assert by_rho / scales[0] - 1 == pytest.approx(less, abs=0.001)
+
+
+def test_what_cannot_be_priced_is_refused():
+    with pytest.raises(ValueError, match="1e-12"):
+        block_scales([1.0], 1.0, 1e-13, "add_remove")
+    with pytest.raises(ValueError, match="too large for the price of a block"):
+        block_scales([1.0], 1e-6, 1e-9, "add_remove")
+    with pytest.raises(ValueError, match="relative scale"):
+        block_scales([1.0, math.nan], 1.0, 1e-9, "add_remove")
+    with pytest.raises(ValueError, match="neighbours"):
+        block_scales([1.0], 1.0, 1e-9, "other")
