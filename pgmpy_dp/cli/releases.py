@@ -82,7 +82,7 @@ def release(
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
     if mechanism != "laplace" and delta == 0:
         raise click.ClickException(
-            "--mechanism gaussian needs a --delta, far below one over the number of records: 1e-8."
+            f"--mechanism {mechanism} needs a --delta, far below one over the number of records: 1e-8."
         )
     refuse_to_overwrite(out, force)
     chosen = RecordOptions(**options)

@@ -19,6 +19,7 @@ Counts = NDArray[np.int64]
 _BLOCK = 2**16
 # Cliques are counted together as long as their joint table is no larger than this, in cells: it stays in the cache.
 _SHARED_CELLS = 2**13
+_LATEST = 32
 
 
 def count_all(
@@ -109,7 +110,8 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
 def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
     """Put cliques together whose joint table is small, so that they are counted at once.
 
-    First fit, larger cliques first.
+    Larger cliques come first, and each joins the first of the latest scopes into which it fits: looking at all of them
+    would take longer than counting thousands of cliques.
 
     Returns
     -------
@@ -124,7 +126,7 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
     """
     scopes: list[tuple[Clique, list[Clique]]] = []
     for clique in sorted(cliques, key=schema.cells, reverse=True):
-        for i, (scope, members) in enumerate(scopes):
+        for i, (scope, members) in enumerate(scopes[-_LATEST:], max(len(scopes) - _LATEST, 0)):
             joint = (*scope, *(variable for variable in clique if variable not in scope))
             if len(joint) == len(scope) or schema.cells(joint) <= _SHARED_CELLS:
                 scopes[i] = (joint, [*members, clique])
