@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public
+from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.charges import protected
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.counting import distinct
 from pgmpy_dp.records.numbers import encode_numbers
 from pgmpy_dp.records.units import checked_unit
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.schema import Bins, Clique, Schema
-
-Answer = TypeVar("Answer")
 
 
 class PrivateDataset(Wall):
@@ -327,7 +323,6 @@ class PrivateDataset(Wall):
         sampling_rate: float | None = None,
         batch_size: int | None = None,
         sampling: str | None = None,
-        accounting: str = "tight",
         variables: Iterable[str] | None = None,
         width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
@@ -346,16 +341,13 @@ class PrivateDataset(Wall):
             What to charge. Leave it out to charge what the noise multiplier costs.
         noise_multiplier : float, optional
             Standard deviation of the noise over the sensitivity of a sum. Leave it out for the least that epsilon
-            allows.
+            allows; where both are given and the noise costs more than epsilon, the plan is refused.
         sampling_rate : float, optional
             Probability of a record to be in a step's sample, in (0, 1].
         batch_size : int, optional
             Size of a sample, in place of the rate, where the number of records is public.
         sampling : {"poisson", "without_replacement"}, optional
             Follows from the neighbour relation: the first for "add_remove", the second for "replace_one".
-        accounting : str
-            How the noise is found where it is not given; see :func:`~pgmpy_dp.privacy.price`. A plan that costs more
-            than epsilon by the tight accounting is refused.
         variables : iterable of str, optional
             Columns of the records that a statistic is handed, in order; all of the schema by default.
         width : int or tuple of int, optional
@@ -383,22 +375,8 @@ class PrivateDataset(Wall):
         (True, 9, 0.0)
         """
         (chosen,) = self._schema.require([self._schema.variables if variables is None else variables])
-        rows, groups = distinct(self._held.codes, chosen)
-        return charged_plan(
-            rows,
-            groups,
-            self._budget,
-            self._neighbours,
-            self._noise,
-            steps=steps,
-            delta=delta,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            batch_size=batch_size,
-            sampling=sampling,
-            accounting=accounting,
-            width=width,
+        return self._planned(
+            SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width, chosen)
         )
 
     def noisy_sum(
@@ -428,44 +406,14 @@ class PrivateDataset(Wall):
         )
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
-    def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
-        """Ask a mechanism for its price, charge it, and let it draw: the only way out.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`; `measure` and
-            the methods beside it make one each.
-
-        Returns
-        -------
-        Whatever the mechanism releases.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        """
-        public = self._public
-        quote = mechanism.quote(public)
-        exact = mechanism.read(quote, self._held)
-        unit = "record" if self._unit is None else self._unit.column
-        self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
-        return mechanism.draw(quote, public, exact, self._noise)
-
     @property
-    def _public(self) -> Public:
-        fixed = self._neighbours == "replace_one"
+    def _public(self) -> PublicTable:
         # How many rows the units have is private: only where each counts once is its number the tables' total.
-        counted_once = self._unit is None or (self._unit.max_rows or 1) == 1
-        return Public(
-            self._schema,
-            self._neighbours,
-            self._unit,
-            self._records.size if fixed and counted_once else None,
-            int(next(iter(self._numbers.values())).size) if fixed and self._numbers else None,
-            self._budget.delta,
-            self._noise.private,
+        public = self._neighbours == "replace_one" and (self._unit is None or (self._unit.max_rows or 1) == 1)
+        size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
+        total = size if public else None
+        return PublicTable(
+            self._neighbours, self._unit, total, self._budget.delta, self._noise.private, schema=self._schema
         )
 
     @property

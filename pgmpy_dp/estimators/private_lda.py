@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
-from pgmpy_dp.data.sums import NoisySums, checked_norm
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
@@ -90,7 +91,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     -----
     Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to one length, so that no document
     is much longer than others, and the norms of their expected counts are clipped; both happen behind the wall
-    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.sums.NoisySums`).
+    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`).
 
     Sensitivity. A document's matrix of expected counts c_w phi_kw has no negative entries and is cut to the norm C.
     Adding or removing a document moves a sum by at most C. Replacing one moves it by at most sqrt(2) C, as two such

@@ -10,7 +10,8 @@ import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.data.sums import NoisySums, checked_norm
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.fitting import markov_network, refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, run
 from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
@@ -74,8 +75,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
     -----
     A record's gradient is phi(x) - mu(theta), phi being its clique indicators and mu the network's marginals. Its norm
     is a table look-up, and clipped gradients add up as weighted tables: no record's vector is made
-    (:meth:`~pgmpy_dp.data.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the second half
-    of the steps, in which much of the noise cancels.
+    (:meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the
+    second half of the steps, in which much of the noise cancels.
 
     For "features", a sample's size is estimated from the noisy tables themselves.
 

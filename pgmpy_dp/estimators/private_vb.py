@@ -11,7 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.special import psi
 
-from pgmpy_dp.data.sums import checked_norm
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.completing import Completion
 from pgmpy_dp.estimators.fitting import refuse_weights

@@ -91,7 +91,7 @@ def price(
 
 
 def calibrate(
-    epsilon: float,
+    epsilon: float | Fraction,
     delta: float,
     *,
     steps: int,

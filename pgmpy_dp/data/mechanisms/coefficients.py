@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
@@ -42,7 +42,7 @@ class FourierCoefficients:
     epsilon: float | Fraction
     sensitivity: str = "exact"
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The terms are the cliques to count, and the scale of the noise."""
         public.require_single_records()
         cliques = public.schema.require(self.cliques)
@@ -58,7 +58,9 @@ class FourierCoefficients:
         """The tables of the cliques that hold the coefficients."""
         return held.records.counts(tuple(quote.terms.held))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> NoisyCoefficients:
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> NoisyCoefficients:
         """Independent noise on every integer coefficient."""
         coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
         values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)

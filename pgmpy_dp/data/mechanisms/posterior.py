@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -44,7 +44,7 @@ class _Rows:
     draws: int
 
 
-def _quote(public: Public, mechanism: str, rows: _Rows, each: Fraction | None) -> Quote:
+def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction | None) -> Quote:
     """Without a stated cost, what one draw costs by its ranges and power."""
     if each is None:
         each = Fraction(str(draw_cost(list(rows.ranges.values()), rows.power, public.neighbours)))
@@ -62,7 +62,9 @@ class _DrawnRows:
         """The tables of the families."""
         return held.records.counts(tuple(quote.terms.ranges))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> PosteriorDraws:
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> PosteriorDraws:
         """Draws of whole networks by :func:`draw_rows`."""
         rows = quote.terms
         found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
@@ -80,7 +82,7 @@ class PosteriorRows(_DrawnRows):
     draws: int = 1
     paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The price of all draws; the terms are the ranges of the rows."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
@@ -100,7 +102,7 @@ class LikelyRows(_DrawnRows):
     floor: float = 0.01
     paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The price; the terms are the ranges of the rows and the power of the likelihood."""
         epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()

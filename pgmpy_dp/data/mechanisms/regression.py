@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
 from pgmpy_dp.privacy.charges import Charge
@@ -43,11 +43,11 @@ class PosteriorRegressions:
     draws: int = 1
     paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The price of all draws; the terms are the regressions, and a public bound on the number of records."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
-        most = MOST_RECORDS if public.records is None else public.records
+        most = MOST_RECORDS if public.total is None else public.total
         regressions = _priced(
             public.schema,
             self.families,
@@ -68,7 +68,9 @@ class PosteriorRegressions:
         """The numbers, on their public grid."""
         return held.numbers
 
-    def draw(self, quote: Quote, public: Public, exact: Mapping[str, Integers], noise: NoiseSource) -> RegressionDraws:
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: Mapping[str, Integers], noise: NoiseSource
+    ) -> RegressionDraws:
         """Draws of whole networks by :func:`draw_coefficients`."""
         regressions, most = quote.terms
         found = draw_coefficients(exact, public.schema, regressions, self.draws, most, noise)
