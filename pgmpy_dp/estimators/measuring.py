@@ -13,7 +13,7 @@ from typing import Any
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -149,19 +149,6 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
     _require_variables(schema, variables, "state_names")
     return schema.select(variables)
-
-
-def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
-    """The first release with a measured clique that contains this one, if any has."""
-    wanted = set(clique)
-    return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)
-
-
-def require_tables(release: Any, refusal: str) -> NoisyMarginals:
-    """For methods that need the noise of a table's cells to be independent."""
-    if not isinstance(release, NoisyMarginals):
-        raise ValueError(refusal)
-    return release
 
 
 def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:

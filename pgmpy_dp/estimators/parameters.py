@@ -48,3 +48,9 @@ def check_parameters(estimator: Any) -> None:
                 f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with parameters "
                 f"alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
             )
+
+
+def refuse_weights(estimator: str, sample_weight: Any) -> None:
+    """Weighted records have another sensitivity than counted ones."""
+    if sample_weight is not None:
+        raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")

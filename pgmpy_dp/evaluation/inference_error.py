@@ -10,7 +10,7 @@ import numpy as np
 from pgmpy.base import DAG
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
-from pgmpy_dp.estimators.networks import Network, log_linear
-from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
+from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning, checked_evidence
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
@@ -177,7 +177,7 @@ class PrivateNetwork:
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
-        """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.estimators.uncertainty.draw_networks`.
+        """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.fitting.posterior_networks.draw_networks`.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import Network, ordered_table
+from pgmpy_dp.fitting.factors import Network, ordered_table
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.assembling import assembled_bayesian, assembled_markov
 from pgmpy_dp.schema import Clique, Schema

@@ -183,3 +183,9 @@ def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
     copy = np.array(array, dtype=dtype, order="C")
     copy.setflags(write=False)
     return copy
+
+
+def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
+    """The first release with a measured clique that contains this one, if any has."""
+    wanted = set(clique)
+    return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)

@@ -11,10 +11,10 @@ from pgmpy.parameter_estimator import DiscreteBayesianEstimator
 from scipy.stats import kstest
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators import undirected
-from pgmpy_dp.estimators.directed import _Problem
-from pgmpy_dp.estimators.networks import families
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.fitting import undirected
+from pgmpy_dp.fitting.directed import _Problem
+from pgmpy_dp.fitting.factors import families
 from pgmpy_dp.inference import JunctionTree, Layout
 
 RELEASES = ["laplace", "fourier"]

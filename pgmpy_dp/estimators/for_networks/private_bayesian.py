@@ -11,17 +11,11 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
+from pgmpy_dp.estimators.finishing import finish_bayesian
 from pgmpy_dp.estimators.measuring import Measurement
-from pgmpy_dp.estimators.networks import bayesian_network, families
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.posterior import (
-    check_prior,
-    draw_network,
-    posterior_frame,
-    posterior_means,
-    prior_counts,
-)
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
+from pgmpy_dp.fitting.factors import bayesian_network, families
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyCoefficients, Release

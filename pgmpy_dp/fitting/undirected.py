@@ -10,16 +10,14 @@ from itertools import combinations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from pgmpy_dp.estimators.fitting import explain
-from pgmpy_dp.estimators.measuring import first_holding
-from pgmpy_dp.estimators.naive import maximise_likelihood, noise_regularization
-from pgmpy_dp.estimators.networks import outside, table_places
+from pgmpy_dp.fitting.factors import outside, table_places
+from pgmpy_dp.fitting.likelihoods import explain
+from pgmpy_dp.fitting.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
-from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.tied import TiedTree
-from pgmpy_dp.release import Release, project_to_simplex
+from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique
 
@@ -266,24 +264,6 @@ def fit_undirected(
     potentials = np.zeros(engine.layout.size)
     potentials[bound.free] = point[:size]
     return UndirectedFit(potentials, math.sqrt(prior.square), value)
-
-
-def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
-    """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured.
-
-    Of a table that several releases hold, the first one's is taken.
-    """
-    sources = {scope: first_holding(releases, scope) for scope in scopes}
-    held = {scope: source for scope, source in sources.items() if source is not None}
-    if not held:
-        return np.zeros(engine.layout.size)
-    total = releases[0].total
-    places = table_places(engine.layout, list(held))
-    own = [source.marginal(scope) for scope, source in held.items()]
-    layout = Layout.of(engine.layout.cardinalities, list(held))
-    marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
-    weight = noise_regularization([variance for _, variance in own], total)
-    return maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
 
 
 def _fit_loopy(

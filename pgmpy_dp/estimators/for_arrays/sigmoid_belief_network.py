@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
@@ -74,7 +74,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     of the sampled records are inferred anew from released parameters alone (a mean-field approximation), so that no
     private state crosses steps. Released are sums of (v_j - 1/2) (h, 1), of (h, 1), and for every j of E[w_j] times the
     second moments of (h, 1), all under one noise multiplier: see :class:`~pgmpy_dp.data.moments.MomentGrid` for their
-    sensitivity, :mod:`pgmpy_dp.estimators.polya_gamma` for the posterior of the weights given them.
+    sensitivity, :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given them.
 
     Hidden variables are exchangeable: which is called what is for the public start to say.
 

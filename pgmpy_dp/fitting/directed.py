@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.estimators.family_tables import explain_tables
-from pgmpy_dp.estimators.fitting import explain, observation_noise
-from pgmpy_dp.estimators.measuring import first_holding
-from pgmpy_dp.estimators.networks import table_places
+from pgmpy_dp.fitting.factors import table_places
+from pgmpy_dp.fitting.family_tables import explain_tables
+from pgmpy_dp.fitting.likelihoods import explain, observation_noise
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import Observations
 from pgmpy_dp.schema import Clique, Schema
 

@@ -14,22 +14,15 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.measuring import first_holding
-from pgmpy_dp.estimators.networks import (
-    Network,
-    bayesian_network,
-    families,
-    markov_scopes,
-    outside,
-    table_places,
-)
-from pgmpy_dp.estimators.undirected import naive_start
+from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
+from pgmpy_dp.fitting.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 

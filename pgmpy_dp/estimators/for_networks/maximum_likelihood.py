@@ -11,12 +11,12 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov, finish_tied
 from pgmpy_dp.estimators.measuring import declared
-from pgmpy_dp.estimators.naive import maximise_likelihood
-from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, markov_scopes, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.tying import Tying
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.fitting.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.schema import Schema
 
@@ -82,7 +82,7 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             tied = tying.engine(nodes, tying.name_schema(schema))
             marginals = tied.layout.flatten(tables.tables[name] / counts.total for name in tied.layout.scopes)
             potentials = maximise_likelihood(tied, marginals, self.regularization, self.max_iter, self.tolerance)
-            tying.finish(self, tied, potentials, counts, nodes)
+            finish_tied(self, tied, potentials, counts, nodes)
         elif isinstance(model, DiscreteMarkovNetwork):
             scopes = markov_scopes(markov_network(model, name))
             counts = exact_marginals(data, schema, scopes)

@@ -10,26 +10,26 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators.allocation import (
+from pgmpy_dp.estimators.finishing import finish_bayesian
+from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.two_stages import TwoStages, measure_in_two_stages
+from pgmpy_dp.fitting.allocation import (
     Allocation,
     DataDependentAllocation,
     Plan,
-    TwoStages,
     allocation_frame,
     first_plan,
-    measure_in_two_stages,
     resolve_allocation,
 )
-from pgmpy_dp.estimators.directed import fit_release, require_exact
-from pgmpy_dp.estimators.family_tables import read_joint, read_pairs
-from pgmpy_dp.estimators.fitting import finish_bayesian, refuse_weights
-from pgmpy_dp.estimators.measuring import Measurement, require_tables
-from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.fitting.directed import fit_release, require_exact
+from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
+from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 
 CONSISTENCY = (None, "mutual", "inference")

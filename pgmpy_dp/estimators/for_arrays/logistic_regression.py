@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
@@ -84,8 +84,8 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     likelihood, of which the order of the classes is part. A record says nothing about regressions after its own.
 
     Released are the sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x'), under one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, :mod:`pgmpy_dp.estimators.polya_gamma` for the
-    posterior. Probabilities are averages over the posterior (MacKay 1992).
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, `pgmpy_dp.estimators.for_arrays.polya_gamma` for
+    the posterior. Probabilities are averages over the posterior (MacKay 1992).
 
     Examples
     --------

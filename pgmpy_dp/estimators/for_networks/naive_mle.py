@@ -2,99 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.fitting import finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.finishing import finish_markov, finish_tied
 from pgmpy_dp.estimators.measuring import Measurement
-from pgmpy_dp.estimators.networks import markov_scopes
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.tying import Tying
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.factors import markov_network, markov_scopes
+from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
+from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.optimisation import minimise
-from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import project_to_simplex
 from pgmpy_dp.schema import Schema
-
-# A cell seen empty pulls its potential to minus infinity; beyond this nothing changes but the rounding.
-_FARTHEST = 100.0
-
-
-def maximise_likelihood(
-    engine: Engine,
-    marginals: Vector,
-    regularization: float,
-    max_iter: int,
-    tolerance: float,
-    gain: float = 1e-15,
-    places: NDArray[np.int64] | None = None,
-) -> Vector:
-    """Log-potentials theta that maximise theta . marginals - A(theta) - regularization |theta|^2, by L-BFGS.
-
-    Where k cliques share a table, the mean of their marginals counts k times.
-
-    Parameters
-    ----------
-    engine : JunctionTree, TiedTree or FactorGraph
-    marginals : ndarray
-        Clique marginals, each summing to 1; they need not agree with each other.
-    regularization : float
-        Per record; positive where a marginal has zeros, else no maximum exists.
-    max_iter : int
-    tolerance : float
-        Largest component of the (scaled) gradient at which to stop.
-    gain : float
-        Relative gain of an iteration at which to stop.
-    places : ndarray of int, optional
-        Where in the engine's layout the marginals stand; all of it by default. Other potentials stay zero.
-
-    Returns
-    -------
-    ndarray of shape (engine.layout.size,)
-    """
-    size = engine.layout.size
-    places = np.arange(size) if places is None else places
-    # The Hessian is the covariance of the cell indicators: its diagonal makes steps of one size fit rare and
-    # common cells.
-    repeats = engine.repeats[places] if isinstance(engine, TiedTree) else np.ones(places.size)
-    share = np.clip(marginals, 0.0, 1.0)
-    scale = 1.0 / np.sqrt(repeats * share * (1 - share) + 2 * regularization + 1e-12)
-    target = repeats * marginals
-
-    def spread(own: Vector) -> Vector:
-        potentials = np.zeros(size)
-        potentials[places] = np.clip(own, -_FARTHEST, _FARTHEST)
-        return potentials
-
-    def objective(own: Vector) -> tuple[float, Vector]:
-        calibration = engine.calibrate(spread(own))
-        value = calibration.log_partition - own @ target + regularization * own @ own
-        slope = repeats * calibration.marginals[places] * (np.abs(own) < _FARTHEST) - target
-        return float(value), slope + 2 * regularization * own
-
-    start = np.zeros(places.size)
-    return spread(minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale).point)
-
-
-def noise_regularization(variances: Sequence[float], total: float) -> float:
-    """A regularisation per record of the size of the noise: a third of its mean scale, as a share of the records.
-
-    Parameters
-    ----------
-    variances : sequence of float
-        Noise variance of a cell of each table.
-    total : float
-        Number of records.
-    """
-    return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
 
 
 class NaiveMLE(Parameters, DiscreteParameterEstimator):
@@ -192,7 +116,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         release = measurement.take(data, tying.variables, tying.plan)
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
         engine = tying.engine(nodes, tying.name_schema(release.schema))
-        tying.finish(self, engine, self._maximise(engine, tables), release, nodes)
+        finish_tied(self, engine, self._maximise(engine, tables), release, nodes)
         return self
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:

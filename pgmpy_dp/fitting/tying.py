@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.fitting import finish_markov
-from pgmpy_dp.estimators.measuring import require_tables
-from pgmpy_dp.estimators.networks import markov_scopes
-from pgmpy_dp.estimators.planning import shares
+from pgmpy_dp.fitting.factors import markov_scopes
+from pgmpy_dp.fitting.planning import shares
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
-from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.release.observations import IndependentTables, maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -133,11 +131,6 @@ class Tying:
             tables[name] = np.mean([table for table, _ in read], axis=0)
             variances[name] = sum(variance for _, variance in read) / len(read) ** 2
         return PooledTables(self.name_schema(release.schema), tables, variances, release.total, release.guarantee)
-
-    def finish(self, estimator: Any, engine: TiedTree, potentials: Vector, release: Release, nodes: Schema) -> None:
-        """Set the fitted attributes of an estimator: a factor for each clique."""
-        tree = engine.tree
-        finish_markov(estimator, tree, engine.expand(potentials), tree.layout.scopes, release, nodes)
 
 
 def refuse_tied(network: DiscreteMarkovNetwork, estimator: str) -> None:

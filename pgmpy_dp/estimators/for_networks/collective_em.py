@@ -9,14 +9,14 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.directed import fit_release, require_exact
-from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov, finish_tied
 from pgmpy_dp.estimators.measuring import Measurement
-from pgmpy_dp.estimators.networks import bayesian_network, families, markov_scopes, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.planning import plan_measurements
-from pgmpy_dp.estimators.tying import Tying
-from pgmpy_dp.estimators.undirected import fit_undirected
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.directed import fit_release, require_exact
+from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.tying import Tying
+from pgmpy_dp.fitting.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.privacy.checks import whole_number
@@ -69,10 +69,10 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     On a Bayesian network it gains over `PrivateMLE` where the noise is strong or tables overlap. Where noise is weak
     and the records contradict the network's independences, CPDs read table by table can be the closer ones.
 
-    Bayesian networks: see `pgmpy_dp.estimators.directed.fit_directed`. Markov networks: see
-    `pgmpy_dp.estimators.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
+    Bayesian networks: see `pgmpy_dp.fitting.directed.fit_directed`. Markov networks: see
+    `pgmpy_dp.fitting.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
     edges and isolated nodes, for a Bayesian network its families, merged where that lowers the total noise
-    (`pgmpy_dp.estimators.planning`).
+    (`pgmpy_dp.fitting.planning`).
 
     Examples
     --------
@@ -190,7 +190,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)
         fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
-        tying.finish(self, engine, fit.potentials, release, nodes)
+        finish_tied(self, engine, fit.potentials, release, nodes)
         return self
 
     def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:

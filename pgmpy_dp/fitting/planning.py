@@ -19,7 +19,7 @@ from itertools import count
 
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.networks import Network, families, markov_scopes
+from pgmpy_dp.fitting.factors import Network, families, markov_scopes
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema

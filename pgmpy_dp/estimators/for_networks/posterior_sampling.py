@@ -10,11 +10,10 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.measuring import Measurement
-from pgmpy_dp.estimators.networks import bayesian_network, families, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.posterior import check_prior, network_of, prior_counts
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
+from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon

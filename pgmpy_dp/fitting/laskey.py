@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from pgmpy.base import DAG
 
-from pgmpy_dp.estimators.networks import bayesian_network, log_linear
+from pgmpy_dp.fitting.factors import bayesian_network, log_linear
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Clique

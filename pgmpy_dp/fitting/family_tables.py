@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.estimators.fitting import observation_noise
-from pgmpy_dp.estimators.networks import conditional
+from pgmpy_dp.fitting.factors import conditional
+from pgmpy_dp.fitting.likelihoods import observation_noise
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals

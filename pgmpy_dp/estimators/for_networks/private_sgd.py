@@ -12,11 +12,10 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.fitting import markov_network, refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, run
-from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.tying import refuse_tied
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes
+from pgmpy_dp.fitting.tying import refuse_tied
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector

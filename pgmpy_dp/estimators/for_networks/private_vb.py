@@ -13,11 +13,10 @@ from scipy.special import psi
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.completing import Completion
-from pgmpy_dp.estimators.fitting import refuse_weights
 from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
-from pgmpy_dp.estimators.networks import families, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.completing import Completion
+from pgmpy_dp.fitting.factors import families, tabular_cpd
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.privacy.checks import exact_positive

@@ -182,6 +182,20 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
     return model
 
 
+def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
+    """The model if it is a Markov network with nodes.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if not isinstance(model, DiscreteMarkovNetwork):
+        raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")
+    if not model.nodes():
+        raise ValueError("The model has no nodes: add at least one.")
+    return model
+
+
 def table_places(layout: Layout, scopes: Sequence[Clique]) -> NDArray[np.int64]:
     """Places of all cells of some of a layout's tables in its flat vector, in the order of the scopes."""
     starts = dict(zip(layout.scopes, layout.offsets[:-1], strict=True))

@@ -10,14 +10,14 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.directed import require_exact
-from pgmpy_dp.estimators.fitting import finish_bayesian, finish_markov, markov_network, refuse_weights
+from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov
 from pgmpy_dp.estimators.measuring import Measurement
-from pgmpy_dp.estimators.naive import maximise_likelihood
-from pgmpy_dp.estimators.networks import bayesian_network, conditional, families, tabular_cpd
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.planning import plan_measurements
-from pgmpy_dp.estimators.uncertainty import draw_networks
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.directed import require_exact
+from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
+from pgmpy_dp.fitting.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
@@ -29,10 +29,10 @@ _REGULARIZATION = 1e-9
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """The network whose expected divergence from the truth is least, given all that one or several releases say.
 
-    Networks are drawn from the posterior (`pgmpy_dp.estimators.uncertainty.draw_networks`), and the network fitted to
-    the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the draws.
-    It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the noise
-    is strong, and is the only estimator that fits several releases of the same records at once.
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_networks.draw_networks`), and the network fitted
+    to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the
+    draws. It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the
+    noise is strong, and is the only estimator that fits several releases of the same records at once.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import tabular_cpd
+from pgmpy_dp.fitting.factors import tabular_cpd
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.schema import Clique, Schema
