@@ -12,7 +12,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.iterating import Iteration, run
+from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes
 from pgmpy_dp.fitting.tying import refuse_tied
@@ -55,8 +55,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         public size by which sums are divided. The true number is private there.
     inference : {"auto", "junction_tree", "loopy"}
         For the network's marginals in each step.
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -109,7 +109,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         learning_rate: float = 1.0,
         total: float | None = None,
         inference: str = "auto",
-        accounting: str = "tight",
+        noise_multiplier: float | None = None,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -122,7 +122,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         self.learning_rate = learning_rate
         self.total = total
         self.inference = inference
-        self.accounting = accounting
+        self.noise_multiplier = noise_multiplier
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
@@ -164,8 +164,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
         checked_norm(clip)
-        iteration = Iteration.of(self)
-        dataset = iteration.dataset(data, variables, self.state_names, self.neighbours)
+        options = plan_options(self)
+        dataset = private_dataset(self, data, variables, self.state_names)
         if self.total is not None:
             exact_positive("total", self.total)
         elif self.statistic == "gradient" and dataset.neighbours == "add_remove":
@@ -176,7 +176,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         schema = dataset.schema.select(variables)
         cards = {variable: schema.cardinality(variable) for variable in variables}
         engine = build_engine(cards, scopes, self.inference)
-        plan = iteration.open(dataset, variables, engine.layout.size)
+        plan = dataset.plan(**options, variables=variables, width=engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
 
