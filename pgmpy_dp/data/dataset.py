@@ -170,9 +170,7 @@ class PrivateDataset(Wall):
         """
         return self.release(NoisyTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
 
-    def measure_coefficients(
-        self, cliques: Iterable[Iterable[str]], epsilon: float, *, sensitivity: str = "exact"
-    ) -> NoisyCoefficients:
+    def measure_coefficients(self, cliques: Iterable[Iterable[str]], epsilon: float | Fraction) -> NoisyCoefficients:
         """Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
 
         The marginals of the answer agree on common variables, as those of `measure` do not. Every subset of the
@@ -182,9 +180,6 @@ class PrivateDataset(Wall):
         ----------
         cliques : iterable of iterables of str
         epsilon : float
-        sensitivity : {"exact", "paper"}
-            Noise for the exact L1 sensitivity of the coefficients (see `pgmpy_dp.privacy.fourier`), or for the printed
-            2 |N_I|. The latter is never too small; what it really costs, which is less, is charged and stated.
 
         Returns
         -------
@@ -207,7 +202,7 @@ class PrivateDataset(Wall):
         >>> bool(abs(tables["a", "b"].sum(axis=0) - tables["b", "c"].sum(axis=1)).max() < 1e-9)
         True
         """
-        return self.release(FourierCoefficients(cliques, epsilon, sensitivity))
+        return self.release(FourierCoefficients(cliques, epsilon))
 
     def sample_posterior(
         self,
@@ -216,14 +211,13 @@ class PrivateDataset(Wall):
         epsilon: float | Fraction,
         *,
         draws: int = 1,
-        paper: bool = False,
     ) -> PosteriorDraws:
         """CPDs drawn from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
 
         For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
-        Dirichlet parameters, axes in family order. `paper`: the printed truncation. Errors as `measure`.
+        Dirichlet parameters, axes in family order. Errors as `measure`.
         """
-        return self.release(PosteriorRows(families, prior, epsilon, draws, paper))
+        return self.release(PosteriorRows(families, prior, epsilon, draws))
 
     def sample_map(
         self,
@@ -232,13 +226,12 @@ class PrivateDataset(Wall):
         epsilon: float,
         *,
         floor: float = 0.01,
-        paper: bool = False,
     ) -> PosteriorDraws:
         """CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
         For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
         """
-        return self.release(LikelyRows(families, prior, epsilon, floor, paper))
+        return self.release(LikelyRows(families, prior, epsilon, floor))
 
     def sample_regressions(
         self,
@@ -249,17 +242,13 @@ class PrivateDataset(Wall):
         *,
         prior_precision: float = 1.0,
         draws: int = 1,
-        paper: bool = False,
     ) -> RegressionDraws:
         """Linear regressions drawn from their truncated posterior, for a charge of at most epsilon for each draw.
 
         For :class:`~pgmpy_dp.LinearPosteriorSampler`. `families`: a node and its parents, for every node; all with
-        bounds in the schema. `std` and `coefficient_bound`: of each node. `paper`: tempered as printed. Errors as
-        `measure`.
+        bounds in the schema. `std` and `coefficient_bound`: of each node. Errors as `measure`.
         """
-        return self.release(
-            PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws, paper)
-        )
+        return self.release(PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws))
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
         """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from pgmpy_dp.data import PrivateDataset
@@ -33,7 +34,7 @@ class Measurement:
         Declared states, for raw records.
     """
 
-    epsilon: float | None
+    epsilon: float | Fraction | None
     delta: float
     mechanism: str
     neighbours: str | None
