@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
@@ -123,7 +124,7 @@ def integer_coefficients(
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
         ordered = tuple(sorted(clique, key=place.__getitem__))
-        full = transform(tables[clique].transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+        full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
         found |= {subset: np.asarray(full[subset_index(ordered, subset)], dtype=np.int64) for subset in subsets}
     return found
 
