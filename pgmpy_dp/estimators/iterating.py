@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.sums import NoisySums
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import Release
 
@@ -54,7 +54,7 @@ class Iteration:
         if isinstance(data, Release):
             raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
         self.require_delta()
-        return Measurement(self.epsilon, self.delta, "gaussian", neighbours, state_names).dataset(data, variables)
+        return dataset_of(data, variables, self.epsilon, self.delta, neighbours, state_names)
 
     def require_delta(self) -> None:
         """Refuse a plan without a delta."""

@@ -173,8 +173,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
                 "needs none."
             )
         schema = dataset.schema.select(variables)
-        cards = {variable: schema.cardinality(variable) for variable in variables}
-        engine = build_engine(cards, scopes, self.inference)
+        engine = build_engine(schema.cardinalities(), scopes, self.inference)
         plan = iteration.open(dataset, variables, engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
