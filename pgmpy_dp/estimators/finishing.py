@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgmpy.factors.discrete import TabularCPD
-
 from pgmpy_dp.fitting.factors import markov_factors, table_places
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import Engine
@@ -32,15 +30,11 @@ def finish_markov(
     log_partition = engine.calibrate(potentials).log_partition
     layout = Layout.of(engine.layout.cardinalities, scopes)
     own = potentials[table_places(engine.layout, scopes)]
-    _finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
+    finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
 
 
-def finish_bayesian(estimator: Any, cpds: list[TabularCPD], release: Release, schema: Schema) -> None:
-    """Set the fitted attributes of an estimator of a Bayesian network."""
-    _finish(estimator, cpds, release, schema)
-
-
-def _finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
+def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
+    """Set the fitted attributes of an estimator, its CPDs or factors first."""
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release

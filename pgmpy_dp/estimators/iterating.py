@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import Release
 
@@ -39,8 +39,7 @@ def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_n
     """
     if isinstance(data, Release):
         raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-    measurement = Measurement(estimator.epsilon, estimator.delta, "gaussian", estimator.neighbours, state_names)
-    return measurement.dataset(data, variables)
+    return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names)
 
 
 def learning_rate(

@@ -207,7 +207,7 @@ def _shares(
     return {table: math.sqrt(cost) for table, cost in served.items()}
 
 
-def features_of(
+def allocation_features(
     network: DAG,
     scopes: Sequence[Clique],
     first: NoisyMarginals,
@@ -216,7 +216,7 @@ def features_of(
 ) -> pd.DataFrame:
     """What equation (7) is made of, and dbar."""
     schema = first.schema
-    cards = {scope[0]: schema.cardinality(scope[0]) for scope in scopes}
+    cards = schema.select([scope[0] for scope in scopes]).cardinalities()
     if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
         sensitivity = covarying_sensitivities(cards, scopes, rows)
     else:

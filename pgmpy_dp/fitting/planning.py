@@ -105,7 +105,7 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
     tables = dict(enumerate(start))
     sets = {key: frozenset(table) for key, table in tables.items()}
     root = {key: math.sqrt(schema.cells(table)) for key, table in tables.items()}
-    cards = {variable: schema.cardinality(variable) for held in sets.values() for variable in held}
+    cards = schema.cardinalities()
     numbers = count(len(start))
     queue: list[tuple[float, int, int]] = []
     degree = Counter(variable for held in sets.values() for variable in held)

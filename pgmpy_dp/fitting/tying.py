@@ -112,8 +112,7 @@ class Tying:
 
     def engine(self, nodes: Schema, names: Schema) -> TiedTree:
         """The compiled tree."""
-        cards, of_names = ({v: s.cardinality(v) for v in s.variables} for s in (nodes, names))
-        return TiedTree.build(cards, self.groups, of_names, MAX_TABLE_CELLS)
+        return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
         """One table a group, as `NoisyMarginals` or `PooledTables`.

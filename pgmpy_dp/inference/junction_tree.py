@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference import triangulation
 from pgmpy_dp.inference.branches import divide, together
 from pgmpy_dp.inference.layout import Layout, Scope, Variable, Vector
+from pgmpy_dp.inference.table import Table
 
 # As in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
 _ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
@@ -24,8 +25,8 @@ class TreeTooLargeError(ValueError):
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table in the buffer: the start of its cells and its variables, the last fastest."""
+class Segment:
+    """A table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
 
     start: int
     scope: tuple[int, ...]
@@ -33,13 +34,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Clique:
-    """A clique of the rooted tree with the separator towards its parent (none for a root)."""
+class Node:
+    """A clique of the rooted tree has a separator towards its parent, if it is no root."""
 
-    table: Table
+    table: Segment
     parent: int | None
-    message: Table | None
-    belief: Table | None
+    message: Segment | None
+    belief: Segment | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class JunctionTree:
 
     layout: Layout
     variables: tuple[Variable, ...]
-    cliques: tuple[Clique, ...]
+    cliques: tuple[Node, ...]
     program: NDArray[np.int64]
     parts: tuple[int, int, int, int]
     maps: NDArray[np.int32]
@@ -252,12 +253,9 @@ class JunctionTree:
         if not holders:
             raise KeyError(f"no clique of the junction tree holds {tuple(scope)!r}")
         table = min(holders, key=lambda table: table.cells)
-        belief = self.table(calibration, table)
-        summed = belief.sum(axis=tuple(axis for axis, number in enumerate(table.scope) if number not in numbers))
-        kept = [number for number in table.scope if number in numbers]
-        return np.ascontiguousarray(summed.transpose([kept.index(number) for number in numbers]))
+        return Table(table.scope, self.table(calibration, table)).margin(numbers).values
 
-    def table(self, calibration: Calibration, table: Table) -> Vector:
+    def table(self, calibration: Calibration, table: Segment) -> Vector:
         """Belief of one table, in its shape."""
         shape = tuple(self.layout.cardinalities[self.variables[number]] for number in table.scope)
         return calibration.beliefs[table.start : table.start + table.cells].reshape(shape)
@@ -312,25 +310,25 @@ class _Compiler:
     def _cells(self, scope: Iterable[int]) -> int:
         return math.prod(self.cards[number] for number in scope)
 
-    def _allocate(self, scope: tuple[int, ...]) -> Table:
-        table = Table(self.end, scope, self._cells(scope))
+    def _allocate(self, scope: tuple[int, ...]) -> Segment:
+        table = Segment(self.end, scope, self._cells(scope))
         self.end += table.cells
         return table
 
-    def _root(self, tree: nx.Graph) -> list[Clique]:
+    def _root(self, tree: nx.Graph) -> list[Node]:
         """Cliques in an order in which parents come first; each component is rooted at its largest clique."""
-        ordered: list[Clique] = []
+        ordered: list[Node] = []
         for component in nx.connected_components(tree):
             root = max(component, key=lambda clique: (self._cells(clique), sorted(clique)))
             number_of = {root: len(ordered)}
-            ordered.append(Clique(self._allocate(self._axes((), root)), None, None, None))
+            ordered.append(Node(self._allocate(self._axes((), root)), None, None, None))
             for above, below in nx.bfs_edges(tree, root, sort_neighbors=lambda cliques: sorted(cliques, key=sorted)):
                 parent = number_of[above]
                 # The separator keeps the order of the parent, and the clique that of the separator: long blocks.
                 separator = tuple(v for v in ordered[parent].table.scope if v in below)
                 number_of[below] = len(ordered)
                 ordered.append(
-                    Clique(
+                    Node(
                         table=self._allocate(self._axes(separator, below)),
                         parent=parent,
                         message=self._allocate(separator),
@@ -348,7 +346,7 @@ class _Compiler:
         tables = [clique.table for clique in self.cliques]
         tables += [clique.belief for clique in self.cliques if clique.belief is not None]
         tables.sort(key=lambda table: (table.cells, table.start))
-        holding: dict[int, list[Table]] = {number: [] for number in range(len(self.cards))}
+        holding: dict[int, list[Segment]] = {number: [] for number in range(len(self.cards))}
         for table in tables:
             for number in table.scope:
                 holding[number].append(table)
@@ -359,11 +357,11 @@ class _Compiler:
             at.setdefault(table.start, []).append(factor)
         return at
 
-    def _factor_table(self, factor: int, marginal: bool = False) -> Table:
+    def _factor_table(self, factor: int, marginal: bool = False) -> Segment:
         start = int(self.layout.offsets[factor]) + (self.layout.size if marginal else 0)
-        return Table(start, self.scopes[factor], self._cells(self.scopes[factor]))
+        return Segment(start, self.scopes[factor], self._cells(self.scopes[factor]))
 
-    def _emit(self, operation: int, big: Table, small: Table, belief: int = -1) -> None:
+    def _emit(self, operation: int, big: Segment, small: Segment, belief: int = -1) -> None:
         block, stride, start = self._index(big.scope, small.scope)
         self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
 

@@ -10,14 +10,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Variable = Any  # hashable; mappings are invariant in their keys, so no narrower type serves all callers
-Scope = tuple[Variable, ...]
-Vector = NDArray[np.float64]
+from pgmpy_dp.inference.table import Scope, Variable, Vector
+
+__all__ = ["Layout", "Scope", "Variable", "Vector"]
 
 
 @dataclass(frozen=True)

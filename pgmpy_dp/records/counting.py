@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.schema import Clique, Schema
 
@@ -27,8 +28,8 @@ def count_all(
     """Count the records in each cell of several cliques; see :func:`count`."""
     tables: dict[Clique, Counts] = {}
     for scope, members in shared_scopes(schema, cliques):
-        table = count(codes, schema, scope, weights)
-        tables |= {clique: margin(table, scope, clique) for clique in members}
+        table = Table(scope, count(codes, schema, scope, weights))
+        tables |= {clique: table.margin(clique).values for clique in members}
     return {clique: tables[clique] for clique in cliques}
 
 
@@ -142,22 +143,3 @@ def require_countable(schema: Schema, clique: Clique) -> None:
             f"The table of clique {clique} has {cells} cells, more than the {MAX_CELLS} that are counted: "
             "measure smaller cliques or declare fewer states."
         )
-
-
-def margin(table: Counts, scope: Clique, clique: Clique) -> Counts:
-    """Sum a table over the variables that are not in the clique.
-
-    Parameters
-    ----------
-    table : ndarray of int64, axes in the order of `scope`
-    scope : tuple of str
-    clique : tuple of str
-        Variables of `scope`, in any order.
-
-    Returns
-    -------
-    ndarray of int64, axes in clique order
-    """
-    summed = table.sum(axis=tuple(axis for axis, variable in enumerate(scope) if variable not in clique))
-    kept = [variable for variable in scope if variable in clique]
-    return np.ascontiguousarray(summed.transpose([kept.index(variable) for variable in clique]))

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import Codes, settled
-from pgmpy_dp.records.counting import Counts, count_all, margin
+from pgmpy_dp.records.counting import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
 from pgmpy_dp.schema import Clique, Schema
@@ -79,7 +80,7 @@ class CountedRecords:
             counted = ", ".join(map(str, self.tables))
             raise SchemaError(f"No ready-made table holds clique {clique}: measure parts of {counted}.")
         scope = min(holding, key=lambda scope: self.tables[scope].size)
-        return margin(self.tables[scope], scope, clique)
+        return Table(scope, self.tables[scope]).margin(clique).values
 
 
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
@@ -125,10 +126,11 @@ def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecord
     totals = {int(table.sum()) for table in tables.values()}
     if len(totals) > 1:
         raise SchemaError("The ready-made tables have different totals: they must count the same records.")
-    for one, other in combinations(tables, 2):
-        shared = tuple(variable for variable in one if variable in other)
-        if shared and (margin(tables[one], one, shared) != margin(tables[other], other, shared)).any():
+    for (one, counts), (other, others) in combinations(tables.items(), 2):
+        shared = [variable for variable in one if variable in other]
+        if shared and (Table(one, counts).margin(shared).values != Table(other, others).margin(shared).values).any():
             raise SchemaError(
-                f"The ready-made tables of {one} and {other} disagree about {shared}: they must count the same records."
+                f"The ready-made tables of {one} and {other} disagree about {tuple(shared)}: they must count the same "
+                "records."
             )
     return CountedRecords(tables, totals.pop())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -89,7 +90,7 @@ def make_consistent(
     for common in intersections(tables):
         holding = [clique for clique in agreed if common <= set(clique)]
         order = [variable for variable in holding[0] if variable in common]
-        marginals = [_marginal(agreed[clique], clique, order) for clique in holding]
+        marginals = [Table(clique, agreed[clique]).margin(order).values for clique in holding]
         scale = sum(weights[clique] for clique in holding)
         if total is None or common:
             average = sum(weights[clique] / scale * table for clique, table in zip(holding, marginals, strict=True))
@@ -97,9 +98,7 @@ def make_consistent(
             average = np.array(total)
         for clique, marginal in zip(holding, marginals, strict=True):
             share = (average - marginal) * (marginal.size / agreed[clique].size)
-            kept = [variable for variable in clique if variable in common]
-            spread = share.transpose([order.index(variable) for variable in kept])
-            agreed[clique] += np.expand_dims(spread, [i for i, variable in enumerate(clique) if variable not in common])
+            agreed[clique] += Table(tuple(order), share).expand(clique)
     return agreed
 
 
@@ -121,9 +120,3 @@ def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
                 "use PrivateMLE with consistency=None or 'inference', or CollectiveEM."
             )
     return sorted(common, key=lambda held: (len(held), sorted(held)))
-
-
-def _marginal(table: NDArray[np.float64], clique: Clique, order: Sequence[str]) -> NDArray[np.float64]:
-    summed = table.sum(axis=tuple(i for i, variable in enumerate(clique) if variable not in order))
-    kept = [variable for variable in clique if variable in order]
-    return np.asarray(summed).transpose([kept.index(variable) for variable in order])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
@@ -206,7 +207,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         for clique, table in self.tables.items():
             weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
             ordered = sorted(clique, key=place.__getitem__)
-            full = transform(table.transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+            full = transform(Table(clique, table).margin(ordered).values, schema.shape(ordered))
             for subset in downward_closure(schema, [clique]):
                 part = weight * full[subset_index(ordered, subset)]
                 sums[subset] = sums.get(subset, 0.0) + part

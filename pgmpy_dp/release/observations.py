@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
@@ -128,10 +129,8 @@ class IndependentTables:
         return Observations(tuple(tables), observed, variance, self.guarantee.mechanism == "gaussian")
 
     def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
-        outside = tuple(axis for axis, variable in enumerate(measured) if variable not in clique)
-        kept = [variable for variable in measured if variable in clique]
-        table = tables[measured].sum(axis=outside).astype(np.float64)
-        return table.transpose([kept.index(variable) for variable in clique]), self._summed_variance(measured, clique)
+        table = Table(measured, tables[measured]).margin(clique).values.astype(np.float64)
+        return table, self._summed_variance(measured, clique)
 
     def _summed_variance(self, measured: Clique, clique: Clique) -> float:
         return self.variances[measured] * self.schema.cells(measured) / self.schema.cells(clique)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
@@ -104,7 +105,7 @@ def integer_coefficients(
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
         ordered = tuple(sorted(clique, key=place.__getitem__))
-        full = transform(tables[clique].transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+        full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
         found |= {subset: np.asarray(full[subset_index(ordered, subset)], dtype=np.int64) for subset in subsets}
     return found
 

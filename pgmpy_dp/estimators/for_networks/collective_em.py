@@ -9,8 +9,8 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov, finish_tied
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.finishing import finish, finish_markov, finish_tied
+from pgmpy_dp.estimators.measuring import measure, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.directed import fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
@@ -20,6 +20,7 @@ from pgmpy_dp.fitting.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -142,9 +143,6 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             return self._fit_markov(markov_network(model, type(self).__name__), data)
         return self._fit_bayesian(bayesian_network(model, type(self).__name__), data)
 
-    def _measurement(self) -> Measurement:
-        return Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
-
     def _check_options(self) -> None:
         """Refuse what would fail only after the budget is charged."""
         if self.inference not in INFERENCE:
@@ -157,12 +155,14 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         scopes = families(network)
         self._check_options()
         nodes = list(network.nodes())
-        release = self._measurement().take(data, nodes, lambda schema: self._plan(network, schema))
+        release = resolve(self, data, nodes)
+        if not isinstance(release, Release):
+            release = measure(self, release, *self._plan(network, release.schema))
         schema = release.schema.select(nodes)
         fit = fit_release(release, scopes, self.max_iter, self.inference)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
-        finish_bayesian(self, cpds, release, schema)
+        finish(self, cpds, release, schema)
         return self
 
     def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any) -> CollectiveEM:
@@ -171,7 +171,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         if tying is not None:
             return self._fit_tied(tying, data)
         nodes = list(network.nodes())
-        release = self._measurement().take(data, nodes, lambda schema: plan_measurements(network, schema))
+        release = resolve(self, data, nodes)
+        if not isinstance(release, Release):
+            release = measure(self, release, *plan_measurements(network, release.schema))
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, seen.cliques)
         cards = schema.cardinalities()
@@ -184,7 +186,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     def _fit_tied(self, tying: Tying, data: Any) -> CollectiveEM:
         if self.inference == "loopy":
             raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
-        release = self._measurement().take(data, tying.variables, tying.plan)
+        release = resolve(self, data, tying.variables)
+        if not isinstance(release, Release):
+            release = measure(self, release, *tying.plan(release.schema))
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
         engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)

@@ -11,13 +11,14 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov, finish_tied
+from pgmpy_dp.estimators.finishing import finish, finish_markov, finish_tied
 from pgmpy_dp.estimators.measuring import declared
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.schema import Schema
 
 
@@ -97,8 +98,8 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             cpds = []
             for scope in scopes:
                 held = distinct[frozenset(scope)]
-                table = counts.tables[held].transpose([held.index(variable) for variable in scope])
+                table = Table(held, counts.tables[held]).margin(scope).values
                 cpds.append(tabular_cpd(scope, conditional(table.astype(np.float64)), schema.states))
-            finish_bayesian(self, cpds, counts, schema)
+            finish(self, cpds, counts, schema)
         del self.release_  # exact counts stay behind the wall
         return self

@@ -9,7 +9,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.finishing import finish_markov, finish_tied
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.measuring import measure, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.factors import markov_network, markov_scopes
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
@@ -17,7 +17,7 @@ from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import project_to_simplex
+from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Schema
 
 
@@ -97,12 +97,13 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
-        measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
         tying = Tying.of(network)
         if tying is not None:
-            return self._fit_tied(tying, measurement, data)
-        scopes = markov_scopes(network)
-        release = measurement.take(data, list(network.nodes()), lambda _: (scopes, [1.0] * len(scopes)))
+            return self._fit_tied(tying, data)
+        release = resolve(self, data, list(network.nodes()))
+        if not isinstance(release, Release):
+            scopes = markov_scopes(network)
+            release = measure(self, release, scopes, [1.0] * len(scopes))
         schema = release.schema.select(network.nodes())
         scopes = markov_scopes(network, release.cliques)
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
@@ -110,10 +111,12 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         finish_markov(self, engine, potentials, scopes, release, schema)
         return self
 
-    def _fit_tied(self, tying: Tying, measurement: Measurement, data: Any) -> NaiveMLE:
+    def _fit_tied(self, tying: Tying, data: Any) -> NaiveMLE:
         if self.inference == "loopy":
             raise ValueError("NaiveMLE fits tied parameters on a junction tree only: leave inference='auto'.")
-        release = measurement.take(data, tying.variables, tying.plan)
+        release = resolve(self, data, tying.variables)
+        if not isinstance(release, Release):
+            release = measure(self, release, *tying.plan(release.schema))
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
         engine = tying.engine(nodes, tying.name_schema(release.schema))
         finish_tied(self, engine, self._maximise(engine, tables), release, nodes)

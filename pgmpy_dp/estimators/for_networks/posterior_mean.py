@@ -10,8 +10,8 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.finishing import finish_bayesian, finish_markov
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.finishing import finish, finish_markov
+from pgmpy_dp.estimators.measuring import measure, paid_release, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
@@ -21,7 +21,7 @@ from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
 
@@ -123,18 +123,16 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         undirected = isinstance(model, DiscreteMarkovNetwork)
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
         whole_number("draws", self.draws, 20)
-
-        def plan(schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-            cliques, weights = plan_measurements(network, schema)
-            require_exact(schema, [*([] if undirected else families(network)), *cliques])
-            return cliques, weights
-
-        measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
-        releases: list[Release]
+        nodes = list(network.nodes())
         if isinstance(data, (list, tuple)):
-            releases = measurement.take_several(data, list(network.nodes()))
+            releases = self._several(data, nodes)
         else:
-            releases = [measurement.take(data, list(network.nodes()), plan)]
+            release = resolve(self, data, nodes)
+            if not isinstance(release, Release):
+                cliques, weights = plan_measurements(network, release.schema)
+                require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
+                release = measure(self, release, cliques, weights)
+            releases = [release]
         guarantee = compose([release.guarantee for release in releases])
         posterior = draw_networks(network, releases, self.draws)
         schema, layout = posterior.schema, posterior.layout
@@ -146,8 +144,18 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         else:
             tables = layout.tables(mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
-            finish_bayesian(self, cpds, releases[0], schema)
+            finish(self, cpds, releases[0], schema)
         self.posterior_, self.guarantee_ = posterior, guarantee
         if len(releases) > 1:
             self.release_ = tuple(releases)
         return self
+
+    def _several(self, releases: Sequence[Any], nodes: list[str]) -> list[Release]:
+        """Check releases of the same records, which hold the variables between them."""
+        if not releases:
+            raise ValueError("Give at least one release.")
+        for release in releases:
+            if not isinstance(release, Release):
+                raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
+            paid_release(self, release, [node for node in nodes if node in release.schema.states])
+        return list(releases)

@@ -12,8 +12,8 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.estimators.finishing import finish_bayesian
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.finishing import finish
+from pgmpy_dp.estimators.measuring import resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families
@@ -142,25 +142,17 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
                 raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")
         check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
         scopes = families(network)
-        prior: dict[Clique, Vector] = {}
-
-        def measure(dataset: PrivateDataset) -> Release:
-            prior.update(self._prior(scopes, dataset.schema))
-            assert self.epsilon is not None
-            if self.release == "fourier":
-                return dataset.release(self._mechanism(scopes, self.epsilon))
-            return dataset.measure(scopes, self.epsilon)
-
-        measurement = Measurement(self.epsilon, 0.0, "laplace", self.neighbours, self.state_names)
-        release = measurement.take_by(data, list(network.nodes()), measure)
-        schema = release.schema.select(network.nodes())
-        prior = prior or self._prior(scopes, schema)
+        source = resolve(self, data, list(network.nodes()))
+        schema = source.schema.select(network.nodes())
+        options = (self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
+        prior = prior_counts(scopes, schema, *options)
+        release = source if isinstance(source, Release) else self._measure(source, scopes)
         counts = self._counts(release, scopes)
         self._posterior = {scope: prior[scope] + counts[scope] for scope in scopes}
         self._schema = schema
         self.posterior_counts_ = {scope[0]: posterior_frame(scope, self._posterior[scope], schema) for scope in scopes}
         cpds = [posterior_means(scope, self._posterior[scope], schema) for scope in scopes]
-        finish_bayesian(self, cpds, release, schema)
+        finish(self, cpds, release, schema)
         return self
 
     def sample_cpds(self, n: int, seed: Any = None) -> list[DiscreteBayesianNetwork]:
@@ -177,11 +169,14 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         number, generator = whole_number("n", n, 0), np.random.default_rng(seed)
         return [draw_network(self._posterior, self._schema, generator) for _ in range(number)]
 
+    def _measure(self, dataset: PrivateDataset, scopes: Sequence[Clique]) -> Release:
+        assert self.epsilon is not None
+        if self.release == "fourier":
+            return dataset.release(self._mechanism(scopes, self.epsilon))
+        return dataset.measure(scopes, self.epsilon)
+
     def _least_increment(self, release: NoisyCoefficients) -> float:
         return 0.0
-
-    def _prior(self, scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Vector]:
-        return prior_counts(scopes, schema, self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
 
     def _counts(self, release: Release, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
         """Non-negative counts of every family."""

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import pandas as pd
 from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators.finishing import finish_bayesian
-from pgmpy_dp.estimators.measuring import Measurement
+from pgmpy_dp.estimators.finishing import finish
+from pgmpy_dp.estimators.measuring import measure, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.two_stages import TwoStages, measure_in_two_stages
 from pgmpy_dp.fitting.allocation import (
     Allocation,
     DataDependentAllocation,
     Plan,
+    allocation_features,
     allocation_frame,
     first_plan,
     resolve_allocation,
+    second_plan,
 )
 from pgmpy_dp.fitting.directed import fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.privacy.sampling import sampling_fraction
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
@@ -167,33 +171,27 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         allocation = self._checked_options()
         scopes, nodes = families(network), list(network.nodes())
-        stages: TwoStages | None = None
-
-        def measure(dataset: PrivateDataset) -> NoisyMarginals:
-            nonlocal stages
-            cliques, weights = self._plan(network, dataset.schema, allocation)
-            assert self.epsilon is not None
-            if not isinstance(allocation, DataDependentAllocation):
-                options: dict[str, Any] = {"delta": self.delta, "mechanism": self.mechanism}
-                return dataset.measure(cliques, self.epsilon, weights=weights, **options)
-            stages = measure_in_two_stages(
-                dataset, self.epsilon, network, allocation, self.tables, lambda first: self._read(first, scopes)
+        first, features = None, None
+        source = resolve(self, data, nodes)
+        if isinstance(source, Release):
+            release = require_tables(
+                source,
+                "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
+                "is not: fit it with CollectiveEM or PrivateBayesianEstimator.",
             )
-            return stages.second
-
-        measurement = Measurement(self.epsilon, self.delta, self.mechanism, self.neighbours, self.state_names)
-        release = require_tables(
-            measurement.take_by(data, nodes, measure),
-            "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
-            "is not: fit it with CollectiveEM or PrivateBayesianEstimator.",
-        )
+        else:
+            plan = self._plan(network, source.schema, allocation)
+            if isinstance(allocation, DataDependentAllocation):
+                first, features, release = self._measure_in_two_stages(source, network, allocation, plan)
+            else:
+                release = measure(self, source, *plan)
         schema = release.schema.select(nodes)
         rows = self._read(release, scopes)
         cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]
-        finish_bayesian(self, cpds, release, schema)
-        self.allocation_ = allocation_frame(network, release, self.tables, stages.features if stages else None)
-        self.stage1_release_ = stages.first if stages else None
-        if stages:
+        finish(self, cpds, release, schema)
+        self.allocation_ = allocation_frame(network, release, self.tables, features)
+        self.stage1_release_ = first
+        if first is not None:
             self.guarantee_ = replace(release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)))
         return self
 
@@ -221,6 +219,31 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         elif self.consistency == "mutual":
             intersections(cliques if self.tables == "joint" else families(network))
         return cliques, weights
+
+    def _measure_in_two_stages(
+        self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation, plan: Plan
+    ) -> tuple[NoisyMarginals, pd.DataFrame, NoisyMarginals]:
+        """Charge epsilon as a whole, measure stage I, allocate by its features, measure stage II.
+
+        Stage I costs its share by amplification on the sample, stage II the rest, chosen from stage I alone: together
+        they cost epsilon by (adaptive) composition.
+        """
+        schema, scopes = dataset.schema, families(network)
+        if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
+            raise ValueError(
+                f"Stage I on a sample is priced for records added or removed, and the data has "
+                f"neighbours={dataset.neighbours!r}: give allocation=DataDependentAllocation(sampling_rate=1.0)."
+            )
+        if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
+            require_exact(schema, scopes)
+        whole = exact_positive("epsilon", self.epsilon)
+        beginning: Fraction = whole * exact_positive("stage1_fraction", allocation.stage1_fraction)
+        part = dataset.set_aside(whole)
+        cliques, weights = plan
+        first = part.measure(cliques, beginning, weights=weights, sampling_rate=allocation.sampling_rate)
+        features = allocation_features(network, scopes, first, self._read(first, scopes), allocation)
+        cliques, weights = second_plan(schema, scopes, features, self.tables)
+        return first, features, part.measure(cliques, whole - beginning, weights=weights)
 
     def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
         """P(node | parents) of each family."""

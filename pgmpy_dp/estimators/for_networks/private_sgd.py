@@ -174,8 +174,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
                 "needs none."
             )
         schema = dataset.schema.select(variables)
-        cards = {variable: schema.cardinality(variable) for variable in variables}
-        engine = build_engine(cards, scopes, self.inference)
+        engine = build_engine(schema.cardinalities(), scopes, self.inference)
         plan = dataset.plan(**options, variables=variables, width=engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
