@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 
 def is_masked(values: Any) -> bool:
@@ -38,3 +39,20 @@ def floats(values: NDArray[Any]) -> NDArray[np.float64]:
     """Numbers as float64; those beyond are infinite, without a warning that would tell of them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64)
+
+
+def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
+    """Sparse rows with each column once and in order; repeated entries are added in the order they stand in.
+
+    Each row is, to the last bit, what it would be alone: scipy's own sorts all rows, in no fixed order of equal
+    columns, as soon as one of them is out of order.
+    """
+    entries = given.tocoo()
+    count, width = entries.shape
+    places, data = entries.row.astype(np.int64) * width + entries.col, entries.data.astype(dtype)
+    if not (np.diff(places) > 0).all():
+        order = np.argsort(places, kind="stable")
+        places, first = np.unique(places[order], return_index=True)
+        data = np.add.reduceat(data[order], first)
+    ends = np.searchsorted(places, np.arange(count + 1) * width)
+    return sparse.csr_array((data, places % width, ends), shape=(count, width))

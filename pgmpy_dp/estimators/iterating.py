@@ -4,78 +4,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.sums import NoisySums
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import Release
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """What an iterative estimator will spend, and in how many steps.
+def plan_options(estimator: Any) -> dict[str, Any]:
+    """An estimator's parameters as arguments of :meth:`~pgmpy_dp.PrivateDataset.plan`.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Of all steps together.
-    steps : int
-    sampling_rate : float or None
-    batch_size : int or None
-        In place of the rate, where the number of records is public.
-    accounting : str
-        Rule by which the noise is found; see :func:`~pgmpy_dp.privacy.price`.
+    Raises
+    ------
+    ValueError
+        If it has no delta.
     """
+    if not estimator.delta:
+        raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
+    names = ("steps", "epsilon", "delta", "noise_multiplier", "sampling_rate", "batch_size")
+    options = {name: getattr(estimator, name) for name in names}
+    return options if estimator.batch_size is None else options | {"sampling_rate": None}
 
-    epsilon: float | None
-    delta: float
-    steps: int
-    sampling_rate: float | None
-    batch_size: int | None
-    accounting: str
 
-    @classmethod
-    def of(cls, estimator: Any) -> Iteration:
-        """Read the parameters of these names off an estimator."""
-        return cls(**{field.name: getattr(estimator, field.name) for field in fields(cls)})
+def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
+    """The private data set behind what `fit` was handed.
 
-    def dataset(self, data: Any, variables: Sequence[str], state_names: Any, neighbours: str | None) -> PrivateDataset:
-        """The private data set behind what `fit` was handed.
-
-        Raises
-        ------
-        SchemaError, ValueError, TypeError
-        """
-        if isinstance(data, Release):
-            raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-        self.require_delta()
-        return dataset_of(data, variables, self.epsilon, self.delta, neighbours, state_names)
-
-    def require_delta(self) -> None:
-        """Refuse a plan without a delta."""
-        if not self.delta:
-            raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
-
-    def open(self, dataset: PrivateDataset, variables: Sequence[str], width: int | tuple[int, int, int]) -> NoisySums:
-        """Charge the plan of sums or moments of a width; errors as :meth:`~pgmpy_dp.data.PrivateDataset.plan`."""
-        return dataset.plan(**self.options, variables=variables, width=width)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The plan, as arguments of `plan`."""
-        return {
-            "steps": self.steps,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sampling_rate": self.sampling_rate if self.batch_size is None else None,
-            "batch_size": self.batch_size,
-            "accounting": self.accounting,
-        }
+    Raises
+    ------
+    SchemaError, ValueError, TypeError
+    """
+    if isinstance(data, Release):
+        raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
+    return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names)
 
 
 def learning_rate(

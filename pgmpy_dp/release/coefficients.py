@@ -145,7 +145,7 @@ class Coefficients:
         Parameters
         ----------
         at_least : float
-            A larger increment to use, such as :meth:`NoisyCoefficients.paper_increment`.
+            A larger increment to use, such as :func:`pgmpy_dp.experiments.papers.printed_increment`.
         """
         needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
         # A little more than needed, for rounding: the smallest cell is to be 0 or above.

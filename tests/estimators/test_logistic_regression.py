@@ -243,7 +243,7 @@ def test_noise_of_a_symmetric_matrix():
         ({"clip_norm": math.nan}, ValueError, "clip_norm"),
         ({"prior_shape": -1.0}, ValueError, "prior_shape"),
         ({"forgetting": 1.5}, ValueError, "forgetting"),
-        ({"accounting": "best"}, ValueError, "accounting"),
+        ({"noise_multiplier": 0.1}, ValueError, "noise_multiplier"),
         ({"neighbours": "replace_one"}, ValueError, "neighbours"),
         ({"bounds": (0, 1)}, ValueError, "its own bounds"),
         ({"classes": [0, 1]}, ValueError, "its own classes"),

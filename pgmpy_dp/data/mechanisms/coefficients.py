@@ -1,7 +1,8 @@
 """Noisy Fourier coefficients of marginals.
 
-Sensitivity. Integer coefficients get noise in proportion to their weights, for the exact L1 sensitivity of all of them
-together: see :mod:`pgmpy_dp.privacy.fourier` and :func:`_price`.
+Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, in proportion to public
+weights w. They cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d over b: see
+:func:`~pgmpy_dp.privacy.fourier.fourier_sensitivity`.
 """
 
 from __future__ import annotations
@@ -13,19 +14,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.charges import Charge
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.fourier import fourier_sensitivity
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.counting import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
-
-SENSITIVITIES = ("exact", "paper")
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,22 @@ class FourierCoefficients:
 
     cliques: Iterable[Iterable[str]]
     epsilon: float | Fraction
-    sensitivity: str = "exact"
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The terms are the cliques to count, and the scale of the noise."""
         public.require_single_records()
         cliques = public.schema.require(self.cliques)
         closure = downward_closure(public.schema, cliques)
         epsilon = exact_positive("epsilon", self.epsilon)
-        cost, scale = _price(public.schema, closure, epsilon, public.neighbours, self.sensitivity)
+        cards = {v: public.schema.cardinality(v) for subset in closure for v in subset}
+        exact = max(fourier_sensitivity(closure, cards, public.neighbours), 1.0)  # 0 where all have one state
+        cost, scale = self._price(closure, cards, exact, epsilon)
+        largest = max(float(noise_scales(public.schema, subset, scale).max(initial=0.0)) for subset in closure)
+        if not 0 < scale <= largest <= MAX_SCALE:
+            raise ValueError(
+                f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit "
+                "integers: choose a larger epsilon."
+            )
         subsets = closure if public.neighbours == "add_remove" else closure[1:]
         charge = Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost)
         held = smallest_holders(public.schema, cliques, subsets)
@@ -59,7 +65,9 @@ class FourierCoefficients:
         """The tables of the cliques that hold the coefficients."""
         return held.records.counts(tuple(quote.terms.held))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> NoisyCoefficients:
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> NoisyCoefficients:
         """Independent noise on every integer coefficient."""
         coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
         values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)
@@ -67,38 +75,11 @@ class FourierCoefficients:
             public.schema, quote.terms.cliques, values, quote.terms.scale, quote.guarantee, public.total
         )
 
-
-def _price(
-    schema: Schema, closure: Sequence[Clique], epsilon: Fraction, neighbours: str, sensitivity: str
-) -> tuple[Fraction, float]:
-    """What a release of the coefficients costs, and its noise scale b.
-
-    Integer coefficients d with independent discrete Laplace noise of scales b / w cost at most the largest change of
-    sum |d| w / b, the L1 sensitivity of c = w d over b (`pgmpy_dp.privacy.fourier.fourier_sensitivity`). With
-    "exact" b is that over epsilon, rounded up by parts in 1e9, which covers the rounding of the scales. With "paper" b
-    is the printed 2 |N_I| / epsilon; what it costs is at most epsilon, and less where the printed value is too large.
-
-    Raises
-    ------
-    ValueError
-        If the noise is out of range, or for another sensitivity.
-    """
-    cards = {v: schema.cardinality(v) for subset in closure for v in subset}
-    exact = max(fourier_sensitivity(closure, cards, neighbours), 1.0)  # 0 where all variables have one state
-    if sensitivity == "exact":
-        scale, cost = exact / float(epsilon) * (1 + 1e-9), epsilon
-    elif sensitivity == "paper":
-        scale = paper_sensitivity(closure, cards) / float(epsilon) * (1 + 1e-9)
-        cost = min(epsilon, Fraction(str(decimal_above(Fraction(exact) / Fraction(scale)))))
-    else:
-        raise ValueError(f"sensitivity is {sensitivity!r}; choose one of {', '.join(SENSITIVITIES)}.")
-    largest = max(float(noise_scales(schema, subset, scale).max(initial=0.0)) for subset in closure)
-    if not 0 < scale <= largest <= MAX_SCALE:
-        raise ValueError(
-            f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit integers: "
-            "choose a larger epsilon."
-        )
-    return cost, scale
+    def _price(
+        self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
+    ) -> tuple[Fraction, float]:
+        """The charge, and the noise scale b, of which parts in 1e9 cover the rounding of the scales."""
+        return epsilon, sensitivity / float(epsilon) * (1 + 1e-9)
 
 
 def smallest_holders(

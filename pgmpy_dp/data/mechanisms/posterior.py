@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
+from pgmpy_dp.privacy.posterior import floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below, Categorical
 from pgmpy_dp.records.counting import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
@@ -44,10 +44,7 @@ class _Rows:
     draws: int
 
 
-def _quote(public: Public, mechanism: str, rows: _Rows, each: Fraction | None) -> Quote:
-    """Without a stated cost, what one draw costs by its ranges and power."""
-    if each is None:
-        each = Fraction(str(draw_cost(list(rows.ranges.values()), rows.power, public.neighbours)))
+def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> Quote:
     cost = each * rows.draws
     charge = Charge(f"draw {rows.draws} network{'s' if rows.draws > 1 else ''}", mechanism, epsilon=cost)
     return Quote(charge, rows, public.guarantee(cost, mechanism))
@@ -62,7 +59,9 @@ class _DrawnRows:
         """The tables of the families."""
         return held.records.counts(tuple(quote.terms.ranges))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> PosteriorDraws:
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> PosteriorDraws:
         """Draws of whole networks by :func:`draw_rows`."""
         rows = quote.terms
         found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
@@ -78,16 +77,19 @@ class PosteriorRows(_DrawnRows):
     prior: Mapping[Clique, Any]
     epsilon: float | Fraction
     draws: int = 1
-    paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The price of all draws; the terms are the ranges of the rows."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges = truncation(states, each, public.neighbours, self.paper)
+        ranges, cost = self._truncation(states, each, public.neighbours)
         rows = _Rows(dict(zip(families, ranges, strict=True)), 1.0, self.draws)
-        return _quote(public, "posterior_sampling", rows, None if self.paper else each)
+        return _quote(public, "posterior_sampling", rows, cost)
+
+    def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
+        """The ranges of the nodes' rows, and what one draw costs."""
+        return truncation(states, epsilon, neighbours), epsilon
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,21 @@ class LikelyRows(_DrawnRows):
     prior: Mapping[Clique, Any]
     epsilon: float | Fraction
     floor: float = 0.01
-    paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The price; the terms are the ranges of the rows and the power of the likelihood."""
         epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges, power = tempering(states, least, epsilon, public.neighbours, self.paper)
+        ranges, power, cost = self._tempering(states, least, epsilon, public.neighbours)
         rows = _Rows(dict(zip(families, ranges, strict=True)), power, 1)
-        return _quote(public, "exponential", rows, None if self.paper else epsilon)
+        return _quote(public, "exponential", rows, cost)
+
+    def _tempering(
+        self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
+    ) -> tuple[list[float], float, Fraction]:
+        """The ranges of the nodes' rows, the power of the likelihood, and what the draw costs."""
+        return *tempering(states, floor, epsilon, neighbours), epsilon
 
 
 def _checked_families(

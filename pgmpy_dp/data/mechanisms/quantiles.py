@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
@@ -32,7 +32,7 @@ class QuantileBins:
     parts: int
     epsilon: float | Fraction
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The terms are the fine edges, and the scale at which each inner edge costs an equal share of epsilon."""
         edges = _fine_edges(public.schema, self.variable, self.parts)
         epsilon = exact_positive("epsilon", self.epsilon)
@@ -51,7 +51,7 @@ class QuantileBins:
         edges, _ = quote.terms
         return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
 
-    def draw(self, quote: Quote, public: Public, exact: Counts, noise: NoiseSource) -> Bins:
+    def draw(self, quote: Quote, public: PublicTable, exact: Counts, noise: NoiseSource) -> Bins:
         """Bins with the first and the last edge and those drawn between them."""
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
@@ -40,7 +40,7 @@ class NoisyTables:
     weights: Iterable[float] | None = None
     sampling_rate: float = 1.0
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: PublicTable) -> Quote:
         """The terms are the noise scale of each table."""
         cliques = public.schema.require(self.cliques)
         for clique in cliques:
@@ -84,7 +84,7 @@ class NoisyTables:
         """The counts; or the codes, where a sample of them is to be counted."""
         return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
 
-    def draw(self, quote: Quote, public: Public, exact: Any, noise: NoiseSource) -> NoisyMarginals:
+    def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
         """Independent noise on every cell."""
         if quote.guarantee.sampling_rate < 1.0:
             rate = Fraction(str(quote.guarantee.sampling_rate))

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
-from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.iterating import learning_rate, plan_options, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import require_public
@@ -54,8 +54,8 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     prior_shape, prior_rate : float
         Of the Gamma prior of the precision of the coefficients.
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateFeatures` has its own.
 
@@ -111,7 +111,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         forgetting: float = 0.5,
         prior_shape: float = 1.0,
         prior_rate: float = 1.0,
-        accounting: str = "tight",
+        noise_multiplier: float | None = None,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -126,7 +126,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         self.forgetting = forgetting
         self.prior_shape = prior_shape
         self.prior_rate = prior_rate
-        self.accounting = accounting
+        self.noise_multiplier = noise_multiplier
         self.neighbours = neighbours
 
     def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
@@ -155,14 +155,14 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         check_parameters(self)
         shape = float(exact_positive("prior_shape", self.prior_shape))
         prior_rate = float(exact_positive("prior_rate", self.prior_rate))
-        iteration = Iteration.of(self)
-        data = self._data(X, y, iteration)
+        options = plan_options(self)
+        data = self._data(X, y)
         low, high = data.bounds
         features, sticks = low.size, len(data.classes) - 1
         clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
         rate = learning_rate(self.delay, self.forgetting)
-        plan = data.plan(**iteration.options, width=(features + 1, sticks, sticks))
+        plan = data.plan(**options, width=(features + 1, sticks, sticks))
         averages = Averages(plan.sampling_rate)
         posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
         precision = np.ones((sticks, features + 1))
@@ -218,9 +218,8 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return found
 
-    def _data(self, X: Any, y: Any, iteration: Iteration) -> PrivateFeatures:
+    def _data(self, X: Any, y: Any) -> PrivateFeatures:
         """The data set that was handed in, or one for this fit alone."""
-        iteration.require_delta()
         if isinstance(X, PrivateFeatures):
             given = {"y": y, "bounds": self.bounds, "classes": self.classes}
             twice = [name for name, value in given.items() if value is not None]

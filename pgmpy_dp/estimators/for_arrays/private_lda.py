@@ -13,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
-from pgmpy_dp.data.sums import NoisySums, checked_norm
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.iterating import learning_rate, plan_options, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
-from pgmpy_dp.privacy.subsampling import MAX_MULTIPLIER, price
 
 Matrix = NDArray[np.float64]
 
@@ -62,8 +61,6 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         Dirichlet parameters alpha and eta, 1 / n_components by default.
     learning_offset, learning_decay : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw documents; "add_remove" by default. `PrivateDocuments` have their own.
     random_state : int
@@ -80,9 +77,6 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         The public vocabulary, where documents came with one.
     guarantee_ : Guarantee
     noise_multiplier_ : float
-    paper_epsilon_ : float or None
-        What Foulds et al. (2020) would state for this noise, see Notes; NOT what holds, which `guarantee_` says. None
-        for neighbours "add_remove", for which they state nothing.
     n_steps_ : int
         Steps taken; fewer than `steps` if the user interrupted.
 
@@ -90,18 +84,13 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     -----
     Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to one length, so that no document
     is much longer than others, and the norms of their expected counts are clipped; both happen behind the wall
-    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.sums.NoisySums`).
+    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`).
 
     Sensitivity. A document's matrix of expected counts c_w phi_kw has no negative entries and is cut to the norm C.
     Adding or removing a document moves a sum by at most C. Replacing one moves it by at most sqrt(2) C, as two such
     matrices have a non-negative inner product; documents without common words reach it. The paper states C for the
     replacement of a document: its epsilon of 2.38 (samples of 20,000 of 400,000 documents, 20 steps, noise of 1.24 C,
-    delta = 1e-4) is 4.23 in truth, by the same accounting.
-
-    >>> from pgmpy_dp import price
-    >>> plan = {"steps": 20, "sampling_rate": 0.05, "sampling": "without_replacement", "accounting": "moments"}
-    >>> round(price(1.24, 1e-4, **plan), 2), round(price(1.24 / 2**0.5, 1e-4, **plan), 2)
-    (2.38, 4.23)
+    delta = 1e-4) is 4.23 in truth, by the same accounting (`pgmpy_dp.experiments.papers.price`).
 
     Noisy sums are averaged before negative ones are cut off, so that noise cancels: s <- (1 - rho_t) s + rho_t S_t,
     where S_t is a step's sum over the sampling rate, and the Dirichlet parameters are eta + max(s, 0). The paper cuts
@@ -141,7 +130,6 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         topic_word_prior: float | None = None,
         learning_offset: float = 1.0,
         learning_decay: float = 0.7,
-        accounting: str = "tight",
         neighbours: str | None = None,
         random_state: int = 0,
     ) -> None:
@@ -158,7 +146,6 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         self.topic_word_prior = topic_word_prior
         self.learning_offset = learning_offset
         self.learning_decay = learning_decay
-        self.accounting = accounting
         self.neighbours = neighbours
         self.random_state = random_state
 
@@ -191,14 +178,13 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         topics = whole_number("n_components", self.n_components)
         alpha, eta = self._priors()
         rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))
-        iteration = Iteration.of(self)
-        iteration.require_delta()
+        options = plan_options(self)
         documents = self._documents(counts)
         clip = _CLIPPED * documents.length if self.clip_norm is None else self.clip_norm
         checked_norm(clip)
         words = len(documents.vocabulary)
         start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, (topics, words))
-        plan = documents.plan(**iteration.options, noise_multiplier=self.noise_multiplier, width=topics * words)
+        plan = documents.plan(**options, width=topics * words)
         average = np.zeros((topics, words))
 
         def step(number: int) -> None:
@@ -216,7 +202,6 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             self.feature_names_in_ = np.array(documents.vocabulary, dtype=object)
         self.guarantee_ = plan.guarantee
         self.noise_multiplier_ = plan.noise_multiplier
-        self.paper_epsilon_ = _stated_by_the_paper(plan)
         return self
 
     def fit_transform(self, counts: Any, y: None = None, **options: Any) -> NoReturn:
@@ -325,17 +310,3 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
-
-
-def _stated_by_the_paper(plan: NoisySums) -> float | None:
-    """Epsilon by the paper's accounting, with the norm of one document for the sensitivity of replacing it."""
-    if plan.sampling == "poisson":
-        return None
-    return price(
-        min(plan.noise_multiplier * math.sqrt(2.0), MAX_MULTIPLIER),
-        plan.guarantee.delta,
-        steps=plan.steps,
-        sampling_rate=plan.sampling_rate,
-        sampling=plan.sampling,
-        accounting="moments",
-    )

@@ -15,7 +15,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
-from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.iterating import learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
@@ -48,8 +48,8 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         hidden variables are scaled down; by default sqrt(1 + n_components), which no record exceeds.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
     random_state : int
@@ -99,7 +99,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         clip_norm: float | None = None,
         delay: float = 1.0,
         forgetting: float = 0.5,
-        accounting: str = "tight",
+        noise_multiplier: float | None = None,
         neighbours: str | None = None,
         random_state: int = 0,
     ) -> None:
@@ -112,7 +112,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         self.clip_norm = clip_norm
         self.delay = delay
         self.forgetting = forgetting
-        self.accounting = accounting
+        self.noise_multiplier = noise_multiplier
         self.neighbours = neighbours
         self.random_state = random_state
 
@@ -144,10 +144,11 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
         rate = learning_rate(self.delay, self.forgetting)
-        iteration = Iteration.of(self)
-        dataset = self._dataset(X, iteration)
+        options = plan_options(self)
+        dataset = self._dataset(X)
         variables = dataset.schema.variables
-        plan = iteration.open(dataset, variables, (hidden + 1, len(variables) + 1, len(variables)))
+        shape = (hidden + 1, len(variables) + 1, len(variables))
+        plan = dataset.plan(**options, variables=variables, width=shape)
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
         layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
@@ -216,7 +217,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         drawn: NDArray[np.uint8] = (rng.random(chance.shape) < chance).astype(np.uint8)
         return drawn
 
-    def _dataset(self, X: Any, iteration: Iteration) -> PrivateDataset:
+    def _dataset(self, X: Any) -> PrivateDataset:
         """The data set that was handed in, or one for this fit alone; all variables have two states."""
         if isinstance(X, PrivateDataset):
             variables, states = X.schema.variables, None
@@ -228,7 +229,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
             states = Schema({name: [0, 1] for name in names})
             variables = states.variables
             X = values.astype(np.uint8) if values.dtype == np.bool_ else values
-        dataset = iteration.dataset(X, variables, states, self.neighbours)
+        dataset = private_dataset(self, X, variables, states)
         for variable in variables:
             if dataset.schema.cardinality(variable) != 2:
                 raise SchemaError(f"Variable {variable!r} does not have two states, as sigmoid belief networks need.")

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.estimators.finishing import finish
 from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
-from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
-from pgmpy_dp.release import PosteriorDraws, Release
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Schema
 
 
 class PosteriorSampler(Parameters, DiscreteParameterEstimator):
@@ -42,9 +42,6 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         As `PrivateBayesianEstimator`.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
-    paper : bool
-        The printed truncation, w = exp(-epsilon / (2 |I|)) for |I| nodes: coarser, and impossible for small epsilon.
-        What it really costs, which is less than epsilon, is charged and stated.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -76,6 +73,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+    _mechanism: ClassVar[type[PosteriorRows]] = PosteriorRows
 
     def __init__(
         self,
@@ -86,7 +84,6 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         equivalent_sample_size: float | Mapping[Any, float] = 5,
         pseudo_counts: Any = None,
         state_names: Mapping[str, Any] | Schema | None = None,
-        paper: bool = False,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -95,7 +92,6 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         self.prior_type = prior_type
         self.equivalent_sample_size = equivalent_sample_size
         self.pseudo_counts = pseudo_counts
-        self.paper = paper
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
@@ -120,12 +116,11 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         BudgetExceededError
             If the data set's ledger has less left than the draws cost; nothing is charged.
         ValueError
-            If an argument is out of range, or epsilon too small for the paper's truncation.
+            If an argument is out of range, or epsilon too small.
         """
         check_parameters(self)
         each, all_of_them = total_epsilon(self.epsilon, self.draws, self.split)
-        dataset, prior = _resolve(self, model, data, sample_weight, all_of_them)
-        _finish(self, dataset.sample_posterior(list(prior), prior, each, draws=self.draws, paper=self.paper))
+        _fit(self, model, data, sample_weight, all_of_them, each, self.draws)
         return self
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
@@ -155,9 +150,6 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
         looking at the records. The smaller it is, the more one record may matter, and the smaller lam.
     prior_type, equivalent_sample_size, pseudo_counts, state_names, neighbours
         As `PosteriorSampler`.
-    paper : bool
-        The cruder bound |I| log(1 / floor) on a record's log-likelihood, with lam = epsilon / (2 bound) for both
-        neighbour relations. What it really costs, which is less than epsilon, is charged and stated.
 
     Attributes
     ----------
@@ -184,6 +176,7 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+    _mechanism: ClassVar[type[LikelyRows]] = LikelyRows
 
     def __init__(
         self,
@@ -193,7 +186,6 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
         equivalent_sample_size: float | Mapping[Any, float] = 5,
         pseudo_counts: Any = None,
         state_names: Mapping[str, Any] | Schema | None = None,
-        paper: bool = False,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -201,36 +193,29 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
         self.prior_type = prior_type
         self.equivalent_sample_size = equivalent_sample_size
         self.pseudo_counts = pseudo_counts
-        self.paper = paper
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
         """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""
         check_parameters(self)
-        dataset, prior = _resolve(self, model, data, sample_weight, exact_positive("epsilon", self.epsilon))
-        _finish(self, dataset.sample_map(list(prior), prior, self.epsilon, floor=self.floor, paper=self.paper))
+        epsilon = exact_positive("epsilon", self.epsilon)
+        _fit(self, model, data, sample_weight, epsilon, epsilon, self.floor)
         return self
 
 
-def _resolve(
-    estimator: Any, model: DAG, data: Any, sample_weight: Any, epsilon: Any
-) -> tuple[PrivateDataset, dict[Clique, Vector]]:
-    """Find the data set to draw from, and the prior of every family of the model."""
+def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, total: Fraction, *public: Any) -> None:
+    """Do what both do, for a total epsilon: find the prior, draw by the mechanism of these parameters, make CPDs."""
     name = type(estimator).__name__
     network = bayesian_network(model, name)
     refuse_weights(name, sample_weight)
     prior = (estimator.prior_type, estimator.equivalent_sample_size, estimator.pseudo_counts)
     check_prior(*prior)
+    nodes, scopes = list(network.nodes()), families(network)
     if isinstance(data, Release):
         raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
-    nodes = list(network.nodes())
-    dataset = dataset_of(data, nodes, epsilon, 0.0, estimator.neighbours, estimator.state_names)
-    return dataset, prior_counts(families(network), dataset.schema, *prior)
-
-
-def _finish(estimator: Any, release: PosteriorDraws) -> None:
-    """Set the fitted attributes: the CPDs are the means of the draws."""
+    dataset = dataset_of(data, nodes, total, 0.0, estimator.neighbours, estimator.state_names)
+    release = dataset.release(estimator._mechanism(scopes, prior_counts(scopes, dataset.schema, *prior), *public))
     means = release.mean()
-    schema = release.schema.select([family[0] for family in means])
-    finish(estimator, [tabular_cpd(family, rows, schema.states) for family, rows in means.items()], release, schema)
+    cpds = [tabular_cpd(scope, means[scope], dataset.schema.states) for scope in scopes]
+    finish(estimator, cpds, release, dataset.schema.select(nodes))

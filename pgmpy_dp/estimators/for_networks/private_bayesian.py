@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -11,6 +11,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.estimators.finishing import finish
 from pgmpy_dp.estimators.measuring import resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
@@ -22,7 +23,7 @@ from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
 RELEASES = ("laplace", "fourier")
-INCREMENTS = ("least", "paper", None)
+INCREMENTS = ("least", None)
 
 
 class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
@@ -48,12 +49,9 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         For "dirichlet". All must be positive.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
-    increment : {"least", "paper"} or None
-        How coefficients become non-negative counts that still agree: by adding as many records, evenly spread, as the
-        noisy coefficients need; by the paper's number, fixed in advance with probability of failure 0.1, or the
-        least where it fails; or, with None, cells below 0 are set to 0 and no longer agree.
-    sensitivity : {"exact", "paper"}
-        For "fourier": the noise's, see `PrivateDataset.measure_coefficients`.
+    increment : "least" or None
+        How coefficients become non-negative counts. They still agree where as many records are added, evenly spread, as
+        the noisy coefficients need; with None, cells below 0 are set to 0 and no longer agree.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -90,6 +88,7 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+    _mechanism: ClassVar[type[FourierCoefficients]] = FourierCoefficients
 
     def __init__(
         self,
@@ -100,7 +99,6 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         pseudo_counts: Any = None,
         state_names: Mapping[str, Any] | Schema | None = None,
         increment: str | None = "least",
-        sensitivity: str = "exact",
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -109,7 +107,6 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         self.equivalent_sample_size = equivalent_sample_size
         self.pseudo_counts = pseudo_counts
         self.increment = increment
-        self.sensitivity = sensitivity
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
@@ -175,15 +172,17 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     def _measure(self, dataset: PrivateDataset, scopes: Sequence[Clique]) -> Release:
         assert self.epsilon is not None
         if self.release == "fourier":
-            return dataset.measure_coefficients(scopes, self.epsilon, sensitivity=self.sensitivity)
+            return dataset.release(self._mechanism(scopes, self.epsilon))
         return dataset.measure(scopes, self.epsilon)
+
+    def _least_increment(self, release: NoisyCoefficients) -> float:
+        return 0.0
 
     def _counts(self, release: Release, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
         """Non-negative counts of every family."""
         if isinstance(release, NoisyCoefficients):
             if self.increment is None:
                 return {scope: np.maximum(release.table(scope), 0.0) for scope in scopes}
-            at_least = release.paper_increment() if self.increment == "paper" else 0.0
-            coefficients = release.to_coefficients().non_negative(at_least)
+            coefficients = release.to_coefficients().non_negative(self._least_increment(release))
             return {scope: np.maximum(coefficients.table(scope), 0.0) for scope in scopes}
         return {scope: np.clip(release.marginal(scope)[0], 0.0, release.total) for scope in scopes}

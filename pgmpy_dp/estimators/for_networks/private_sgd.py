@@ -10,8 +10,9 @@ import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.data.sums import NoisySums, checked_norm
-from pgmpy_dp.estimators.iterating import Iteration, run
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.data.mechanisms.sums import NoisySums
+from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes
 from pgmpy_dp.fitting.tying import refuse_tied
@@ -54,8 +55,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         public size by which sums are divided. The true number is private there.
     inference : {"auto", "junction_tree", "loopy"}
         For the network's marginals in each step.
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -73,8 +74,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
     -----
     A record's gradient is phi(x) - mu(theta), phi being its clique indicators and mu the network's marginals. Its norm
     is a table look-up, and clipped gradients add up as weighted tables: no record's vector is made
-    (:meth:`~pgmpy_dp.data.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the second half
-    of the steps, in which much of the noise cancels.
+    (:meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the
+    second half of the steps, in which much of the noise cancels.
 
     For "features", a sample's size is estimated from the noisy tables themselves.
 
@@ -108,7 +109,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         learning_rate: float = 1.0,
         total: float | None = None,
         inference: str = "auto",
-        accounting: str = "tight",
+        noise_multiplier: float | None = None,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -121,7 +122,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         self.learning_rate = learning_rate
         self.total = total
         self.inference = inference
-        self.accounting = accounting
+        self.noise_multiplier = noise_multiplier
         self.neighbours = neighbours
         super().__init__(state_names=state_names)
 
@@ -163,8 +164,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
         checked_norm(clip)
-        iteration = Iteration.of(self)
-        dataset = iteration.dataset(data, variables, self.state_names, self.neighbours)
+        options = plan_options(self)
+        dataset = private_dataset(self, data, variables, self.state_names)
         if self.total is not None:
             exact_positive("total", self.total)
         elif self.statistic == "gradient" and dataset.neighbours == "add_remove":
@@ -174,7 +175,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
             )
         schema = dataset.schema.select(variables)
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
-        plan = iteration.open(dataset, variables, engine.layout.size)
+        plan = dataset.plan(**options, variables=variables, width=engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
 

@@ -11,9 +11,9 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.special import psi
 
-from pgmpy_dp.data.sums import checked_norm
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import Iteration, learning_rate, run
+from pgmpy_dp.estimators.iterating import learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.completing import Completion
 from pgmpy_dp.fitting.factors import families, tabular_cpd
@@ -49,8 +49,8 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         Pseudo-count of every cell.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        How the noise is found from epsilon, see :func:`~pgmpy_dp.privacy.price`; all but "tight" for comparison.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
     random_state : int
@@ -108,7 +108,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         prior: float = 1.0,
         delay: float = 1.0,
         forgetting: float = 0.6,
-        accounting: str = "tight",
+        noise_multiplier: float | None = None,
         neighbours: str | None = None,
         random_state: int = 0,
     ) -> None:
@@ -121,7 +121,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         self.prior = prior
         self.delay = delay
         self.forgetting = forgetting
-        self.accounting = accounting
+        self.noise_multiplier = noise_multiplier
         self.neighbours = neighbours
         self.random_state = random_state
         super().__init__(state_names=state_names)
@@ -168,13 +168,13 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
         checked_norm(clip)
         own = self._observed_states(latents)
-        iteration = Iteration.of(self)
-        dataset = iteration.dataset(data, observed, own, self.neighbours)
+        options = plan_options(self)
+        dataset = private_dataset(self, data, observed, own)
         states = {**dataset.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
         layout = completion.layout
-        plan = iteration.open(dataset, observed, layout.size)
+        plan = dataset.plan(**options, variables=observed, width=layout.size)
         rows = Rows(layout)
         # Nearly uniform rows: far apart, the latent states end in poor optima more often.
         start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)

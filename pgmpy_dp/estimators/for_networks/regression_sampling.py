@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pgmpy.factors.continuous import LinearGaussianCPD
 from pgmpy.models import LinearGaussianBayesianNetwork
 from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
@@ -46,9 +47,6 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         Every draw is a release of its own: k of them cost k times as much.
     split : bool
         Share epsilon among the draws.
-    paper : bool
-        Temper by the printed Lipschitz constant, which asks for more than is needed. What a draw really costs, which is
-        less than epsilon, is charged and stated.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -87,6 +85,8 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
 
+    _mechanism: ClassVar[type[PosteriorRegressions]] = PosteriorRegressions
+
     def __init__(
         self,
         epsilon: float,
@@ -96,7 +96,6 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         prior_precision: float = 1.0,
         draws: int = 1,
         split: bool = False,
-        paper: bool = False,
         neighbours: str | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -106,7 +105,6 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         self.prior_precision = prior_precision
         self.draws = draws
         self.split = split
-        self.paper = paper
         self.neighbours = neighbours
         super().__init__()
 
@@ -146,15 +144,8 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         nodes = list(model.nodes())
         families = [(node, *model.get_parents(node)) for node in nodes]
         std, coefficient_bound = (_by_node(name, getattr(self, name), nodes) for name in ("std", "coefficient_bound"))
-        self.release_ = self._dataset(data, nodes, together).sample_regressions(
-            families,
-            std,
-            coefficient_bound,
-            each,
-            prior_precision=self.prior_precision,
-            draws=self.draws,
-            paper=self.paper,
-        )
+        drawn = self._mechanism(families, std, coefficient_bound, each, self.prior_precision, self.draws)
+        self.release_ = self._dataset(data, nodes, together).release(drawn)
         self.guarantee_ = self.release_.guarantee
         means = self.release_.mean()
         self.parameters_ = [_cpd(family, means[family], self.release_.std[family[0]]) for family in families]
