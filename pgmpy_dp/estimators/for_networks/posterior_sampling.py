@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.estimators.finishing import finish
 from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
-from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
-from pgmpy_dp.release import PosteriorDraws, Release
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Schema
 
 
 class PosteriorSampler(Parameters, DiscreteParameterEstimator):
@@ -121,8 +120,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         """
         check_parameters(self)
         each, all_of_them = total_epsilon(self.epsilon, self.draws, self.split)
-        dataset, prior = _resolve(self, model, data, sample_weight, all_of_them)
-        _finish(self, dataset.release(self._mechanism(list(prior), prior, each, self.draws)))
+        _fit(self, model, data, sample_weight, all_of_them, each, self.draws)
         return self
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
@@ -201,29 +199,23 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
         """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""
         check_parameters(self)
-        dataset, prior = _resolve(self, model, data, sample_weight, exact_positive("epsilon", self.epsilon))
-        _finish(self, dataset.release(self._mechanism(list(prior), prior, self.epsilon, self.floor)))
+        epsilon = exact_positive("epsilon", self.epsilon)
+        _fit(self, model, data, sample_weight, epsilon, epsilon, self.floor)
         return self
 
 
-def _resolve(
-    estimator: Any, model: DAG, data: Any, sample_weight: Any, epsilon: Any
-) -> tuple[PrivateDataset, dict[Clique, Vector]]:
-    """Find the data set to draw from, and the prior of every family of the model."""
+def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, total: Fraction, *public: Any) -> None:
+    """Do what both do, for a total epsilon: find the prior, draw by the mechanism of these parameters, make CPDs."""
     name = type(estimator).__name__
     network = bayesian_network(model, name)
     refuse_weights(name, sample_weight)
     prior = (estimator.prior_type, estimator.equivalent_sample_size, estimator.pseudo_counts)
     check_prior(*prior)
+    nodes, scopes = list(network.nodes()), families(network)
     if isinstance(data, Release):
         raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
-    nodes = list(network.nodes())
-    dataset = dataset_of(data, nodes, epsilon, 0.0, estimator.neighbours, estimator.state_names)
-    return dataset, prior_counts(families(network), dataset.schema, *prior)
-
-
-def _finish(estimator: Any, release: PosteriorDraws) -> None:
-    """Set the fitted attributes: the CPDs are the means of the draws."""
+    dataset = dataset_of(data, nodes, total, 0.0, estimator.neighbours, estimator.state_names)
+    release = dataset.release(estimator._mechanism(scopes, prior_counts(scopes, dataset.schema, *prior), *public))
     means = release.mean()
-    schema = release.schema.select([family[0] for family in means])
-    finish(estimator, [tabular_cpd(family, rows, schema.states) for family, rows in means.items()], release, schema)
+    cpds = [tabular_cpd(scope, means[scope], dataset.schema.states) for scope in scopes]
+    finish(estimator, cpds, release, dataset.schema.select(nodes))
