@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
 from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
 class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -97,6 +97,14 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     ['low', 'high']
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+        "prior_shape": exact_positive,
+        "prior_rate": exact_positive,
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -153,13 +161,12 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
             If an argument is out of range; nothing is charged.
         """
         check_parameters(self)
-        shape = float(exact_positive("prior_shape", self.prior_shape))
-        prior_rate = float(exact_positive("prior_rate", self.prior_rate))
+        shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
         options = plan_options(self)
         data = self._data(X, y)
         low, high = data.bounds
         features, sticks = low.size, len(data.classes) - 1
-        clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
+        clip = math.sqrt(features) if self.clip_norm is None else float(self.clip_norm)
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
         rate = learning_rate(self.delay, self.forgetting)
         plan = data.plan(**options, width=(features + 1, sticks, sticks))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, private_dataset, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive, whole_number
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
 
 _SWEEPS = 8
@@ -88,6 +89,13 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     True
     """
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_components": whole(1),
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+    }
+
     def __init__(
         self,
         n_components: int = 10,
@@ -140,9 +148,9 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
             If an argument is out of range; nothing is charged.
         """
         check_parameters(self)
-        hidden = whole_number("n_components", self.n_components)
+        hidden = int(self.n_components)
         most = math.sqrt(1.0 + hidden)
-        bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
+        bound = most if self.clip_norm is None else min(float(self.clip_norm), most)
         rate = learning_rate(self.delay, self.forgetting)
         options = plan_options(self)
         dataset = self._dataset(X)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -18,7 +18,9 @@ from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, ma
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Schema
 
 
@@ -48,6 +50,13 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     _tags = {  # noqa: RUF012
         "supported_model_types": (DAG, DiscreteMarkovNetwork),
         "supports_weighted_data": False,
+    }
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "regularization": number(least=0.0),
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "tolerance": exact_positive,
     }
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
@@ -16,7 +16,9 @@ from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regulari
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Schema
 
@@ -61,6 +63,13 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
     """
 
     _tags = {"supported_model_types": (DiscreteMarkovNetwork,), "supports_weighted_data": False}  # noqa: RUF012
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "regularization": optional(number(least=0.0)),
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "tolerance": exact_positive,
+    }
 
     def __init__(
         self,

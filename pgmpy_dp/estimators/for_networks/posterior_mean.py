@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -19,7 +19,7 @@ from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.planning import plan_measurements
 from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
 
@@ -79,6 +79,10 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         "supports_weighted_data": False,
     }
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "draws": whole(20),
+    }
+
     def __init__(
         self,
         epsilon: float | None = None,
@@ -122,7 +126,6 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         refuse_weights(name, sample_weight)
         undirected = isinstance(model, DiscreteMarkovNetwork)
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
-        whole_number("draws", self.draws, 20)
         nodes = list(network.nodes())
         if isinstance(data, (list, tuple)):
             releases = self._several(data, nodes)

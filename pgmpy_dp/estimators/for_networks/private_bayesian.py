@@ -18,12 +18,9 @@ from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_
 from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import Constraint, choice, whole_number
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
-
-RELEASES = ("laplace", "fourier")
-INCREMENTS = ("least", None)
 
 
 class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
@@ -90,6 +87,11 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
     _mechanism: ClassVar[type[FourierCoefficients]] = FourierCoefficients
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "release": choice("laplace", "fourier"),
+        "increment": choice("least", None),
+    }
+
     def __init__(
         self,
         epsilon: float | None = None,
@@ -137,9 +139,6 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         check_parameters(self)
         network = bayesian_network(model, type(self).__name__)
         refuse_weights(type(self).__name__, sample_weight)
-        for name, value, known in (("release", self.release, RELEASES), ("increment", self.increment, INCREMENTS)):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")
         check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
         scopes = families(network)
         source = resolve(self, data, list(network.nodes()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 from pgmpy.base import DAG
@@ -29,14 +29,13 @@ from pgmpy_dp.fitting.directed import fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive
+from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 
-CONSISTENCY = (None, "mutual", "inference")
 _INFERENCE_ITERATIONS = 60
 
 
@@ -120,6 +119,11 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
 
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "consistency": choice(None, "mutual", "inference"),
+        "consistency_weights": choice(*WEIGHTS),
+    }
+
     def __init__(
         self,
         epsilon: float | None = None,
@@ -197,12 +201,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
 
     def _checked_options(self) -> Allocation:
         """The allocation, after refusing what would fail only after the budget is charged."""
-        for name, value, choices in (
-            ("consistency", self.consistency, CONSISTENCY),
-            ("consistency_weights", self.consistency_weights, WEIGHTS),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
         allocation = resolve_allocation(self.allocation, self.tables)
         if isinstance(allocation, DataDependentAllocation) and (self.mechanism != "laplace" or self.delta != 0):
             raise ValueError(
