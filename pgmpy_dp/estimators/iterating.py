@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.measuring import dataset_of
+from pgmpy_dp.estimators.steps import dataset_of
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
 

@@ -91,7 +91,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled: other sources go without
 
-        codes, labels = encode_csv(records, schema, asked, unit)
+        codes, labels = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
         return EncodedRecords.bounded(codes, schema, labels, unit)
     lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
     if lazy is not None:

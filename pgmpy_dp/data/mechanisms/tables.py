@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.accounting import rho_for
@@ -91,8 +90,12 @@ class NoisyTables:
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        weighted = quote.guarantee.max_rows is None
-        tables, scales = _perturbed(exact, quote.terms, self.mechanism, noise, weighted)
+        perturb = noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
+        tables = {c: perturb(np.ravel(table), quote.terms[c]).reshape(table.shape) for c, table in exact.items()}
+        scales = quote.terms
+        if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
+            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
+            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
         return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
 
 
@@ -127,24 +130,3 @@ def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Frac
             f"{mechanism!r}: leave sampling_rate at 1."
         )
     return rate
-
-
-def _perturbed(
-    counts: Mapping[Clique, Counts],
-    scales: Mapping[Clique, float],
-    mechanism: str,
-    noise: NoiseSource,
-    weighted: bool,
-) -> tuple[dict[Clique, NDArray[Any]], Mapping[Clique, float]]:
-    """Independent noise on every cell; tables and scales in units where units share a weight."""
-    draw = noise.discrete_laplace if mechanism == "laplace" else noise.discrete_gaussian
-    tables: dict[Clique, NDArray[Any]] = {
-        clique: draw(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in counts.items()
-    }
-    if not weighted:
-        return tables, scales
-    # From parts of a unit's weight to units: exact, UNIT_WEIGHT is a power of 2.
-    return (
-        {clique: table / UNIT_WEIGHT for clique, table in tables.items()},
-        {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()},
-    )

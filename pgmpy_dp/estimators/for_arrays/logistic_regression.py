@@ -17,9 +17,9 @@ from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
-from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import require_public
+from pgmpy_dp.estimators.steps import require_same
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional

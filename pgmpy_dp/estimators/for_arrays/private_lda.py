@@ -17,9 +17,9 @@ from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
-from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
+from pgmpy_dp.estimators.steps import require_same
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole

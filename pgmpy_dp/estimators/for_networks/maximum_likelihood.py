@@ -11,9 +11,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.estimators.finishing import finish, finish_markov, finish_tied
-from pgmpy_dp.estimators.measuring import declared
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying

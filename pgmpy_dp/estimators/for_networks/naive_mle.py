@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.finishing import finish_markov, finish_tied
-from pgmpy_dp.estimators.measuring import measure, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, resolve
 from pgmpy_dp.fitting.factors import markov_network, markov_scopes
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.fitting.tying import Tying

@@ -10,9 +10,8 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.finishing import finish, finish_markov
-from pgmpy_dp.estimators.measuring import measure, paid_release, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import finish, finish_markov, measure, paid_release, resolve
 from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood

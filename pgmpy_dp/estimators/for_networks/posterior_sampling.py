@@ -11,9 +11,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
-from pgmpy_dp.estimators.finishing import finish
-from pgmpy_dp.estimators.measuring import dataset_of
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import dataset_of, finish
 from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.privacy.checks import exact_positive

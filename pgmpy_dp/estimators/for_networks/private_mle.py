@@ -12,9 +12,8 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators.finishing import finish
-from pgmpy_dp.estimators.measuring import measure, resolve
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import finish, measure, resolve
 from pgmpy_dp.fitting.allocation import (
     Allocation,
     DataDependentAllocation,

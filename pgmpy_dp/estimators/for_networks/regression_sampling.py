@@ -12,8 +12,8 @@ from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.measuring import require_same
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import require_same
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.schema import Schema
