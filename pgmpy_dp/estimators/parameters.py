@@ -16,13 +16,18 @@ _SINGLE = {"None", "bool", "float", "int", "str"}
 
 
 class Parameters:
-    """Parameters with constraints on their values.
+    """Base of the estimators, which are data classes of their parameters, with constraints on some of them.
 
     Their representation shows numbers and names, and the type alone of all others: records may be among them.
     """
 
     _repr_html_ = None
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
+
+    def __post_init__(self) -> None:
+        given = dict(vars(self))
+        super().__init__()
+        vars(self).update(given)  # pgmpy sets the states to those that it is not handed
 
     def __repr__(self) -> str:
         given = []

@@ -25,6 +25,7 @@ from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private logistic regression, of two classes or more, with its posterior.
 
@@ -105,37 +106,20 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         "prior_rate": exact_positive,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        bounds: tuple[Any, Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        steps: int = 30,
-        sampling_rate: float | None = 1.0,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        delay: float = 1.0,
-        forgetting: float = 0.5,
-        prior_shape: float = 1.0,
-        prior_rate: float = 1.0,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.delay = delay
-        self.forgetting = forgetting
-        self.prior_shape = prior_shape
-        self.prior_rate = prior_rate
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
+    epsilon: float = 1.0
+    delta: float = 0.0
+    bounds: tuple[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
+    steps: int = 30
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    prior_shape: float = 1.0
+    prior_rate: float = 1.0
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
         """Learn the posterior.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -31,6 +32,7 @@ _CLIPPED = 0.1
 _LENGTH = 500
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
@@ -125,39 +127,21 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         "learning_decay": FORGETTING,
     }
 
-    def __init__(
-        self,
-        n_components: int = 50,
-        epsilon: float | None = 1.0,
-        delta: float = 0.0,
-        steps: int = 20,
-        sampling_rate: float | None = 0.05,
-        batch_size: int | None = None,
-        noise_multiplier: float | None = None,
-        document_length: int | None = None,
-        clip_norm: float | None = None,
-        doc_topic_prior: float | None = None,
-        topic_word_prior: float | None = None,
-        learning_offset: float = 1.0,
-        learning_decay: float = 0.7,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.noise_multiplier = noise_multiplier
-        self.document_length = document_length
-        self.clip_norm = clip_norm
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_offset = learning_offset
-        self.learning_decay = learning_decay
-        self.neighbours = neighbours
-        self.random_state = random_state
+    n_components: int = 50
+    epsilon: float | None = 1.0
+    delta: float = 0.0
+    steps: int = 20
+    sampling_rate: float | None = 0.05
+    batch_size: int | None = None
+    noise_multiplier: float | None = None
+    document_length: int | None = None
+    clip_norm: float | None = None
+    doc_topic_prior: float | None = None
+    topic_word_prior: float | None = None
+    learning_offset: float = 1.0
+    learning_decay: float = 0.7
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, counts: Any, y: None = None) -> PrivateLDA:
         """Learn the topics of private documents.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -26,6 +27,7 @@ from pgmpy_dp.schema import Schema
 _SWEEPS = 8
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
@@ -96,33 +98,18 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         "forgetting": FORGETTING,
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        steps: int = 50,
-        sampling_rate: float | None = 1.0,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        delay: float = 1.0,
-        forgetting: float = 0.5,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.delay = delay
-        self.forgetting = forgetting
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        self.random_state = random_state
+    n_components: int = 10
+    epsilon: float = 1.0
+    delta: float = 0.0
+    steps: int = 50
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: None = None) -> PrivateSigmoidBeliefNetwork:
         """Learn the weights.

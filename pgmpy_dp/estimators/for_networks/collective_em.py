@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
@@ -23,6 +24,7 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 
+@dataclass(eq=False, repr=False)
 class CollectiveEM(Parameters, DiscreteParameterEstimator):
     """One distribution behind all noisy tables or coefficients, for Markov and Bayesian networks.
 
@@ -98,25 +100,14 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         "prior_scale": optional(exact_positive),
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        inference: str = "auto",
-        max_iter: int = 60,
-        prior_scale: float | None = None,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.inference = inference
-        self.max_iter = max_iter
-        self.prior_scale = prior_scale
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    inference: str = "auto"
+    max_iter: int = 60
+    prior_scale: float | None = None
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
         """Fit a network.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, 
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     """NOT PRIVATE: maximum likelihood from exact counts, for Markov and Bayesian networks.
 
@@ -58,19 +60,11 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
         "tolerance": exact_positive,
     }
 
-    def __init__(
-        self,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        regularization: float = 1e-9,
-        inference: str = "auto",
-        max_iter: int = 2000,
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.regularization = regularization
-        self.inference = inference
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        super().__init__(state_names=state_names)
+    state_names: Mapping[str, Any] | Schema | None = None
+    regularization: float = 1e-9
+    inference: str = "auto"
+    max_iter: int = 2000
+    tolerance: float = 1e-8
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> MaximumLikelihood:
         """Fit the records of a data frame exactly.

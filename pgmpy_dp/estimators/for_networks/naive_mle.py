@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.models import DiscreteMarkovNetwork
@@ -22,6 +23,7 @@ from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class NaiveMLE(Parameters, DiscreteParameterEstimator):
     """Maximum likelihood as if the noisy marginals were the true ones: the baseline of Bernstein et al. (2017).
 
@@ -70,29 +72,16 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         "tolerance": exact_positive,
     }
 
-    def __init__(
-        self,
-        regularization: float | None = None,
-        projection: bool = True,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        inference: str = "auto",
-        max_iter: int = 1000,
-        tolerance: float = 1e-6,
-    ) -> None:
-        self.regularization = regularization
-        self.projection = projection
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.inference = inference
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        super().__init__(state_names=state_names)
+    regularization: float | None = None
+    projection: bool = True
+    epsilon: float | None = None
+    delta: float = 0.0
+    mechanism: str = "laplace"
+    neighbours: str | None = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    inference: str = "auto"
+    max_iter: int = 1000
+    tolerance: float = 1e-6
 
     def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NaiveMLE:
         """Fit a Markov network; `data` is a release, a `PrivateDataset` or records.

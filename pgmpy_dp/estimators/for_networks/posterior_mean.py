@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from pgmpy_dp.schema import Schema
 _REGULARIZATION = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """The network whose expected divergence from the truth is least, given all that one or several releases say.
 
@@ -82,21 +84,12 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         "draws": whole(20),
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        draws: int = 200,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.draws = draws
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    draws: int = 200
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PosteriorMean:
         """Fit a network.

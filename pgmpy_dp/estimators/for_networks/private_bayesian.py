@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
 
+@dataclass(eq=False, repr=False)
 class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     """Posterior distributions of a Bayesian network's parameters from noisy counts.
 
@@ -91,25 +93,14 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         "increment": choice("least", None),
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        release: str = "laplace",
-        prior_type: str = "BDeu",
-        equivalent_sample_size: float | Mapping[Any, float] = 5,
-        pseudo_counts: Any = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        increment: str | None = "least",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.release = release
-        self.prior_type = prior_type
-        self.equivalent_sample_size = equivalent_sample_size
-        self.pseudo_counts = pseudo_counts
-        self.increment = increment
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float | None = None
+    release: str = "laplace"
+    prior_type: str = "BDeu"
+    equivalent_sample_size: float | Mapping[Any, float] = 5
+    pseudo_counts: Any = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    increment: str | None = "least"
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateBayesianEstimator:
         """Update the prior of a model's CPDs.

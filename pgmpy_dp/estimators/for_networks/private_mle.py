@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ from pgmpy_dp.schema import Clique, Schema
 _INFERENCE_ITERATIONS = 60
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMLE(Parameters, DiscreteParameterEstimator):
     """CPDs of a Bayesian network from noisy tables of its families.
 
@@ -123,27 +124,15 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         "consistency_weights": choice(*WEIGHTS),
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        allocation: str | Allocation = "size",
-        tables: str = "joint",
-        consistency: str | None = "mutual",
-        consistency_weights: str = "inverse_variance",
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.allocation = allocation
-        self.tables = tables
-        self.consistency = consistency
-        self.consistency_weights = consistency_weights
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    allocation: str | Allocation = "size"
+    tables: str = "joint"
+    consistency: str | None = "mutual"
+    consistency_weights: str = "inverse_variance"
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateMLE:
         """Estimate the CPDs of a model.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSGD(Parameters, DiscreteParameterEstimator):
     """Log-potentials of a Markov network by noisy stochastic gradient ascent.
 
@@ -102,35 +104,19 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         "inference": choice(*INFERENCE),
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        steps: int = 500,
-        sampling_rate: float | None = 0.1,
-        batch_size: int | None = None,
-        statistic: str = "gradient",
-        clip_norm: float | None = None,
-        learning_rate: float = 1.0,
-        total: float | None = None,
-        inference: str = "auto",
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.statistic = statistic
-        self.clip_norm = clip_norm
-        self.learning_rate = learning_rate
-        self.total = total
-        self.inference = inference
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float = 1.0
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    steps: int = 500
+    sampling_rate: float | None = 0.1
+    batch_size: int | None = None
+    statistic: str = "gradient"
+    clip_norm: float | None = None
+    learning_rate: float = 1.0
+    total: float | None = None
+    inference: str = "auto"
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
 
     def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PrivateSGD:
         """Learn the factors of a Markov network.

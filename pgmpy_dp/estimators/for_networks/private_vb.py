@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class PrivateVB(Parameters, DiscreteParameterEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
@@ -103,35 +105,19 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         "forgetting": FORGETTING,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        steps: int = 100,
-        sampling_rate: float | None = 0.2,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        prior: float = 1.0,
-        delay: float = 1.0,
-        forgetting: float = 0.6,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.prior = prior
-        self.delay = delay
-        self.forgetting = forgetting
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        self.random_state = random_state
-        super().__init__(state_names=state_names)
+    epsilon: float = 1.0
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    steps: int = 100
+    sampling_rate: float | None = 0.2
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    prior: float = 1.0
+    delay: float = 1.0
+    forgetting: float = 0.6
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateVB:
         """Learn the CPDs of a model.
