@@ -1,4 +1,4 @@
-"""What a release leaves open: networks drawn from their posterior, from the release alone."""
+"""Networks drawn from their posterior show what a release leaves open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorNetworks:
-    """Networks drawn from the posterior given one or several releases of the same records.
+    """Networks are drawn from their posterior given one or several releases of the same records.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class PosteriorNetworks:
     totals: Vector
 
     def draws(self, target: str) -> Vector:
-        """The draws of "records" or "population".
+        """Choose the draws of "records" or "population".
 
         Raises
         ------
@@ -136,7 +136,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
 
 @dataclass(frozen=True)
 class _Problem:
-    """All releases' observations of one network, in a junction tree's layout."""
+    """All releases observe one network: what they say stands in a junction tree's layout."""
 
     schema: Schema
     scopes: tuple[Clique, ...]
@@ -154,7 +154,7 @@ class _Problem:
     start: Vector
 
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
-        """The posterior density and where to start."""
+        """Make the posterior density, and say where to start."""
         from pgmpy_dp.inference.trajectories import Terms
 
         scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
@@ -229,7 +229,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
 
 
 def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
-    """The states of the network's variables, on which all releases must agree."""
+    """Take the states of the network's variables, on which all releases must agree."""
     states: dict[str, Any] = {}
     for release in releases:
         for variable in nodes:
@@ -247,7 +247,7 @@ def _measured(release: Release, variable: str) -> bool:
 
 
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Tables in which sampled records may deviate from a Bayesian network that fits its families.
+    """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
 
     A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
     """
@@ -257,7 +257,7 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
 
 
 def _total(releases: Sequence[Release]) -> tuple[float, float]:
-    """Number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
     variances = np.array([release.total_variance for release in releases])
     totals = np.array([release.total for release in releases])
     if not variances.all():
@@ -266,7 +266,7 @@ def _total(releases: Sequence[Release]) -> tuple[float, float]:
 
 
 def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
-    """Logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    """Take logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
     rows = []
     for scope in scopes:
         holding = first_holding(releases, scope)
@@ -288,7 +288,7 @@ def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
 
 
 def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
-    """Tables of a sample of `total` records; those of a smaller one, scaled to its deviations, where they are many."""
+    """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
     size = max(1, min(round(total), _SIMULATED))
     calibration = _calibrate(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
@@ -304,7 +304,7 @@ def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np
 
 
 def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
-    """The network of most likelihood for tables of counts, under a normal prior about `logs`: by Newton steps.
+    """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
 
     Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
     """

@@ -1,4 +1,4 @@
-"""Counting of encoded records: cliques, in blocks that stay in the cache."""
+"""Encoded records are counted by clique, in blocks that stay in the cache."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def count(
 
 
 def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
-    """The distinct records in some variables, and which of them each record is.
+    """Find the distinct records in some variables, and which of them each record is.
 
     Parameters
     ----------
