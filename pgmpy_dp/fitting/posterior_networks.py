@@ -123,7 +123,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
         if rows is not None:
             marginals = calibration.marginals[problem.cells]
             records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
-            population.append(_dirichlet(total * marginals + own, rows, generator))
+            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
         else:
             logs = point[: problem.cells.size]
             if problem.effects.size:  # to the network closest to the records, which are none of its family
@@ -183,8 +183,9 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
     schema = _agreed(releases, nodes)
-    seen = [release.observe([v for v in nodes if _measured(release, v)]) for release in releases]
-    unseen = [v for v in nodes if not any(_measured(release, v) for release in releases)]
+    measured = [{variable for clique in release.cliques for variable in clique} for release in releases]
+    seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
+    unseen = [v for v in nodes if not any(v in held for held in measured)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
@@ -242,10 +243,6 @@ def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
     return Schema({variable: states[variable] for variable in nodes})
 
 
-def _measured(release: Release, variable: str) -> bool:
-    return any(variable in clique for clique in release.cliques)
-
-
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
 
@@ -274,11 +271,6 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
         positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
         rows.append(np.log(positive / positive.sum(axis=0)).ravel())
     return np.concatenate(rows)
-
-
-def _dirichlet(counts: Vector, rows: Rows, generator: np.random.Generator) -> Vector:
-    """Logarithms of Dirichlet rows."""
-    return rows.normalise(log_gamma(counts, generator))
 
 
 def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
