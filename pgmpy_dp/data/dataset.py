@@ -20,7 +20,7 @@ from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.numbers import encode_numbers
+from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import checked_unit
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.schema import Bins, Clique, Schema

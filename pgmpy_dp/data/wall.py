@@ -11,7 +11,7 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Rows
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.charges import protected
+from pgmpy_dp.privacy.ledger import protected
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
 

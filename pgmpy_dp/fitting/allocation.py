@@ -1,4 +1,4 @@
-"""How the families of a Bayesian network share a privacy budget.
+"""The families of a Bayesian network share a privacy budget.
 
 Uniform, by table size, planned and by two stages that look at the data (Chowdhury, Rekatsinas and Jha 2020).
 """
@@ -35,12 +35,12 @@ Plan = tuple[Sequence[Clique], Sequence[float]]
 
 @dataclass(frozen=True)
 class UniformAllocation:
-    """Equal shares for all tables: the baseline of Chowdhury et al. (D-Ind)."""
+    """All tables have equal shares: the baseline of Chowdhury et al. (D-Ind)."""
 
 
 @dataclass(frozen=True)
 class SizeAllocation:
-    """Shares in proportion to a power of the number of cells.
+    """Shares are in proportion to a power of the number of cells.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class SizeAllocation:
 
 @dataclass(frozen=True)
 class PlannedAllocation:
-    """Families merged into common tables where that lowers the noise, by `plan_measurements`.
+    """Families are merged into common tables where that lowers the noise, by `plan_measurements`.
 
     Shares go with the square root of the cells. Laplace noise in a cell of a family's marginal is then in proportion to
     the sum of these roots, whichever table it is read from: fewer, larger tables can lower the noise of all families.
@@ -73,7 +73,7 @@ class PlannedAllocation:
 
 @dataclass(frozen=True)
 class DataDependentAllocation:
-    """Two stages: a first, cheap release decides on the shares of the second (Chowdhury et al., Algorithm 2).
+    """A first, cheap release decides on the shares of the second (Chowdhury et al., Algorithm 2).
 
     Stage I measures all tables equally, on a Poisson sample. From it come the mean error of each family's parameters
     for one unit of budget (equations 4 and 6), and a weight W_i = (h_i + 1) (o_i + 1) (S_i + 1) from the node's height,
@@ -125,7 +125,7 @@ _NAMED: dict[str, Allocation] = {
 
 
 def resolve_allocation(allocation: Any, tables: str) -> Allocation:
-    """The allocation that a name or an object stands for.
+    """Find the allocation that a name or an object stands for.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def resolve_allocation(allocation: Any, tables: str) -> Allocation:
 
 
 def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str, mechanism: str = "laplace") -> Plan:
-    """Which tables to measure and their shares; of a data-dependent allocation, those of stage I."""
+    """Choose the tables to measure and their shares; for a data-dependent allocation, those of stage I."""
     if isinstance(allocation, PlannedAllocation) and mechanism == "laplace":
         return plan_measurements(network, schema)
     scopes = _measured(families(network), tables)
@@ -159,12 +159,12 @@ def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str
 
 
 def _measured(scopes: Sequence[Clique], tables: str) -> Sequence[Clique]:
-    """Families with a table of their own: all, or those that lie in no other."""
+    """Keep the families with a table of their own: all, or those that lie in no other."""
     return scopes if tables == "paper" else maximal(scopes)
 
 
 def _tables(wanted: Mapping[Clique, float], tables: str) -> Plan:
-    """The tables of families with given shares.
+    """List the tables of families with given shares.
 
     Of "paper", half of a share goes to the parents' table. A node without parents has none (it would hold the number of
     records, which cancels), and a table that several families ask for is measured once, with all their shares.
@@ -183,7 +183,7 @@ def _tables(wanted: Mapping[Clique, float], tables: str) -> Plan:
 
 
 def second_plan(schema: Schema, scopes: Sequence[Clique], features: pd.DataFrame, tables: str) -> Plan:
-    """Which tables to measure in stage II and their shares, by the features of stage I."""
+    """Choose the tables of stage II and their shares, by the features of stage I."""
     costs = dict(zip(scopes, features["weight"] * features["dbar"], strict=True))
     return _tables(_shares(schema, scopes, costs, tables), tables)
 
@@ -191,7 +191,7 @@ def second_plan(schema: Schema, scopes: Sequence[Clique], features: pd.DataFrame
 def _shares(
     schema: Schema, scopes: Sequence[Clique], costs: Mapping[Clique, float], tables: str
 ) -> dict[Clique, float]:
-    """Equation (10): the square roots of the costs c_i = W_i dbar_i of the families.
+    """Take the square roots of the costs c_i = W_i dbar_i of the families, as equation (10) does.
 
     A family without a table of its own adds its cost to the smallest that holds it, times what summing over the other
     variables adds to the noise of a count.
@@ -210,7 +210,7 @@ def allocation_features(
     rows: Sequence[Vector],
     allocation: DataDependentAllocation,
 ) -> pd.DataFrame:
-    """What equation (7) is made of, and dbar."""
+    """Compute what equation (7) is made of, and dbar."""
     schema = first.schema
     cards = schema.select([scope[0] for scope in scopes]).cardinalities()
     if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
@@ -225,7 +225,7 @@ def allocation_features(
 
 
 def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
-    """Equation (6), the mean of sqrt(1 + theta^2) / C[u], by counts of the first stage, each taken for at least 1.
+    """Compute equation (6), the mean of sqrt(1 + theta^2) / C[u]; a count of the first stage is taken for at least 1.
 
     Equation (4), the propagated error of theta = C[x, u] / C[u], is that times the noise: theta cancels C[x, u].
     """
@@ -235,7 +235,7 @@ def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
 
 
 def structure_features(network: DAG) -> pd.DataFrame:
-    """Height (longest path to a leaf) and out-degree of every node, in the order of the nodes."""
+    """Find the height (longest path to a leaf) and out-degree of every node, in the order of the nodes."""
     height: dict[str, int] = {}
     for node in reversed(list(nx.topological_sort(network))):
         height[node] = max((height[child] + 1 for child in network.successors(node)), default=0)
@@ -247,7 +247,7 @@ def structure_features(network: DAG) -> pd.DataFrame:
 
 
 def allocation_frame(network: DAG, release: NoisyMarginals, tables: str, features: pd.DataFrame | None) -> pd.DataFrame:
-    """What the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
+    """Say what the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
     if features is None:
         features = structure_features(network).assign(sensitivity=np.nan, weight=np.nan, dbar=np.nan)
     scopes = families(network)

@@ -1,4 +1,4 @@
-"""Expected complete-data statistics of a Bayesian network with latent variables."""
+"""Records with latent variables are completed in expectation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgmpy_dp.schema import Clique
 
 @dataclass(frozen=True)
 class _Part:
-    """One family seen from a record: a table over its latent variables, where the observed ones say."""
+    """A record sees of a family a table over its latent variables, at the place that the observed ones say."""
 
     start: int  # of the family's table in the layout
     observed: tuple[tuple[int, int], ...]  # columns of the records and their strides
@@ -26,7 +26,7 @@ class _Part:
 
 
 class Completion:
-    """Families of a network, observed and latent variables: from records to expected family indicators.
+    """A completion turns records with observed variables alone into expected indicators of all families.
 
     The latent variables given a record form a model of their own, whose junction tree holds latent variables alone:
     small, and the same for all records.
@@ -79,7 +79,7 @@ class Completion:
             self._parts.append(_Part(int(start), seen, cells, scopes.index(scope) if scope else -1))
 
     def expected(self, records: NDArray[np.integer], log_rows: Vector) -> sparse.csr_array:
-        """Expected indicators of all families' cells, one row a record.
+        """Compute the expected indicators of all families' cells, one row a record.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Completion:
         return sparse.csr_array((np.concatenate(values, axis=1).ravel(), indices.ravel(), ends), shape=shape)
 
     def log_likelihood(self, records: NDArray[np.integer], log_rows: Vector) -> Vector:
-        """Log-probability of each record, where `log_rows` are logarithms of normalised CPDs."""
+        """Compute the log-probability of each record, where `log_rows` are logarithms of normalised CPDs."""
         codes = np.asarray(records, dtype=np.int64)
         places = [self._places(part, codes) for part in self._parts]
         constant = np.zeros(codes.shape[0])
@@ -135,7 +135,7 @@ class Completion:
         return potentials
 
     def _posterior(self, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector) -> list[Vector]:
-        """Posterior marginals of every latent scope, one row a record."""
+        """Compute the posterior marginals of every latent scope, one row a record."""
         if self._tree is None:
             return []
         marginals = self._potentials(self._tree, places, count, log_rows)

@@ -1,4 +1,4 @@
-"""One Bayesian network behind all noisy tables: the fit of `CollectiveEM` for directed models."""
+"""`CollectiveEM` fits one Bayesian network to all noisy tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class DirectedFit:
-    """Fitted rows and how they were found.
+    """A fit has rows, and the value at which they were found.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class DirectedFit:
 
 
 class _Problem:
-    """Minus the penalised log-likelihood of the observations as a function of the logits of all rows."""
+    """Minus the penalised log-likelihood of the observations is a function of the logits of all rows."""
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
         self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, total
@@ -71,7 +71,7 @@ class _Problem:
         return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
 
     def steepness(self, log_rows: Vector, marginals: Vector, family_variance: Vector) -> Vector:
-        """Diagonal approximation of the Hessian in the logits: precision of each cell by its own family's table."""
+        """Approximate the Hessian's diagonal in the logits: a cell has the precision of its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
         steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
@@ -85,7 +85,7 @@ def fit_directed(
     release: Release,
     max_iter: int,
 ) -> DirectedFit:
-    """The network that explains all observations best.
+    """Find the network that explains all observations best.
 
     Maximises over the rows theta of all CPDs
 
@@ -170,7 +170,7 @@ def fit_directed_loopily(
 
 
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
-    """The network behind all that a release says of the families' variables.
+    """Find the network behind all that a release says of the families' variables.
 
     Raises
     ------
@@ -205,12 +205,12 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
 
 
 def _pseudo_counts(families: Layout) -> Vector:
-    """One record a row, shared by its cells."""
+    """Share one record a row among its cells."""
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
 
 
 def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
-    """The family's own noisy table and variance; where it was not measured, a flat one as noisy as it is large."""
+    """Take the family's own noisy table and variance; if it was not measured, a flat one as noisy as it is large."""
     if first_holding([release], family) is not None:
         return release.marginal(family)
     shape = release.schema.shape(family)

@@ -1,4 +1,4 @@
-"""Dirichlet posteriors of a Bayesian network's rows: priors, means and draws."""
+"""The rows of a Bayesian network have Dirichlet priors, posteriors and draws."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_prior(prior_type: Any, equivalent_sample_size: Any, pseudo_counts: Any
 def prior_counts(
     scopes: Sequence[Clique], schema: Schema, prior_type: str, equivalent_sample_size: Any, pseudo_counts: Any
 ) -> dict[Clique, Vector]:
-    """Dirichlet parameters of every family, axes in family order, as pgmpy's `DiscreteBayesianEstimator` has them.
+    """Find the Dirichlet parameters of every family, as pgmpy's `DiscreteBayesianEstimator` has them.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def _of_node(values: Any, node: str, name: str) -> Any:
 
 
 def posterior_frame(scope: Clique, counts: Vector, schema: Schema) -> pd.DataFrame:
-    """Dirichlet parameters as a frame: a row a state of the node, a column a configuration of its parents."""
+    """Put Dirichlet parameters in a frame: a row a state of the node, a column a configuration of its parents."""
     node, *parents = scope
     index = pd.Index(list(schema.states[node]), name=node)
     values = counts.reshape(counts.shape[0], -1)
@@ -100,14 +100,14 @@ def posterior_frame(scope: Clique, counts: Vector, schema: Schema) -> pd.DataFra
 
 
 def posterior_means(scope: Clique, counts: Vector, schema: Schema) -> TabularCPD:
-    """The CPD whose rows are the means of the Dirichlet distributions."""
+    """Make the CPD whose rows are the means of the Dirichlet distributions."""
     return tabular_cpd(scope, counts / counts.sum(axis=0, keepdims=True), schema.states)
 
 
 def draw_network(
     counts: Mapping[Clique, Vector], schema: Schema, generator: np.random.Generator
 ) -> DiscreteBayesianNetwork:
-    """A network whose rows are drawn from Dirichlet distributions, independently."""
+    """Draw the rows of a network from Dirichlet distributions, independently."""
     cpds = []
     for scope, table in counts.items():
         # In logarithms: gamma variables of small shape underflow, and rows of zeros would be no distribution.
@@ -118,7 +118,7 @@ def draw_network(
 
 
 def network_of(cpds: Sequence[TabularCPD]) -> DiscreteBayesianNetwork:
-    """The Bayesian network of some CPDs."""
+    """Make the Bayesian network of some CPDs."""
     network = DiscreteBayesianNetwork()
     network.add_nodes_from([cpd.variable for cpd in cpds])
     network.add_edges_from([(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]])

@@ -1,4 +1,4 @@
-"""Between pgmpy's networks and flat tables."""
+"""pgmpy's networks become flat tables, and flat tables CPDs and factors."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy
 
 
 def family(network: DAG, node: str) -> Clique:
-    """A node and its parents in pgmpy's order: sorted, the last running fastest."""
+    """List a node and its parents in pgmpy's order: sorted, the last running fastest."""
     return (node, *sorted(network.get_parents(node)))
 
 
 def families(network: DAG) -> tuple[Clique, ...]:
-    """All families, in the order of the nodes."""
+    """List all families, in the order of the nodes."""
     return tuple(family(network, node) for node in network.nodes())
 
 
 def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
-    """The tables that carry log-potentials in a Markov network.
+    """Choose the tables that carry log-potentials in a Markov network.
 
     Edges, isolated nodes, and measured cliques whose variables are all neighbours of each other; of these, those
     that lie in no other.
@@ -50,12 +50,12 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
 
 
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Cliques that no scope contains."""
+    """Keep the cliques that no scope contains."""
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
 
 
 def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
-    """CPD of the first variable of a clique given the others.
+    """Make the CPD of the first variable of a clique given the others.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequenc
 
 
 def conditional(joint: Vector) -> Vector:
-    """P(first variable | others) from a joint table; uniform where the others' configuration has no mass."""
+    """Divide a joint table to P(first variable | others); uniform where the others' configuration has no mass."""
     mass = joint.sum(axis=0, keepdims=True)
     safe = np.where(mass > 0, mass, 1.0)
     return np.where(mass > 0, joint / safe, 1.0 / joint.shape[0])
@@ -93,7 +93,7 @@ def conditional(joint: Vector) -> Vector:
 def markov_factors(
     layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
 ) -> list[DiscreteFactor]:
-    """Factors with partition function 1: log Z is shared equally among the tables.
+    """Make factors with partition function 1: log Z is shared equally among the tables.
 
     A constant is moved between tables so that each has its largest value near 1, which keeps products of many
     factors in range.
@@ -132,7 +132,7 @@ def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -
 def log_linear(
     network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
 ) -> tuple[Layout, Vector, dict[str, list[Any]]]:
-    """Log-potentials of a network with CPDs or factors.
+    """Take the log-potentials of a network with CPDs or factors.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def log_linear(
 
 
 def bayesian_network(model: Any, estimator: str) -> DAG:
-    """The model if it is a Bayesian network without latent variables, or an error that says what is wrong.
+    """Refuse a model that is no Bayesian network, or has latent variables or no nodes.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
 
 
 def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
-    """The model if it is a Markov network with nodes.
+    """Refuse a model that is no Markov network, or has no nodes.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
 
 
 def table_places(layout: Layout, scopes: Sequence[Clique]) -> NDArray[np.int64]:
-    """Places of all cells of some of a layout's tables in its flat vector, in the order of the scopes."""
+    """Find all cells of some of a layout's tables in its flat vector, in the order of the scopes."""
     starts = dict(zip(layout.scopes, layout.offsets[:-1], strict=True))
     lengths = np.diff(Layout.of(layout.cardinalities, scopes).offsets)
     return np.concatenate([starts[scope] + np.arange(length) for scope, length in zip(scopes, lengths, strict=True)])

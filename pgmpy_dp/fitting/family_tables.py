@@ -1,4 +1,4 @@
-"""Conditional probabilities of families from noisy tables, each family read on its own."""
+"""Each family is read on its own from noisy tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-9
 
 
 def read_joint(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """P(node | parents) of each family from the least noisy table that holds it, by `explain_tables`.
+    """Read P(node | parents) of each family from the least noisy table that holds it, by `explain_tables`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def read_joint(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str
 
 
 def read_pairs(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """P(node | parents) of each family from its own table and that of the parents, as Chowdhury et al., Algorithm 1.
+    """Read P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
 
     Negative counts are cut off and rows of the family's table divided by their sums; times the parents' shares of the
     records this is the family's marginal. Made consistent or not, its rows are the result: without consistency the
@@ -69,7 +69,7 @@ def read_pairs(release: NoisyMarginals, scopes: Sequence[Clique], agreement: str
 def explain_tables(
     observed: Sequence[tuple[Vector, float]], pseudo: Sequence[float], total: float, mechanism: str
 ) -> list[Vector]:
-    """The counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
+    """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
     Cells of a table with equal noisy counts have equal solutions: each is solved for once, so that a large table costs
     little more than its sort.
@@ -146,7 +146,7 @@ def _constrained_maximum(
 def _stationary(
     noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector
 ) -> Vector:
-    """Roots in log n of pseudo / n + gradient(n) = multiplier, cell by cell, by safeguarded Newton."""
+    """Solve pseudo / n + gradient(n) = multiplier for log n, cell by cell, by safeguarded Newton."""
     low, high = np.full_like(logs, -60.0), np.full_like(logs, 60.0)
     for _ in range(120):
         counts = np.exp(logs)

@@ -1,4 +1,4 @@
-"""How strongly the parameters of a node act on its children: sensitivity in the sense of Laskey (1995)."""
+"""Sensitivity in the sense of Laskey (1995) is how strongly the parameters of a node act on its children."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST = 1e-8
 
 
 def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]:
-    """Mean sensitivity of each node's parameters with respect to the marginals of its children.
+    """Compute the mean sensitivity of the marginals of each node's children to the node's parameters.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
 
 
 def constant_sensitivities(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> dict[str, float]:
-    """The mean free derivative, of which the CPDs cancel; see `laskey_sensitivities`."""
+    """Average the free derivatives, of which the CPDs cancel; see `laskey_sensitivities`."""
     means: dict[str, list[float]] = {node: [] for node, *_ in scopes}
     sizes = {node: math.prod(cardinalities[parent] for parent in parents) for node, *parents in scopes}
     for child, *parents in scopes:
@@ -76,7 +76,7 @@ def constant_sensitivities(cardinalities: Mapping[str, int], scopes: Sequence[Cl
 def covarying_sensitivities(
     cardinalities: Mapping[str, int], scopes: Sequence[Clique], tables: Sequence[Vector]
 ) -> dict[str, float]:
-    """The mean absolute derivative with rows kept normalised; see `laskey_sensitivities`.
+    """Average the absolute derivatives with rows kept normalised; see `laskey_sensitivities`.
 
     With c[x, u] the covariance of the indicators of (x, u) and of y, and c[u] its sum over x, the derivative is
     (c[x, u] / theta[x | u] - c[u]) / (1 - theta[x | u]). A junction tree of the families gives the covariances of one y

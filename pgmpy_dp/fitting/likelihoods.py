@@ -1,4 +1,4 @@
-"""How likely noisy counts are, given the counts that a network expects."""
+"""Noisy counts have a likelihood, given the counts that a network expects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 def observation_noise(
     mechanism: str, observed: Vector, variance: Vector, counts: Vector, total: float, squares: Vector | None = None
 ) -> SmoothedLaplaceNoise | GaussianNoise:
-    """The noise of a release about expected values: that of the mechanism, and the sampling of the records.
+    """Add the sampling of the records to the noise of the mechanism: both are about expected values.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def observation_noise(
 
 
 def explain(seen: Observations, engine: Engine, potentials: Vector, total: float, max_iter: int) -> CollectiveMarginals:
-    """The most probable counts behind observations, in a model with these log-potentials: the E-step by its dual."""
+    """Find the most probable counts behind observations under these log-potentials: the E-step, by its dual."""
     scale = np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) / (1 if seen.gaussian else 2))
     dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
     function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)

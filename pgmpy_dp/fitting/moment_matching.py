@@ -1,4 +1,4 @@
-"""Maximum likelihood from marginals: log-potentials whose own marginals are those that were seen."""
+"""Log-potentials of maximum likelihood have the marginals that were seen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def maximise_likelihood(
     gain: float = 1e-15,
     places: NDArray[np.int64] | None = None,
 ) -> Vector:
-    """Log-potentials theta that maximise theta . marginals - A(theta) - regularization |theta|^2, by L-BFGS.
+    """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
 
     Where k cliques share a table, the mean of their marginals counts k times.
 
@@ -79,7 +79,7 @@ def maximise_likelihood(
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
-    """A regularisation per record of the size of the noise: a third of its mean scale, as a share of the records.
+    """Regularise by the size of the noise: a third of its mean scale, as a share of the records.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def noise_regularization(variances: Sequence[float], total: float) -> float:
 
 
 def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
-    """Maximum likelihood with a regularisation of the size of the noise, for the tables that were measured.
+    """Maximise the likelihood of the tables that were measured, with a regularisation of the size of the noise.
 
     Of a table that several releases hold, the first one's is taken.
     """

@@ -1,4 +1,4 @@
-"""Which tables to measure, and how they share the budget: decided from structure and sizes, both public.
+"""Structure and sizes, both public, decide which tables to measure and how they share the budget.
 
 A table of c cells measured with a share e of epsilon has noise of expected absolute size about c / e in all. For
 given tables the sum over tables is least when shares go with the square root of the cells, and is then the square of
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, ...], list[float]]:
-    """What to measure for a network, and in which shares of the budget.
+    """Choose what to measure for a network, and in which shares of the budget.
 
     Decided from the structure and the sizes alone, so it costs no privacy. `CollectiveEM` does this when it is handed
     records; use it to measure once and fit often.
@@ -60,12 +60,12 @@ def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, .
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
-    """Weights of the tables in the budget: a power of their cells."""
+    """Weigh tables in the budget by a power of their cells."""
     return [float(schema.cells(clique)) ** power for clique in cliques]
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Tables whose S is small and which cover all families.
+    """Choose tables whose S is small and which cover all families.
 
     Greedily from the maximal families: of all pairs of overlapping tables, the one is replaced by its union that, with
     all tables inside the union gone, lowers S most, until none lowers it. Should the junction tree of the unions more

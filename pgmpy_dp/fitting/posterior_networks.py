@@ -1,4 +1,4 @@
-"""What a release leaves open: networks drawn from their posterior, from the release alone."""
+"""Networks drawn from their posterior show what a release leaves open."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorNetworks:
-    """Networks drawn from the posterior given one or several releases of the same records.
+    """Networks are drawn from their posterior given one or several releases of the same records.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class PosteriorNetworks:
     totals: Vector
 
     def draws(self, target: str) -> Vector:
-        """The draws of "records" or "population".
+        """Choose the draws of "records" or "population".
 
         Raises
         ------
@@ -123,7 +123,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
         if rows is not None:
             marginals = calibration.marginals[problem.cells]
             records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
-            population.append(_dirichlet(total * marginals + own, rows, generator))
+            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
         else:
             logs = point[: problem.cells.size]
             if problem.effects.size:  # to the network closest to the records, which are none of its family
@@ -136,7 +136,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
 
 @dataclass(frozen=True)
 class _Problem:
-    """All releases' observations of one network, in a junction tree's layout."""
+    """All releases observe one network: what they say stands in a junction tree's layout."""
 
     schema: Schema
     scopes: tuple[Clique, ...]
@@ -154,7 +154,7 @@ class _Problem:
     start: Vector
 
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
-        """The posterior density and where to start."""
+        """Make the posterior density, and say where to start."""
         from pgmpy_dp.inference.trajectories import Terms
 
         scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
@@ -183,8 +183,9 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
     schema = _agreed(releases, nodes)
-    seen = [release.observe([v for v in nodes if _measured(release, v)]) for release in releases]
-    unseen = [v for v in nodes if not any(_measured(release, v) for release in releases)]
+    measured = [{variable for clique in release.cliques for variable in clique} for release in releases]
+    seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
+    unseen = [v for v in nodes if not any(v in held for held in measured)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
@@ -229,7 +230,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
 
 
 def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
-    """The states of the network's variables, on which all releases must agree."""
+    """Take the states of the network's variables, on which all releases must agree."""
     states: dict[str, Any] = {}
     for release in releases:
         for variable in nodes:
@@ -242,12 +243,8 @@ def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
     return Schema({variable: states[variable] for variable in nodes})
 
 
-def _measured(release: Release, variable: str) -> bool:
-    return any(variable in clique for clique in release.cliques)
-
-
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Tables in which sampled records may deviate from a Bayesian network that fits its families.
+    """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
 
     A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
     """
@@ -257,7 +254,7 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
 
 
 def _total(releases: Sequence[Release]) -> tuple[float, float]:
-    """Number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
     variances = np.array([release.total_variance for release in releases])
     totals = np.array([release.total for release in releases])
     if not variances.all():
@@ -266,7 +263,7 @@ def _total(releases: Sequence[Release]) -> tuple[float, float]:
 
 
 def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
-    """Logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    """Take logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
     rows = []
     for scope in scopes:
         holding = first_holding(releases, scope)
@@ -276,11 +273,6 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     return np.concatenate(rows)
 
 
-def _dirichlet(counts: Vector, rows: Rows, generator: np.random.Generator) -> Vector:
-    """Logarithms of Dirichlet rows."""
-    return rows.normalise(log_gamma(counts, generator))
-
-
 def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
     potentials = np.zeros(problem.tree.layout.size)
     potentials[problem.cells] = logs
@@ -288,7 +280,7 @@ def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
 
 
 def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
-    """Tables of a sample of `total` records; those of a smaller one, scaled to its deviations, where they are many."""
+    """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
     size = max(1, min(round(total), _SIMULATED))
     calibration = _calibrate(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
@@ -304,7 +296,7 @@ def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np
 
 
 def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
-    """The network of most likelihood for tables of counts, under a normal prior about `logs`: by Newton steps.
+    """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
 
     Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
     """

@@ -1,4 +1,4 @@
-"""Networks whose cliques share parameters: from what was measured to one table a group, and back to factors."""
+"""Cliques of a network may share parameters: each group of them is measured and fitted as one table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Groups = dict[Clique, tuple[Clique, ...]]
 
 @dataclass(frozen=True)
 class PooledTables(IndependentTables):
-    """The mean table of each group's cliques, as a release of tables has them."""
+    """The mean tables of groups of cliques are read as a release of tables is."""
 
     schema: Schema
     tables: Mapping[Clique, NDArray[Any]]
@@ -36,7 +36,7 @@ class PooledTables(IndependentTables):
 
 @dataclass(frozen=True)
 class Tying:
-    """A network's groups, and under which names their tables were measured.
+    """A network has groups of cliques, whose tables were measured under names.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Tying:
 
     @classmethod
     def of(cls, network: DiscreteMarkovNetwork) -> Tying | None:
-        """The groups of a network that has any."""
+        """Read the groups of a network that has any."""
         tied = getattr(network, "tied", None)
         if not tied:
             return None
@@ -69,20 +69,20 @@ class Tying:
 
     @property
     def variables(self) -> list[str]:
-        """What a release must have: the names' variables, or the network's."""
+        """A release must have the names' variables, or the network's."""
         if not self.pooled:
             return list(self.nodes)
         return list(dict.fromkeys(variable for name in self.groups for variable in name))
 
     def plan(self, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """What to measure of records, and in which shares; refuses what could not be fitted after the charge."""
+        """Choose what to measure and in which shares; refuse what could not be fitted after the charge."""
         self.engine(self.node_schema(schema), self.name_schema(schema))
         cliques = [clique for group in self.groups.values() for clique in group]
         names = tuple(self.groups) if self.pooled else maximal(cliques)
         return names, shares(schema, names)
 
     def node_schema(self, schema: Schema) -> Schema:
-        """States of the network's nodes.
+        """Find the states of the network's nodes.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Tying:
         return Schema({node: states[node] for node in self.nodes})
 
     def name_schema(self, schema: Schema) -> Schema:
-        """States of the variables in the groups' names."""
+        """Find the states of the variables in the groups' names."""
         if self.pooled:
             return schema.select(self.variables)
         axes = (
@@ -111,11 +111,11 @@ class Tying:
         return Schema(dict(axes))
 
     def engine(self, nodes: Schema, names: Schema) -> TiedTree:
-        """The compiled tree."""
+        """Compile the tree."""
         return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
-        """One table a group, as `NoisyMarginals` or `PooledTables`.
+        """Make one table a group, as `NoisyMarginals` or `PooledTables`.
 
         Where each clique was measured, their mean: what a fit with tied potentials depends on. Its noise is taken for
         noise of the release's kind with the variance of the mean, the tables' noises for independent.
@@ -133,6 +133,6 @@ class Tying:
 
 
 def refuse_tied(network: DiscreteMarkovNetwork, estimator: str) -> None:
-    """For estimators that would leave the ties unheeded."""
+    """Refuse ties, for estimators that would not heed them."""
     if getattr(network, "tied", None):
         raise ValueError(f"{estimator} does not tie parameters: use CollectiveEM, NaiveMLE or MaximumLikelihood.")

@@ -1,4 +1,4 @@
-"""One Markov network behind all noisy tables: the fit of `CollectiveEM` for undirected models."""
+"""`CollectiveEM` fits one Markov network to all noisy tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROUND_ITERATIONS = 15
 
 @dataclass(frozen=True)
 class UndirectedFit:
-    """Fitted log-potentials and how they were found.
+    """A fit has log-potentials, and the value at which they were found.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class UndirectedFit:
 
 
 class _Bound:
-    """Minus a lower bound on log p(y), as a function of the posterior's location and (logarithmic) variances."""
+    """Minus a lower bound on log p(y) is a function of the posterior's location and (logarithmic) variances."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Bound:
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
-        """Sum of E[rho(y - A (n exp(sqrt(v) t - v / 2)))] over t ~ N(0, 1), with derivatives by n and by v."""
+        """Sum E[rho(y - A (n exp(sqrt(v) t - v / 2)))] over t ~ N(0, 1), with derivatives by n and by v."""
         if self.gaussian or self.observations.matrix is not None:
             return self._loss_by_moments(counts, spread)
         from pgmpy_dp.inference.rounded_loss import expected_rounded_loss  # numba: at the first fit only
@@ -139,7 +139,7 @@ class _Bound:
         return float(value), by_count, by_spread
 
     def _loss_by_moments(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
-        """As `_loss`, from mean and variance of the observed sums: exact for Gaussian noise.
+        """Compute `_loss` from mean and variance of the observed sums: exact for Gaussian noise.
 
         The fluctuation of a sum of many log-normal counts is taken for normal under Laplace noise.
         """
@@ -164,7 +164,7 @@ class _Bound:
         return value, by_count, counts**2 * growth * by_square
 
     def curvature(self, marginals: Vector) -> Vector:
-        """Fisher information of each potential from its own observations, and the prior's precision."""
+        """Add the Fisher information of each potential from its own observations to the prior's precision."""
         inside = marginals[self.seen]
         information = 1.0 / self.variance
         if not self.gaussian:
@@ -174,7 +174,7 @@ class _Bound:
 
 
 class _Prior:
-    """Student t prior on log-potentials as a mixture of normal ones, its scale learned by evidence."""
+    """The Student t prior on log-potentials is a mixture of normal ones, and learns its scale by evidence."""
 
     def __init__(self, layout: Layout, scopes: Sequence[Clique], scale: float | None) -> None:
         cells = int(Layout.of(layout.cardinalities, scopes).offsets[-1])
@@ -183,7 +183,7 @@ class _Prior:
         self.square = _FIRST_SCALE if scale is None else scale**2
 
     def learn(self, mean: Vector, spread: Vector, precision: Vector) -> Vector:
-        """New precisions of the potentials; the squared scale is renewed on the way."""
+        """Find new precisions of the potentials; the squared scale is renewed on the way."""
         second = mean**2 + self.identified * spread + (1 - self.identified) / precision
         known = self.identified * np.maximum(1 - precision * spread, 0.0).sum()
         weight = np.ones_like(mean)
@@ -203,7 +203,7 @@ def fit_undirected(
     max_iter: int,
     prior_scale: float | None,
 ) -> UndirectedFit:
-    """The network that explains all observations best.
+    """Find the network that explains all observations best.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _fit_loopy(
 
 
 def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
-    """Independent parameters of a log-linear model with these tables."""
+    """Count the independent parameters of a log-linear model with these tables."""
     closure = {
         frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)
     }

@@ -1,4 +1,4 @@
-"""Exact inference by a junction tree compiled to one flat buffer."""
+"""A junction tree compiled to one flat buffer gives exact inference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What inference returns for one vector of log-potentials.
+    """Inference returns this for one vector of log-potentials.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A compiled junction tree.
+    """A junction tree is compiled once for a structure.
 
     Build one with `JunctionTree.build`; it depends on the structure alone and serves any number of calibrations.
 
@@ -137,7 +137,7 @@ class JunctionTree:
 
     @staticmethod
     def cliques_of(cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> list[Scope]:
-        """The cliques that `build` would make tables for, without making them."""
+        """List the cliques that `build` would make tables for, without making them."""
         variables = list(cardinalities)
         index = {variable: number for number, variable in enumerate(variables)}
         numbered = [[index[variable] for variable in scope] for scope in scopes]
@@ -149,7 +149,7 @@ class JunctionTree:
         return sum(clique.table.cells for clique in self.cliques)
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Log-partition function and all clique marginals.
+        """Compute the log-partition function and all clique marginals.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class JunctionTree:
         return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
 
     def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
-        """As the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
+        """Do as the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
         from pgmpy_dp.inference import kernel
 
         up, top, down = self._parts
@@ -205,7 +205,7 @@ class JunctionTree:
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
-        """Derivative of the marginals when the log-potentials move along a direction: Cov(phi) g, exactly.
+        """Differentiate the marginals as the log-potentials move along a direction: Cov(phi) g, exactly.
 
         Parameters
         ----------
@@ -228,20 +228,20 @@ class JunctionTree:
 
     @property
     def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """The rows of a divided program: two branches on the way up, the top part, the branches on the way down."""
+        """Divide the program: two branches on the way up, the top part, the branches on the way down."""
         first, second, top, down = self.parts
         program = self.program
         return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
 
     def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
-        """A function of each part of the program, branches at the same time."""
+        """Apply a function to each part of the program, to branches at the same time."""
         if not self.parts[0]:
             return [function(self.program)]
         up, top, down = self._parts
         return [*together(function, up), function(top), *together(function, down)]
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
-        """Marginal of any set of variables that lies within one clique of the tree.
+        """Compute the marginal of any set of variables that lies within one clique of the tree.
 
         Raises
         ------
@@ -256,7 +256,7 @@ class JunctionTree:
         return Table(table.scope, self.table(calibration, table)).margin(numbers).values
 
     def table(self, calibration: Calibration, table: Segment) -> Vector:
-        """Belief of one table, in its shape."""
+        """View the belief of one table, in its shape."""
         shape = tuple(self.layout.cardinalities[self.variables[number]] for number in table.scope)
         return calibration.beliefs[table.start : table.start + table.cells].reshape(shape)
 
@@ -316,7 +316,7 @@ class _Compiler:
         return table
 
     def _root(self, tree: nx.Graph) -> list[Node]:
-        """Cliques in an order in which parents come first; each component is rooted at its largest clique."""
+        """Order the cliques so that parents come first; each component is rooted at its largest clique."""
         ordered: list[Node] = []
         for component in nx.connected_components(tree):
             root = max(component, key=lambda clique: (self._cells(clique), sorted(clique)))
@@ -342,7 +342,7 @@ class _Compiler:
         return (*rest, *separator)
 
     def _assign_factors(self) -> dict[int, list[int]]:
-        """Every factor goes to the smallest table that holds it: keys are starts of clique or belief tables."""
+        """Give every factor to the smallest table that holds it: keys are starts of clique or belief tables."""
         tables = [clique.table for clique in self.cliques]
         tables += [clique.belief for clique in self.cliques if clique.belief is not None]
         tables.sort(key=lambda table: (table.cells, table.start))
@@ -366,7 +366,7 @@ class _Compiler:
         self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
 
     def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
-        """Block length, stride within a block, and start of the block map (shared by equal patterns)."""
+        """Find block length, stride within a block, and start of the block map (shared by equal patterns)."""
         cards = [self.cards[number] for number in big]
         step = dict(zip(small, _strides([self.cards[number] for number in small]), strict=True))
         strides = [step.get(number, 0) for number in big]

@@ -1,4 +1,4 @@
-"""Noisy tables made to agree where they overlap: mutual consistency (Chowdhury et al., equations 16 to 18; PriView)."""
+"""Mutual consistency makes tables agree where they overlap (Chowdhury et al., equations 16 to 18; PriView)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tables = Mapping[Clique, NDArray[np.float64]]
 
 
 def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
-    """The tables of a release, changed least so that all agree on the marginals of all variables they share.
+    """Change the tables of a release least so that all agree on the marginals of all variables they share.
 
     Post-processing: it costs no privacy. Cells may be negative, before and after.
 
@@ -57,7 +57,7 @@ def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance
 
 
 def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, float]:
-    """The weight of each measured table in the common marginals; see `mutual_consistency`.
+    """Weigh each measured table in the common marginals; see `mutual_consistency`.
 
     A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
     """
@@ -72,7 +72,7 @@ def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, f
 def make_consistent(
     tables: Tables, weights: Mapping[Clique, float], total: float | None = None
 ) -> dict[Clique, NDArray[np.float64]]:
-    """As `mutual_consistency`, for any tables of counts.
+    """Make any tables of counts agree, as `mutual_consistency` does.
 
     For each set A of variables that tables have in common, smallest first, the marginals over A are averaged (17) and
     each table's deviation from the average is spread evenly over its cells (18). A later, larger A leaves the marginals
@@ -103,7 +103,7 @@ def make_consistent(
 
 
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
-    """All intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
+    """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
 
     Raises
     ------

@@ -17,8 +17,8 @@ from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, noise_scales
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted
-from pgmpy_dp.release.kinds import Release, frozen_array
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted, frozen_array
+from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
 from pgmpy_dp.schema import Clique, Schema
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.inference.table import Table
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.records.counting import Counts
+from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.counting import distinct
-from pgmpy_dp.records.numbers import Integers
+from pgmpy_dp.records.frames import Integers
+from pgmpy_dp.records.memory import distinct
 from pgmpy_dp.records.units import Unit, require_single_records
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below, Categorical
-from pgmpy_dp.records.counting import Counts, require_countable
+from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 

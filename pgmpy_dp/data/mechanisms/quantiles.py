@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import selection_scale
-from pgmpy_dp.records.counting import Counts
+from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.schema import Bins, Schema
 
 

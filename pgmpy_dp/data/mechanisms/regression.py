@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
-from pgmpy_dp.records.numbers import MOST_RECORDS, STEPS, Integers, moments
+from pgmpy_dp.records.frames import MOST_RECORDS, STEPS, Integers, moments
 from pgmpy_dp.release import RegressionDraws
 from pgmpy_dp.schema import Clique, Schema
 

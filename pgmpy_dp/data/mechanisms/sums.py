@@ -35,8 +35,8 @@ from pgmpy_dp.data.mechanisms.integer_sums import (
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.privacy.budget import PrivacyLoss
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
 from pgmpy_dp.release import Guarantee

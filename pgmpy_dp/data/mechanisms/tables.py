@@ -17,13 +17,13 @@ import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.counting import Counts, count_all, require_countable
+from pgmpy_dp.records.memory import Counts, count_all, require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
 

@@ -1,4 +1,4 @@
-"""One distribution behind all noisy tables."""
+"""`CollectiveEM` fits one distribution to all noisy tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class CollectiveEM(Parameters, DiscreteParameterEstimator):
-    """One distribution behind all noisy tables or coefficients, for Markov and Bayesian networks.
+    """One distribution is fitted to all noisy tables or coefficients, for Markov and Bayesian networks.
 
     Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
     distribution. The estimator
@@ -184,7 +184,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         return self
 
     def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """The plan; a tree that is asked for and will not fit is refused here, before the charge."""
+        """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
         cliques, weights = plan_measurements(network, schema)
         if self.inference == "junction_tree":
             require_exact(schema, [*families(network), *cliques])

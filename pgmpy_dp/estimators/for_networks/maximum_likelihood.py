@@ -1,4 +1,4 @@
-"""Maximum likelihood without privacy, to compare with."""
+"""Maximum likelihood without privacy is there to compare with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
-    """NOT PRIVATE: maximum likelihood from exact counts, for Markov and Bayesian networks.
+    """NOT PRIVATE: the likelihood of exact counts is maximised, for Markov and Bayesian networks.
 
     The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
 

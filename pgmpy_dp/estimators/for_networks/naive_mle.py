@@ -1,4 +1,4 @@
-"""Naive maximum likelihood: noisy marginals taken for true ones."""
+"""Naive maximum likelihood takes noisy marginals for true ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class NaiveMLE(Parameters, DiscreteParameterEstimator):
-    """Maximum likelihood as if the noisy marginals were the true ones: the baseline of Bernstein et al. (2017).
+    """The likelihood is maximised as if noisy marginals were true ones: the baseline of Bernstein et al. (2017).
 
     Each noisy table is divided by the (estimated) number of records and, by default, projected on the probability
     simplex; then theta . mu - A(theta) - regularization |theta|^2 is maximised.

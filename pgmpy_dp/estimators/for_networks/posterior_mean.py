@@ -1,4 +1,4 @@
-"""The network of least expected divergence under the posterior of a release."""
+"""`PosteriorMean` fits the network of least expected divergence under the posterior of a release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REGULARIZATION = 1e-9
 
 @dataclass(eq=False, repr=False)
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
-    """The network whose expected divergence from the truth is least, given all that one or several releases say.
+    """Given all that one or several releases say, this network's expected divergence from the truth is least.
 
     Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_networks.draw_networks`), and the network fitted
     to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the

@@ -1,4 +1,4 @@
-"""Dirichlet posteriors from noisy counts of families."""
+"""Noisy counts of families give Dirichlet posteriors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
-    """Posterior distributions of a Bayesian network's parameters from noisy counts.
+    """Noisy counts update the prior of a Bayesian network's parameters.
 
     A drop-in for pgmpy's `DiscreteBayesianEstimator`: Dirichlet priors on the rows of the CPDs are updated with noisy
     instead of true counts of the families (Zhang, Rubinstein and Dimitrakakis 2016, Algorithms 1 and 2, for variables
@@ -145,7 +145,7 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         return self
 
     def sample_cpds(self, n: int, seed: Any = None) -> list[DiscreteBayesianNetwork]:
-        """Networks drawn from the released posterior: its uncertainty at no cost to privacy.
+        """Draw networks from the released posterior: its uncertainty at no cost to privacy.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         return 0.0
 
     def _counts(self, release: Release, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
-        """Non-negative counts of every family."""
+        """Read non-negative counts of every family."""
         if isinstance(release, NoisyCoefficients):
             if self.increment is None:
                 return {scope: np.maximum(release.table(scope), 0.0) for scope in scopes}

@@ -1,4 +1,4 @@
-"""Conditional probabilities of a Bayesian network from noisy family tables."""
+"""`PrivateMLE` reads CPDs off noisy tables of families."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INFERENCE_ITERATIONS = 60
 
 @dataclass(eq=False, repr=False)
 class PrivateMLE(Parameters, DiscreteParameterEstimator):
-    """CPDs of a Bayesian network from noisy tables of its families.
+    """CPDs of a Bayesian network are read off noisy tables of its families.
 
     A drop-in for pgmpy's `DiscreteMLE`: tables of noisy counts that hold all families, and of each family the counts
     that explain its table best, given how noisy it is. Quick, and without inference over the network unless asked for;
@@ -188,7 +188,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         return self
 
     def _checked_options(self) -> Allocation:
-        """The allocation, after refusing what would fail only after the budget is charged."""
+        """Find the allocation, and refuse what would fail only after the budget is charged."""
         allocation = resolve_allocation(self.allocation, self.tables)
         if isinstance(allocation, DataDependentAllocation) and (self.mechanism != "laplace" or self.delta != 0):
             raise ValueError(
@@ -198,7 +198,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         return allocation
 
     def _plan(self, network: DAG, schema: Schema, allocation: Allocation) -> Plan:
-        """What to measure first, after a look at whether it can be made consistent."""
+        """Choose what to measure first, and see whether it can be made consistent."""
         cliques, weights = first_plan(network, schema, allocation, self.tables, self.mechanism)
         if self.consistency == "inference":
             require_exact(schema, [*families(network), *cliques])
@@ -232,7 +232,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         return first, features, part.measure(cliques, whole - beginning, weights=weights)
 
     def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
-        """P(node | parents) of each family."""
+        """Read P(node | parents) of each family."""
         if self.consistency == "inference":
             fit = fit_release(release, scopes, _INFERENCE_ITERATIONS, "junction_tree")
             return [fit.tables[scope] for scope in scopes]
