@@ -11,8 +11,11 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.steps import dataset_of
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
+
+# Of learning rates: they stay in (0, 1], and do not fall so quickly that later steps hardly count.
+DELAY, FORGETTING = number(least=1.0), number(above=0.0, most=1.0)
 
 
 def plan_options(estimator: Any) -> dict[str, Any]:
@@ -42,19 +45,9 @@ def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_n
     return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names)
 
 
-def learning_rate(
-    delay: Any, forgetting: Any, names: tuple[str, str] = ("delay", "forgetting")
-) -> Callable[[int], float]:
-    """The weight of step t = 0, 1, ... in a running average: 1, and then (delay + t)^(-forgetting).
-
-    Raises
-    ------
-    ValueError
-        If it would not be in (0, 1], or would fall so quickly that later steps hardly count; with the options' names.
-    """
-    tau, kappa = (float(exact_positive(name, value)) for name, value in zip(names, (delay, forgetting), strict=True))
-    if kappa > 1.0 or tau < 1.0:
-        raise ValueError(f"The learning rate needs {names[1]} at most 1 and {names[0]} at least 1.")
+def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
+    """The weight of step t = 0, 1, ... in a running average: 1, and then (delay + t)^(-forgetting)."""
+    tau, kappa = float(delay), float(forgetting)
     return lambda step: (tau + step) ** -kappa if step else 1.0
 
 

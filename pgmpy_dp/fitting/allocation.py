@@ -19,13 +19,12 @@ from pgmpy_dp.fitting.factors import families
 from pgmpy_dp.fitting.laskey import KINDS, constant_sensitivities, covarying_sensitivities
 from pgmpy_dp.fitting.planning import plan_measurements, shares
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive, shown
+from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
-TABLES = ("joint", "paper")
 FEATURES = ("height", "out_degree", "sensitivity")
 
 # Gaussian noise in a table of c cells goes with c / sqrt(r), r its share of rho: least in all for r as c^(2/3).
@@ -57,8 +56,7 @@ class SizeAllocation:
     power: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.power, bool) or not isinstance(self.power, (int, float)) or not -8 <= self.power <= 8:
-            raise ValueError(f"power must be a number from -8 to 8, got {self.power!r}.")
+        number(least=-8.0, most=8.0)("power", self.power)
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,7 @@ class DataDependentAllocation:
         given = [self.weights] if isinstance(self.weights, str) else list(self.weights)
         if not set(given) <= set(FEATURES) or len(set(given)) < len(given):
             raise ValueError(f"weights is {self.weights!r}; choose from {', '.join(map(repr, FEATURES))}, each once.")
-        if self.sensitivity not in KINDS:
-            raise ValueError(f"sensitivity is {self.sensitivity!r}; choose one of {', '.join(map(repr, KINDS))}.")
+        choice(*KINDS)("sensitivity", self.sensitivity)
         object.__setattr__(self, "weights", tuple(given))
 
 
@@ -135,8 +132,7 @@ def resolve_allocation(allocation: Any, tables: str) -> Allocation:
     ValueError
         If it is none, or cannot be had with these tables.
     """
-    if tables not in TABLES:
-        raise ValueError(f"tables is {tables!r}; choose one of {', '.join(map(repr, TABLES))}.")
+    choice("joint", "paper")("tables", tables)
     resolved = _NAMED.get(allocation) if isinstance(allocation, str) else allocation
     if not isinstance(resolved, Allocation):
         kinds = "UniformAllocation, SizeAllocation, PlannedAllocation or DataDependentAllocation"

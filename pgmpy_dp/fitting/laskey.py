@@ -11,6 +11,7 @@ from pgmpy.base import DAG
 from pgmpy_dp.fitting.factors import bayesian_network, log_linear
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Clique
 
 KINDS = ("paper", "covary")
@@ -55,8 +56,7 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
     >>> laskey_sensitivities(network, "paper")
     {'smoke': 0.5, 'lung': 0.0}
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}.")
+    choice(*KINDS)("kind", kind)
     layout, logs, _ = log_linear(bayesian_network(network, "laskey_sensitivities"))
     if kind == "paper":
         return constant_sensitivities(layout.cardinalities, layout.scopes)

@@ -21,6 +21,7 @@ from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
@@ -63,8 +64,7 @@ class PosteriorNetworks:
         ValueError
             For another name.
         """
-        if target not in ("records", "population"):
-            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
+        choice("records", "population")("target", target)
         return self.records if target == "records" else self.population
 
     def __repr__(self) -> str:

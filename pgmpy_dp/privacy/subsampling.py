@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down, whole_number
+from pgmpy_dp.privacy.checks import checked_delta, choice, exact_positive, rounded_down, whole_number
 
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
 """The neighbour relation of each way to sample."""
@@ -146,8 +146,7 @@ def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
+    choice(*SAMPLINGS)("sampling", sampling)
     rate = rounded_down(exact)
     return rate if rate == exact else min(math.nextafter(rate, 1.0), 1.0)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -60,8 +61,7 @@ def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, f
 
     A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
     """
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights is {weights!r}; choose one of {', '.join(map(repr, WEIGHTS))}.")
+    choice(*WEIGHTS)("weights", weights)
     if release.guarantee.mechanism == "none":
         return dict.fromkeys(release.cliques, 1.0)
     if weights == "epsilon":

@@ -196,8 +196,6 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
     for epsilon in (0, -1.0, math.nan, math.inf, True, "1", 1e-18):
         with pytest.raises(ValueError, match="epsilon"):
             data.measure_coefficients(CLIQUES, epsilon)
-    with pytest.raises(ValueError, match="sensitivity"):
-        data.measure_coefficients(CLIQUES, 0.5, sensitivity="least")
     with pytest.raises(dp.SchemaError, match="Unknown variable"):
         data.measure_coefficients([("a", "e")], 0.5)
     with pytest.raises(dp.BudgetExceededError):

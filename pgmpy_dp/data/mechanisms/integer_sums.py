@@ -114,15 +114,15 @@ def checked_sum(statistic: Statistic, rows: Any, clip_norm: float) -> tuple[int,
     ValueError
         If the result or the norm is of the wrong kind.
     """
-    clip = checked_norm(clip_norm)
+    clip = checked_norm("clip_norm", clip_norm)
     return checked_vectors(statistic(zero_row(rows)), 1, None)[1], clip
 
 
-def checked_norm(clip_norm: float, name: str = "clip_norm") -> float:
+def checked_norm(name: str, value: Any) -> float:
     """Return a norm that records' vectors may be clipped to, or refuse it with a ValueError."""
-    clip = float(exact_positive(name, clip_norm))
+    clip = float(exact_positive(name, value))
     if not 2.0**-20 <= clip <= 2.0**300:
-        raise ValueError(f"{name} must be between 2**-20 and 2**300, got {clip_norm!r}: scale the statistic.")
+        raise ValueError(f"{name} must be between 2**-20 and 2**300, got {value!r}: scale the statistic.")
     return clip
 
 

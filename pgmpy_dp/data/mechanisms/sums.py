@@ -251,7 +251,7 @@ class NoisySums:
         ValueError
             If no step is left or an argument is out of range.
         """
-        clip = checked_norm(clip_norm)
+        clip = checked_norm("clip_norm", clip_norm)
         tables = CentredTables(cliques, shape, centre)
         clip = min(clip, tables.longest)  # no vector is longer
         bound, scale = self._grid(tables.cells, math.sqrt(2.0) if centre is None else 2.0)
@@ -286,7 +286,7 @@ class NoisySums:
             on a row of zeros first.
         """
         shape = moments(zero_row(self._rows)).checked(1).shape
-        bound = checked_norm(bound, "bound")
+        bound = checked_norm("bound", bound)
         grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
         _require_fine(self.guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
         sample = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape))))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.estimators.steps import require_same
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private logistic regression, of two classes or more, with its posterior.
 
@@ -97,37 +98,28 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     ['low', 'high']
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        bounds: tuple[Any, Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        steps: int = 30,
-        sampling_rate: float | None = 1.0,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        delay: float = 1.0,
-        forgetting: float = 0.5,
-        prior_shape: float = 1.0,
-        prior_rate: float = 1.0,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.delay = delay
-        self.forgetting = forgetting
-        self.prior_shape = prior_shape
-        self.prior_rate = prior_rate
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+        "prior_shape": exact_positive,
+        "prior_rate": exact_positive,
+    }
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    bounds: tuple[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
+    steps: int = 30
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    prior_shape: float = 1.0
+    prior_rate: float = 1.0
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
         """Learn the posterior.
@@ -153,13 +145,12 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
             If an argument is out of range; nothing is charged.
         """
         check_parameters(self)
-        shape = float(exact_positive("prior_shape", self.prior_shape))
-        prior_rate = float(exact_positive("prior_rate", self.prior_rate))
+        shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
         options = plan_options(self)
         data = self._data(X, y)
         low, high = data.bounds
         features, sticks = low.size, len(data.classes) - 1
-        clip = math.sqrt(features) if self.clip_norm is None else float(exact_positive("clip_norm", self.clip_norm))
+        clip = math.sqrt(features) if self.clip_norm is None else float(self.clip_norm)
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
         rate = learning_rate(self.delay, self.forgetting)
         plan = data.plan(**options, width=(features + 1, sticks, sticks))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,13 @@ from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.estimators.steps import require_same
 from pgmpy_dp.inference.topics import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.checks import exact_positive, whole_number
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
 
 Matrix = NDArray[np.float64]
 
@@ -30,6 +32,7 @@ _CLIPPED = 0.1
 _LENGTH = 500
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
@@ -115,39 +118,30 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        n_components: int = 50,
-        epsilon: float | None = 1.0,
-        delta: float = 0.0,
-        steps: int = 20,
-        sampling_rate: float | None = 0.05,
-        batch_size: int | None = None,
-        noise_multiplier: float | None = None,
-        document_length: int | None = None,
-        clip_norm: float | None = None,
-        doc_topic_prior: float | None = None,
-        topic_word_prior: float | None = None,
-        learning_offset: float = 1.0,
-        learning_decay: float = 0.7,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.noise_multiplier = noise_multiplier
-        self.document_length = document_length
-        self.clip_norm = clip_norm
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_offset = learning_offset
-        self.learning_decay = learning_decay
-        self.neighbours = neighbours
-        self.random_state = random_state
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_components": whole(1),
+        "clip_norm": optional(checked_norm),
+        "doc_topic_prior": optional(number(least=1e-6, most=1e6)),
+        "topic_word_prior": optional(number(least=1e-6, most=1e6)),
+        "learning_offset": DELAY,
+        "learning_decay": FORGETTING,
+    }
+
+    n_components: int = 50
+    epsilon: float | None = 1.0
+    delta: float = 0.0
+    steps: int = 20
+    sampling_rate: float | None = 0.05
+    batch_size: int | None = None
+    noise_multiplier: float | None = None
+    document_length: int | None = None
+    clip_norm: float | None = None
+    doc_topic_prior: float | None = None
+    topic_word_prior: float | None = None
+    learning_offset: float = 1.0
+    learning_decay: float = 0.7
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, counts: Any, y: None = None) -> PrivateLDA:
         """Learn the topics of private documents.
@@ -175,13 +169,12 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             If an argument is out of range; nothing is charged.
         """
         check_parameters(self)
-        topics = whole_number("n_components", self.n_components)
+        topics = int(self.n_components)
         alpha, eta = self._priors()
-        rate = learning_rate(self.learning_offset, self.learning_decay, ("learning_offset", "learning_decay"))
+        rate = learning_rate(self.learning_offset, self.learning_decay)
         options = plan_options(self)
         documents = self._documents(counts)
         clip = _CLIPPED * documents.length if self.clip_norm is None else self.clip_norm
-        checked_norm(clip)
         words = len(documents.vocabulary)
         start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, (topics, words))
         plan = documents.plan(**options, width=topics * words)
@@ -265,13 +258,9 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         return math.exp(-bound / words)
 
     def _priors(self) -> tuple[Matrix, float]:
-        even = 1.0 / self.n_components
-        found = []
-        for name, given in (("doc_topic_prior", self.doc_topic_prior), ("topic_word_prior", self.topic_word_prior)):
-            found.append(float(exact_positive(name, even if given is None else given)))
-            if not 1e-6 <= found[-1] <= 1e6:
-                raise ValueError(f"{name} must be between 1e-6 and 1e6, got {given!r}.")
-        return np.full(self.n_components, found[0]), found[1]
+        given = (self.doc_topic_prior, self.topic_word_prior)
+        alpha, eta = (1.0 / self.n_components if prior is None else float(prior) for prior in given)
+        return np.full(self.n_components, alpha), eta
 
     def _documents(self, counts: Any) -> PrivateDocuments:
         """The documents behind a ledger that were handed in, or raw ones behind one of their own."""

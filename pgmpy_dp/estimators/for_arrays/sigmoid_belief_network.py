@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +17,17 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, private_dataset, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive, whole_number
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
 
 _SWEEPS = 8
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
@@ -88,33 +91,25 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        steps: int = 50,
-        sampling_rate: float | None = 1.0,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        delay: float = 1.0,
-        forgetting: float = 0.5,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.delay = delay
-        self.forgetting = forgetting
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        self.random_state = random_state
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_components": whole(1),
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+    }
+
+    n_components: int = 10
+    epsilon: float = 1.0
+    delta: float = 0.0
+    steps: int = 50
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, X: Any, y: None = None) -> PrivateSigmoidBeliefNetwork:
         """Learn the weights.
@@ -140,9 +135,9 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
             If an argument is out of range; nothing is charged.
         """
         check_parameters(self)
-        hidden = whole_number("n_components", self.n_components)
+        hidden = int(self.n_components)
         most = math.sqrt(1.0 + hidden)
-        bound = most if self.clip_norm is None else min(float(exact_positive("clip_norm", self.clip_norm)), most)
+        bound = most if self.clip_norm is None else min(float(self.clip_norm), most)
         rate = learning_rate(self.delay, self.forgetting)
         options = plan_options(self)
         dataset = self._dataset(X)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
@@ -18,11 +19,12 @@ from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.fitting.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 
+@dataclass(eq=False, repr=False)
 class CollectiveEM(Parameters, DiscreteParameterEstimator):
     """One distribution is fitted to all noisy tables or coefficients, for Markov and Bayesian networks.
 
@@ -92,25 +94,20 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         "supports_weighted_data": False,
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        inference: str = "auto",
-        max_iter: int = 60,
-        prior_scale: float | None = None,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.inference = inference
-        self.max_iter = max_iter
-        self.prior_scale = prior_scale
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "prior_scale": optional(exact_positive),
+    }
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    inference: str = "auto"
+    max_iter: int = 60
+    prior_scale: float | None = None
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
         """Fit a network.
@@ -142,17 +139,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             return self._fit_markov(markov_network(model, type(self).__name__), data)
         return self._fit_bayesian(bayesian_network(model, type(self).__name__), data)
 
-    def _check_options(self) -> None:
-        """Refuse what would fail only after the budget is charged."""
-        if self.inference not in INFERENCE:
-            raise ValueError(f"inference is {self.inference!r}; choose one of {', '.join(INFERENCE)}.")
-        whole_number("max_iter", self.max_iter)
-        if self.prior_scale is not None and not 0 < self.prior_scale < float("inf"):
-            raise ValueError(f"prior_scale is {self.prior_scale!r}; it must be positive and finite, or None.")
-
     def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
         scopes = families(network)
-        self._check_options()
         nodes = list(network.nodes())
         release = resolve(self, data, nodes)
         if not isinstance(release, Release):
@@ -165,7 +153,6 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         return self
 
     def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any) -> CollectiveEM:
-        self._check_options()
         tying = Tying.of(network)
         if tying is not None:
             return self._fit_tied(tying, data)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -17,10 +18,13 @@ from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, ma
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     """NOT PRIVATE: the likelihood of exact counts is maximised, for Markov and Bayesian networks.
 
@@ -49,19 +53,18 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
         "supports_weighted_data": False,
     }
 
-    def __init__(
-        self,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        regularization: float = 1e-9,
-        inference: str = "auto",
-        max_iter: int = 2000,
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.regularization = regularization
-        self.inference = inference
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "regularization": number(least=0.0),
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "tolerance": exact_positive,
+    }
+
+    state_names: Mapping[str, Any] | Schema | None = None
+    regularization: float = 1e-9
+    inference: str = "auto"
+    max_iter: int = 2000
+    tolerance: float = 1e-8
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> MaximumLikelihood:
         """Fit the records of a data frame exactly.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
@@ -15,11 +16,14 @@ from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regulari
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class NaiveMLE(Parameters, DiscreteParameterEstimator):
     """The likelihood is maximised as if noisy marginals were true ones: the baseline of Bernstein et al. (2017).
 
@@ -61,29 +65,23 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
 
     _tags = {"supported_model_types": (DiscreteMarkovNetwork,), "supports_weighted_data": False}  # noqa: RUF012
 
-    def __init__(
-        self,
-        regularization: float | None = None,
-        projection: bool = True,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        inference: str = "auto",
-        max_iter: int = 1000,
-        tolerance: float = 1e-6,
-    ) -> None:
-        self.regularization = regularization
-        self.projection = projection
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.inference = inference
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "regularization": optional(number(least=0.0)),
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "tolerance": exact_positive,
+    }
+
+    regularization: float | None = None
+    projection: bool = True
+    epsilon: float | None = None
+    delta: float = 0.0
+    mechanism: str = "laplace"
+    neighbours: str | None = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    inference: str = "auto"
+    max_iter: int = 1000
+    tolerance: float = 1e-6
 
     def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NaiveMLE:
         """Fit a Markov network; `data` is a release, a `PrivateDataset` or records.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -18,13 +19,14 @@ from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.planning import plan_measurements
 from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """Given all that one or several releases say, this network's expected divergence from the truth is least.
 
@@ -78,21 +80,16 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         "supports_weighted_data": False,
     }
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        draws: int = 200,
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.draws = draws
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "draws": whole(20),
+    }
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    draws: int = 200
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PosteriorMean:
         """Fit a network.
@@ -121,7 +118,6 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         refuse_weights(name, sample_weight)
         undirected = isinstance(model, DiscreteMarkovNetwork)
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
-        whole_number("draws", self.draws, 20)
         nodes = list(network.nodes())
         if isinstance(data, (list, tuple)):
             releases = self._several(data, nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     """Networks drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
 
@@ -74,25 +76,14 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
     _mechanism: ClassVar[type[PosteriorRows]] = PosteriorRows
 
-    def __init__(
-        self,
-        epsilon: float,
-        draws: int = 1,
-        split: bool = False,
-        prior_type: str = "BDeu",
-        equivalent_sample_size: float | Mapping[Any, float] = 5,
-        pseudo_counts: Any = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.draws = draws
-        self.split = split
-        self.prior_type = prior_type
-        self.equivalent_sample_size = equivalent_sample_size
-        self.pseudo_counts = pseudo_counts
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float
+    draws: int = 1
+    split: bool = False
+    prior_type: str = "BDeu"
+    equivalent_sample_size: float | Mapping[Any, float] = 5
+    pseudo_counts: Any = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PosteriorSampler:
         """Draw CPDs for a model.
@@ -133,6 +124,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         ]
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     """CPDs close to the most likely ones, by the exponential mechanism.
 
@@ -177,23 +169,13 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
     _mechanism: ClassVar[type[LikelyRows]] = LikelyRows
 
-    def __init__(
-        self,
-        epsilon: float,
-        floor: float = 0.01,
-        prior_type: str = "BDeu",
-        equivalent_sample_size: float | Mapping[Any, float] = 5,
-        pseudo_counts: Any = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.floor = floor
-        self.prior_type = prior_type
-        self.equivalent_sample_size = equivalent_sample_size
-        self.pseudo_counts = pseudo_counts
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    epsilon: float
+    floor: float = 0.01
+    prior_type: str = "BDeu"
+    equivalent_sample_size: float | Mapping[Any, float] = 5
+    pseudo_counts: Any = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
         """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,14 +18,12 @@ from pgmpy_dp.estimators.steps import finish, resolve
 from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import Constraint, choice, whole_number
 from pgmpy_dp.release import NoisyCoefficients, Release
 from pgmpy_dp.schema import Clique, Schema
 
-RELEASES = ("laplace", "fourier")
-INCREMENTS = ("least", None)
 
-
+@dataclass(eq=False, repr=False)
 class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     """Noisy counts update the prior of a Bayesian network's parameters.
 
@@ -89,25 +88,19 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
     _mechanism: ClassVar[type[FourierCoefficients]] = FourierCoefficients
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        release: str = "laplace",
-        prior_type: str = "BDeu",
-        equivalent_sample_size: float | Mapping[Any, float] = 5,
-        pseudo_counts: Any = None,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        increment: str | None = "least",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.release = release
-        self.prior_type = prior_type
-        self.equivalent_sample_size = equivalent_sample_size
-        self.pseudo_counts = pseudo_counts
-        self.increment = increment
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "release": choice("laplace", "fourier"),
+        "increment": choice("least", None),
+    }
+
+    epsilon: float | None = None
+    release: str = "laplace"
+    prior_type: str = "BDeu"
+    equivalent_sample_size: float | Mapping[Any, float] = 5
+    pseudo_counts: Any = None
+    state_names: Mapping[str, Any] | Schema | None = None
+    increment: str | None = "least"
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateBayesianEstimator:
         """Update the prior of a model's CPDs.
@@ -136,9 +129,6 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         check_parameters(self)
         network = bayesian_network(model, type(self).__name__)
         refuse_weights(type(self).__name__, sample_weight)
-        for name, value, known in (("release", self.release, RELEASES), ("increment", self.increment, INCREMENTS)):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, known))}.")
         check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
         scopes = families(network)
         source = resolve(self, data, list(network.nodes()))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 from pgmpy.base import DAG
@@ -28,17 +28,17 @@ from pgmpy_dp.fitting.directed import fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive
+from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 
-CONSISTENCY = (None, "mutual", "inference")
 _INFERENCE_ITERATIONS = 60
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMLE(Parameters, DiscreteParameterEstimator):
     """CPDs of a Bayesian network are read off noisy tables of its families.
 
@@ -119,27 +119,20 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        allocation: str | Allocation = "size",
-        tables: str = "joint",
-        consistency: str | None = "mutual",
-        consistency_weights: str = "inverse_variance",
-        mechanism: str = "laplace",
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.allocation = allocation
-        self.tables = tables
-        self.consistency = consistency
-        self.consistency_weights = consistency_weights
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "consistency": choice(None, "mutual", "inference"),
+        "consistency_weights": choice(*WEIGHTS),
+    }
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    allocation: str | Allocation = "size"
+    tables: str = "joint"
+    consistency: str | None = "mutual"
+    consistency_weights: str = "inverse_variance"
+    mechanism: str = "laplace"
+    neighbours: str | None = None
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateMLE:
         """Estimate the CPDs of a model.
@@ -196,12 +189,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
 
     def _checked_options(self) -> Allocation:
         """Find the allocation, and refuse what would fail only after the budget is charged."""
-        for name, value, choices in (
-            ("consistency", self.consistency, CONSISTENCY),
-            ("consistency_weights", self.consistency_weights, WEIGHTS),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
         allocation = resolve_allocation(self.allocation, self.tables)
         if isinstance(allocation, DataDependentAllocation) and (self.mechanism != "laplace" or self.delta != 0):
             raise ValueError(

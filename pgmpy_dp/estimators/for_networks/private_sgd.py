@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
@@ -19,12 +20,11 @@ from pgmpy_dp.fitting.tying import refuse_tied
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional
 from pgmpy_dp.schema import Schema
 
-STATISTICS = ("gradient", "features")
 
-
+@dataclass(eq=False, repr=False)
 class PrivateSGD(Parameters, DiscreteParameterEstimator):
     """Log-potentials of a Markov network by noisy stochastic gradient ascent.
 
@@ -96,35 +96,27 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         "supports_weighted_data": False,
     }
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        steps: int = 500,
-        sampling_rate: float | None = 0.1,
-        batch_size: int | None = None,
-        statistic: str = "gradient",
-        clip_norm: float | None = None,
-        learning_rate: float = 1.0,
-        total: float | None = None,
-        inference: str = "auto",
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.statistic = statistic
-        self.clip_norm = clip_norm
-        self.learning_rate = learning_rate
-        self.total = total
-        self.inference = inference
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "statistic": choice("gradient", "features"),
+        "clip_norm": optional(checked_norm),
+        "learning_rate": exact_positive,
+        "total": optional(exact_positive),
+        "inference": choice(*INFERENCE),
+    }
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    steps: int = 500
+    sampling_rate: float | None = 0.1
+    batch_size: int | None = None
+    statistic: str = "gradient"
+    clip_norm: float | None = None
+    learning_rate: float = 1.0
+    total: float | None = None
+    inference: str = "auto"
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
 
     def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PrivateSGD:
         """Learn the factors of a Markov network.
@@ -154,21 +146,14 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
         refuse_tied(network, type(self).__name__)
-        if self.statistic not in STATISTICS:
-            raise ValueError(f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}.")
-        if self.inference not in INFERENCE:
-            raise ValueError(f"inference is {self.inference!r}; choose one of {', '.join(INFERENCE)}")
-        rate = float(exact_positive("learning_rate", self.learning_rate))
+        rate = float(self.learning_rate)
         variables = list(network.nodes())
         scopes = markov_scopes(network)
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
-        checked_norm(clip)
         options = plan_options(self)
         dataset = private_dataset(self, data, variables, self.state_names)
-        if self.total is not None:
-            exact_positive("total", self.total)
-        elif self.statistic == "gradient" and dataset.neighbours == "add_remove":
+        if self.total is None and self.statistic == "gradient" and dataset.neighbours == "add_remove":
             raise ValueError(
                 'The number of records is private: give a public guess as total, or take statistic="features", which '
                 "needs none."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
@@ -13,16 +14,17 @@ from scipy.special import psi
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import learning_rate, plan_options, private_dataset, run
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.fitting.completing import Completion
 from pgmpy_dp.fitting.factors import families, tabular_cpd
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.rows import Rows
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class PrivateVB(Parameters, DiscreteParameterEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
@@ -96,35 +98,26 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
 
     _tags = {"supports_latent_variables": True, "supports_weighted_data": False}  # noqa: RUF012
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        state_names: Mapping[str, Any] | Schema | None = None,
-        steps: int = 100,
-        sampling_rate: float | None = 0.2,
-        batch_size: int | None = None,
-        clip_norm: float | None = None,
-        prior: float = 1.0,
-        delay: float = 1.0,
-        forgetting: float = 0.6,
-        noise_multiplier: float | None = None,
-        neighbours: str | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.sampling_rate = sampling_rate
-        self.batch_size = batch_size
-        self.clip_norm = clip_norm
-        self.prior = prior
-        self.delay = delay
-        self.forgetting = forgetting
-        self.noise_multiplier = noise_multiplier
-        self.neighbours = neighbours
-        self.random_state = random_state
-        super().__init__(state_names=state_names)
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "clip_norm": optional(checked_norm),
+        "prior": exact_positive,
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+    }
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    steps: int = 100
+    sampling_rate: float | None = 0.2
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    prior: float = 1.0
+    delay: float = 1.0
+    forgetting: float = 0.6
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
 
     def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateVB:
         """Learn the CPDs of a model.
@@ -157,7 +150,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
-        prior = float(exact_positive("prior", self.prior))
+        prior = float(self.prior)
         rate = learning_rate(self.delay, self.forgetting)
         nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
         observed = [node for node in nodes if node not in latents]
@@ -166,7 +159,6 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         scopes = families(model)
         hidden = self._latent_states(nodes, latents)
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
-        checked_norm(clip)
         own = self._observed_states(latents)
         options = plan_options(self)
         dataset = private_dataset(self, data, observed, own)

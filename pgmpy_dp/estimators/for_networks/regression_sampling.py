@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.factors.continuous import LinearGaussianCPD
@@ -19,6 +20,7 @@ from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.schema import Schema
 
 
+@dataclass(eq=False, repr=False)
 class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
     """Linear Gaussian networks drawn from the posterior: no noise is added, its own spread is the privacy.
 
@@ -87,26 +89,14 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
 
     _mechanism: ClassVar[type[PosteriorRegressions]] = PosteriorRegressions
 
-    def __init__(
-        self,
-        epsilon: float,
-        bounds: Mapping[str, Any] | None = None,
-        coefficient_bound: float | Mapping[str, float] | None = None,
-        std: float | Mapping[str, float] | None = None,
-        prior_precision: float = 1.0,
-        draws: int = 1,
-        split: bool = False,
-        neighbours: str | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.coefficient_bound = coefficient_bound
-        self.std = std
-        self.prior_precision = prior_precision
-        self.draws = draws
-        self.split = split
-        self.neighbours = neighbours
-        super().__init__()
+    epsilon: float
+    bounds: Mapping[str, Any] | None = None
+    coefficient_bound: float | Mapping[str, float] | None = None
+    std: float | Mapping[str, float] | None = None
+    prior_precision: float = 1.0
+    draws: int = 1
+    split: bool = False
+    neighbours: str | None = None
 
     def fit(
         self, model: LinearGaussianBayesianNetwork, data: Any, sample_weight: None = None

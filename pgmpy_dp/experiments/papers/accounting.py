@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.privacy.subsampling import (
     MAX_MULTIPLIER,
@@ -164,6 +165,5 @@ def _amplified(epsilon: float, rate: float) -> float:
 
 
 def _accountant(accounting: str) -> Accountant:
-    if accounting not in ACCOUNTANTS:
-        raise ValueError(f"accounting must be one of {', '.join(ACCOUNTANTS)}, got {accounting!r}.")
+    choice(*ACCOUNTANTS)("accounting", accounting)
     return ACCOUNTANTS[accounting]
