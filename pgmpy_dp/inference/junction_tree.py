@@ -253,7 +253,7 @@ class JunctionTree:
         if not holders:
             raise KeyError(f"no clique of the junction tree holds {tuple(scope)!r}")
         table = min(holders, key=lambda table: table.cells)
-        return Table(table.scope, self.table(calibration, table)).margin(numbers).values
+        return np.ascontiguousarray(Table(table.scope, self.table(calibration, table)).margin(numbers).values)
 
     def table(self, calibration: Calibration, table: Segment) -> Vector:
         """View the belief of one table, in its shape."""

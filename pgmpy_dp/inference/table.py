@@ -36,8 +36,7 @@ class Table(Generic[Number]):
         """Sum over all other variables; the axes of the result are in the order that is given."""
         kept = [variable for variable in self.variables if variable in variables]
         summed = self.values.sum(axis=tuple(i for i, v in enumerate(self.variables) if v not in variables))
-        ordered = np.asarray(summed.transpose([kept.index(variable) for variable in variables]), order="C")
-        return Table(tuple(variables), ordered)
+        return Table(tuple(variables), summed.transpose([kept.index(variable) for variable in variables]))
 
     def expand(self, variables: Collection[Variable]) -> NDArray[Number]:
         """Order the axes as the variables that are given, with an axis of length 1 where it lacks one of them."""

@@ -37,7 +37,7 @@ def count_all(
     tables: dict[Clique, Counts] = {}
     for scope, members in shared_scopes(schema, cliques):
         table = Table(scope, count(codes, schema, scope, weights))
-        tables |= {clique: table.margin(clique).values for clique in members}
+        tables |= {clique: np.ascontiguousarray(table.margin(clique).values) for clique in members}
     return {clique: tables[clique] for clique in cliques}
 
 
@@ -210,7 +210,7 @@ class CountedRecords:
             counted = ", ".join(map(str, self.tables))
             raise SchemaError(f"No ready-made table holds clique {clique}: measure parts of {counted}.")
         scope = min(holding, key=lambda scope: self.tables[scope].size)
-        return Table(scope, self.tables[scope]).margin(clique).values
+        return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 
 
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:

@@ -127,7 +127,7 @@ class Coefficients:
         for axis, variable in enumerate(ordered):
             inverse = contrasts(self.schema.cardinality(variable)).inverse
             full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return Table(tuple(ordered), full).margin(clique).values
+        return np.ascontiguousarray(Table(tuple(ordered), full).margin(clique).values)
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
