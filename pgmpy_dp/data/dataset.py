@@ -1,37 +1,33 @@
-"""The wall: private records behind a ledger, and the measurements that leave."""
+"""Private records stand behind a ledger, and measurements are what leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public
+from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.data.sums import NoisySums, Statistic, Vector, charged_plan, checked_sum
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.charges import protected
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.counting import distinct
-from pgmpy_dp.records.numbers import encode_numbers
+from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import checked_unit
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.schema import Bins, Clique, Schema
 
-Answer = TypeVar("Answer")
-
 
 class PrivateDataset(Wall):
-    """Private records, their public schema and their privacy budget.
+    """Private records are held with their public schema and their privacy budget.
 
     All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
     refused, with the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
@@ -177,10 +173,8 @@ class PrivateDataset(Wall):
         """
         return self.release(NoisyTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
 
-    def measure_coefficients(
-        self, cliques: Iterable[Iterable[str]], epsilon: float, *, sensitivity: str = "exact"
-    ) -> NoisyCoefficients:
-        """Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
+    def measure_coefficients(self, cliques: Iterable[Iterable[str]], epsilon: float | Fraction) -> NoisyCoefficients:
+        """Measure Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
 
         The marginals of the answer agree on common variables, as those of `measure` do not. Every subset of the
         cliques has its coefficients measured once (Barak et al. 2007; Zhang et al. 2016, Algorithm 2).
@@ -189,9 +183,6 @@ class PrivateDataset(Wall):
         ----------
         cliques : iterable of iterables of str
         epsilon : float
-        sensitivity : {"exact", "paper"}
-            Noise for the exact L1 sensitivity of the coefficients (see `pgmpy_dp.privacy.fourier`), or for the printed
-            2 |N_I|. The latter is never too small; what it really costs, which is less, is charged and stated.
 
         Returns
         -------
@@ -214,7 +205,7 @@ class PrivateDataset(Wall):
         >>> bool(abs(tables["a", "b"].sum(axis=0) - tables["b", "c"].sum(axis=1)).max() < 1e-9)
         True
         """
-        return self.release(FourierCoefficients(cliques, epsilon, sensitivity))
+        return self.release(FourierCoefficients(cliques, epsilon))
 
     def sample_posterior(
         self,
@@ -223,14 +214,13 @@ class PrivateDataset(Wall):
         epsilon: float | Fraction,
         *,
         draws: int = 1,
-        paper: bool = False,
     ) -> PosteriorDraws:
-        """CPDs drawn from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
+        """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
 
         For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
-        Dirichlet parameters, axes in family order. `paper`: the printed truncation. Errors as `measure`.
+        Dirichlet parameters, axes in family order. Errors as `measure`.
         """
-        return self.release(PosteriorRows(families, prior, epsilon, draws, paper))
+        return self.release(PosteriorRows(families, prior, epsilon, draws))
 
     def sample_map(
         self,
@@ -239,13 +229,12 @@ class PrivateDataset(Wall):
         epsilon: float,
         *,
         floor: float = 0.01,
-        paper: bool = False,
     ) -> PosteriorDraws:
-        """CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
+        """Draw CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
         For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
         """
-        return self.release(LikelyRows(families, prior, epsilon, floor, paper))
+        return self.release(LikelyRows(families, prior, epsilon, floor))
 
     def sample_regressions(
         self,
@@ -256,17 +245,13 @@ class PrivateDataset(Wall):
         *,
         prior_precision: float = 1.0,
         draws: int = 1,
-        paper: bool = False,
     ) -> RegressionDraws:
-        """Linear regressions drawn from their truncated posterior, for a charge of at most epsilon for each draw.
+        """Draw linear regressions from their truncated posterior, for a charge of at most epsilon for each draw.
 
         For :class:`~pgmpy_dp.LinearPosteriorSampler`. `families`: a node and its parents, for every node; all with
-        bounds in the schema. `std` and `coefficient_bound`: of each node. `paper`: tempered as printed. Errors as
-        `measure`.
+        bounds in the schema. `std` and `coefficient_bound`: of each node. Errors as `measure`.
         """
-        return self.release(
-            PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws, paper)
-        )
+        return self.release(PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws))
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
         """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.
@@ -310,7 +295,7 @@ class PrivateDataset(Wall):
         return self.release(QuantileBins(variable, parts, epsilon))
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
-        """The same records behind a ledger of their own, for a method of several steps.
+        """Put the same records behind a ledger of their own, for a method of several steps.
 
         Epsilon is charged as a whole with the first step, or refused as a whole; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
@@ -330,7 +315,6 @@ class PrivateDataset(Wall):
         sampling_rate: float | None = None,
         batch_size: int | None = None,
         sampling: str | None = None,
-        accounting: str = "tight",
         variables: Iterable[str] | None = None,
         width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
@@ -349,16 +333,13 @@ class PrivateDataset(Wall):
             What to charge. Leave it out to charge what the noise multiplier costs.
         noise_multiplier : float, optional
             Standard deviation of the noise over the sensitivity of a sum. Leave it out for the least that epsilon
-            allows.
+            allows; where both are given and the noise costs more than epsilon, the plan is refused.
         sampling_rate : float, optional
             Probability of a record to be in a step's sample, in (0, 1].
         batch_size : int, optional
             Size of a sample, in place of the rate, where the number of records is public.
         sampling : {"poisson", "without_replacement"}, optional
             Follows from the neighbour relation: the first for "add_remove", the second for "replace_one".
-        accounting : str
-            How the noise is found where it is not given; see :func:`~pgmpy_dp.privacy.price`. A plan that costs more
-            than epsilon by the tight accounting is refused.
         variables : iterable of str, optional
             Columns of the records that a statistic is handed, in order; all of the schema by default.
         width : int or tuple of int, optional
@@ -386,22 +367,8 @@ class PrivateDataset(Wall):
         (True, 9, 0.0)
         """
         (chosen,) = self._schema.require([self._schema.variables if variables is None else variables])
-        rows, groups = distinct(self._held.codes, chosen)
-        return charged_plan(
-            rows,
-            groups,
-            self._budget,
-            self._neighbours,
-            self._noise,
-            steps=steps,
-            delta=delta,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            batch_size=batch_size,
-            sampling=sampling,
-            accounting=accounting,
-            width=width,
+        return self._planned(
+            SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width, chosen)
         )
 
     def noisy_sum(
@@ -416,7 +383,7 @@ class PrivateDataset(Wall):
         batch_size: int | None = None,
         non_negative: bool = False,
     ) -> Vector:
-        """Sum of one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
+        """Sum one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
 
         See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
         """
@@ -431,44 +398,14 @@ class PrivateDataset(Wall):
         )
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
-    def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
-        """Ask a mechanism for its price, charge it, and let it draw: the only way out.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`; `measure` and
-            the methods beside it make one each.
-
-        Returns
-        -------
-        Whatever the mechanism releases.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        """
-        public = self._public
-        quote = mechanism.quote(public)
-        exact = mechanism.read(quote, self._held)
-        unit = "record" if self._unit is None else self._unit.column
-        self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
-        return mechanism.draw(quote, public, exact, self._noise)
-
     @property
-    def _public(self) -> Public:
-        fixed = self._neighbours == "replace_one"
+    def _public(self) -> PublicTable:
         # How many rows the units have is private: only where each counts once is its number the tables' total.
-        counted_once = self._unit is None or (self._unit.max_rows or 1) == 1
-        return Public(
-            self._schema,
-            self._neighbours,
-            self._unit,
-            self._records.size if fixed and counted_once else None,
-            int(next(iter(self._numbers.values())).size) if fixed and self._numbers else None,
-            self._budget.delta,
-            self._noise.private,
+        public = self._neighbours == "replace_one" and (self._unit is None or (self._unit.max_rows or 1) == 1)
+        size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
+        total = size if public else None
+        return PublicTable(
+            self._neighbours, self._unit, total, self._budget.delta, self._noise.private, schema=self._schema
         )
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.counting import require_countable
+from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 

@@ -1,17 +1,25 @@
-"""What every private source is: a ledger, a promise, and no way out but through it."""
+"""Every private source has a ledger and a promise, and nothing leaves but through them."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from dataclasses import replace
+from typing import Any, ClassVar, NoReturn, TypeVar
 
-from pgmpy_dp.data.sums import NoisySums, charged_plan
+import numpy as np
+
+from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Rows
+from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
+from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.ledger import protected
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
 
+Answer = TypeVar("Answer")
+
 
 class Wall:
-    """The part that :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
+    """What :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
 
     Raises
     ------
@@ -19,7 +27,7 @@ class Wall:
         If the budget is no ledger, the neighbour relation or the source of noise unknown.
     """
 
-    _rows: Any  # what a statistic of a plan is handed, one row a record
+    _rows: Any  # what a statistic of a plan is handed, where there are no variables by name
     _stays: ClassVar[str]  # why copies are refused
 
     def __init__(self, budget: PrivacyBudget, neighbours: str, noise: NoiseSource) -> None:
@@ -39,6 +47,31 @@ class Wall:
         """The neighbour relation, "add_remove" or "replace_one"."""
         return self._neighbours
 
+    def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
+        """Ask a mechanism for its price, charge it, and let it draw: the only way out.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as
+            `measure` and `plan` make one each.
+
+        Returns
+        -------
+        Whatever the mechanism releases.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the charge does not fit; nothing is charged or drawn.
+        """
+        public = self._public
+        quote = mechanism.quote(public)
+        exact = mechanism.read(quote, self._held)
+        unit = "record" if public.unit is None else public.unit.column
+        self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
+        return mechanism.draw(quote, public, exact, self._noise)
+
     def plan(
         self,
         steps: int,
@@ -49,7 +82,6 @@ class Wall:
         sampling_rate: float | None = None,
         batch_size: int | None = None,
         sampling: str | None = None,
-        accounting: str = "tight",
         width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
@@ -63,22 +95,25 @@ class Wall:
         ValueError
             If an argument is out of range; nothing is charged or drawn.
         """
-        return charged_plan(
-            self._rows,
-            None,
-            self._budget,
-            self._neighbours,
-            self._noise,
-            steps=steps,
-            delta=delta,
-            epsilon=epsilon,
-            noise_multiplier=noise_multiplier,
-            sampling_rate=sampling_rate,
-            batch_size=batch_size,
-            sampling=sampling,
-            accounting=accounting,
-            width=width,
+        return self._planned(
+            SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width)
         )
+
+    def _planned(self, sums: SampledSums) -> NoisySums:
+        self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing
+        try:
+            return self.release(sums)
+        except BudgetExceededError as error:
+            raise BudgetExceededError(f"{error} {sums.advice(self._public, self._budget.remaining)}") from None
+
+    @property
+    def _public(self) -> Public:
+        total = int(self._rows.shape[0]) if self._neighbours == "replace_one" else None
+        return Public(self._neighbours, None, total, self._budget.delta, self._noise.private)
+
+    @property
+    def _held(self) -> Held | Rows:
+        return Rows(self._rows)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(self._stays)

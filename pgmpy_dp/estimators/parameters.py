@@ -1,23 +1,33 @@
-"""What estimators are made with: parameters alone, and no records in the place of one."""
+"""Estimators are made with parameters alone, and no records in the place of one."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import networkx as nx
 
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.privacy.checks import shown, single
+from pgmpy_dp.privacy.checks import Constraint, shown, single
 
 _SINGLE = {"None", "bool", "float", "int", "str"}
 
 
 class Parameters:
-    """Shows parameters that are numbers or names, and the type alone of all others: records may be among them."""
+    """An estimator is a data class of its parameters, with constraints on some of them.
+
+    Their representation shows numbers and names, and the type alone of all others: records may be among them.
+    """
 
     _repr_html_ = None
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
+
+    def __post_init__(self) -> None:
+        given = dict(vars(self))
+        super().__init__()
+        vars(self).update(given)  # pgmpy sets the states to those that it is not handed
 
     def __repr__(self) -> str:
         given = []
@@ -32,12 +42,15 @@ class Parameters:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Refuse a model or records in the place of a parameter, as in pgmpy's old style of making estimators.
+    """Check an estimator's parameters, before it sees a model or records.
 
     Raises
     ------
     TypeError
-        With the type of what was handed in, and nothing of what it holds.
+        If a model or records are in the place of one, as in pgmpy's old style of making estimators. The message has
+        the type of what was handed in, and nothing of what it holds.
+    ValueError
+        If one breaks its constraint.
     """
     name = type(estimator).__name__
     for parameter in inspect.signature(type(estimator)).parameters.values():
@@ -48,3 +61,11 @@ def check_parameters(estimator: Any) -> None:
                 f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with parameters "
                 f"alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
             )
+    for parameter_name, constraint in estimator._constraints.items():
+        constraint(parameter_name, getattr(estimator, parameter_name))
+
+
+def refuse_weights(estimator: str, sample_weight: Any) -> None:
+    """Refuse weighted records: they have another sensitivity than counted ones."""
+    if sample_weight is not None:
+        raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")

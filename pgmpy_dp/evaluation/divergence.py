@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp.estimators.networks import Network, log_linear
+from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector

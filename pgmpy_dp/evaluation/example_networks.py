@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import markov_factors, markov_scopes
+from pgmpy_dp.fitting.factors import markov_factors, markov_scopes
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.networks.bif import from_bif

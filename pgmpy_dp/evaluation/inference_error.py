@@ -10,8 +10,9 @@ import numpy as np
 from pgmpy.base import DAG
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference.table import Table
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
         if set(scope) != {node, *parents}:
             raise SchemaError(f"The two networks give {node!r} different parents: the bounds compare CPDs.")
         entries.append(np.exp(logarithms).ravel())
-        errors.append(np.abs(entries[-1] - table.transpose([scope.index(v) for v in (node, *parents)]).ravel()))
+        errors.append(np.abs(entries[-1] - Table(scope, table).margin((node, *parents)).values.ravel()))
         neighbours.update([node] * len(parents) + parents)
     eta = max(neighbours.values(), default=0) + 1
     kappa = max(map(len, JunctionTree.cliques_of(layout.cardinalities, layout.scopes))) - 1

@@ -8,7 +8,7 @@ import numpy as np
 from pgmpy.base import DAG
 from pgmpy.models import LinearGaussianBayesianNetwork
 
-from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.schema import Schema
 

@@ -13,6 +13,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
+from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_naive_bayes
 from pgmpy_dp.experiments.runner import Experiment
@@ -54,7 +55,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
         "fourier": PrivateBayesianEstimator(epsilon, "fourier", **PRIOR),
         "fourier_none": PrivateBayesianEstimator(epsilon, "fourier", increment=None, **PRIOR),
         "sampler": PosteriorSampler(epsilon, **PRIOR),
-        "sampler_paper": PosteriorSampler(epsilon, paper=True, **PRIOR),
+        "sampler_paper": papers.PrintedPosteriorSampler(epsilon, **PRIOR),
         "exponential": ExponentialMAP(epsilon, **PRIOR),
         "default": PrivateMLE(epsilon),
     }

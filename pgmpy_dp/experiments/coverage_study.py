@@ -15,10 +15,10 @@ from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import MaximumLikelihood, PrivateMLE
-from pgmpy_dp.estimators.networks import conditional, families, log_linear, tabular_cpd
-from pgmpy_dp.estimators.posterior import network_of
-from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
 from pgmpy_dp.evaluation.divergence import kl_divergence
+from pgmpy_dp.fitting.dirichlet import network_of
+from pgmpy_dp.fitting.factors import conditional, families, log_linear, tabular_cpd
+from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks import simulate
 from pgmpy_dp.networks.conditioning import Conditioning

@@ -7,9 +7,9 @@ import math
 import networkx as nx
 import numpy as np
 
-from pgmpy_dp.estimators.naive import maximise_likelihood
-from pgmpy_dp.estimators.networks import markov_scopes
 from pgmpy_dp.evaluation.example_networks import set_potentials
+from pgmpy_dp.fitting.factors import markov_scopes
+from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.schema import Schema

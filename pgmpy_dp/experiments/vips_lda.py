@@ -12,19 +12,20 @@ from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.estimators import PrivateLDA
+from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_documents, random_topics
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise, price
+from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 TOPICS, WORDS, LENGTH, DELTA, TOP = 10, 1000, 200, 1e-4, 10
 EPSILONS = (0.5, 1.0, 2.4, 5.0, 10.0)
-# What of PrivateLDA each method changes. All run one epoch.
-METHODS: dict[str, dict[str, Any]] = {
-    "tight": {"accounting": "tight"},
-    "moments": {"accounting": "moments"},
-    "strong": {"accounting": "strong"},
-    "unclipped": {"accounting": "moments", "clip_norm": float(LENGTH)},
+# How each method finds its noise, and what else of PrivateLDA it changes. All run one epoch.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tight": ("tight", {}),
+    "moments": ("moments", {}),
+    "strong": ("strong", {}),
+    "unclipped": ("moments", {"clip_norm": float(LENGTH)}),
 }
 LABELS = {
     "unigram": "all documents alike",
@@ -55,9 +56,11 @@ def run(documents: int, rate: float, epsilon: float, repeat: int) -> list[dict[s
     share = np.asarray(test.sum(axis=0), dtype=np.float64).ravel() / test.sum()
     held = share[share > 0]
     row = {"unigram": math.exp(-float(held @ np.log(held))), **_noiseless(documents, rate, repeat)}
-    for number, (name, options) in enumerate(METHODS.items()):
-        seed = [repeat, int(10 * epsilon), int(100 * rate), number]
-        lda = _fit(train, rate, epsilon, DELTA, SimulatedNoise(seed), **options)
+    plan: dict[str, Any] = {"steps": round(1 / rate), "sampling_rate": rate}
+    for number, (name, (accounting, options)) in enumerate(METHODS.items()):
+        noise = SimulatedNoise([repeat, int(10 * epsilon), int(100 * rate), number])
+        multiplier = papers.calibrate(epsilon, DELTA, **plan, accounting=accounting)
+        lda = _fit(train, rate, epsilon, DELTA, noise, noise_multiplier=multiplier, **options)
         row |= {name: lda.perplexity(test), f"words_{name}": _found(lda.components_)}
     return [row]
 
@@ -127,7 +130,7 @@ def caption(rows: pd.DataFrame) -> str:
     ahead = medians.index[medians["moments"] < medians["unigram"]].get_level_values("epsilon")
     useful = f"in {len(ahead)}, with epsilons of {ahead.min():g} and more" if len(ahead) else "in none"
     plan: dict[str, Any] = {"steps": 20, "sampling_rate": 0.05, "sampling": "without_replacement"}
-    paper, true = (price(sigma, 1e-4, **plan, accounting="moments") for sigma in (1.24, 1.24 / math.sqrt(2)))
+    paper, true = (papers.price(sigma, 1e-4, **plan, accounting="moments") for sigma in (1.24, 1.24 / math.sqrt(2)))
     return f"""
         Per-word perplexity of 500 held-out documents and the topics' top words, PrivateLDA, one epoch over
         {rows["documents"].max():,} documents of {LENGTH} words, vocabulary of {WORDS:,}, {TOPICS} known

@@ -45,6 +45,9 @@ def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[in
     >>> divide([8, 8], [None, 0])
     ([], [])
     """
+    total = sum(cells)
+    if total < _LEAST_CELLS:
+        return [], []
     children: list[list[int]] = [[] for _ in cells]
     for number, parent in enumerate(parents):
         if parent is not None:
@@ -55,10 +58,9 @@ def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[in
         if parent is not None:
             weight[parent] += weight[number]
     open_branches = [number for number, parent in enumerate(parents) if parent is None]
-    total, top = sum(cells), 0
-    shortest = _WORTH * total
+    top, shortest = 0, _WORTH * total
     chosen: tuple[list[int], list[int]] = ([], [])
-    for _ in range(min(_LARGEST_TOP, len(cells)) if total >= _LEAST_CELLS else 0):
+    for _ in range(min(_LARGEST_TOP, len(cells))):
         open_branches.sort(key=lambda number: (-weight[number], number))
         sets: tuple[list[int], list[int]] = ([], [])
         loads = [0, 0]

@@ -12,6 +12,7 @@ from scipy.special import xlogy
 
 from pgmpy_dp.inference.junction_tree import Calibration
 from pgmpy_dp.inference.layout import Layout, Variable, Vector
+from pgmpy_dp.inference.table import Table
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ class FactorGraph:
         last: dict[Variable, Vector] = {}
         degree: dict[Variable, int] = {}
         for scope, table in zip(self.layout.scopes, self.layout.split(belief), strict=True):
-            for axis, variable in enumerate(scope):
-                last[variable] = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis))
+            for variable in scope:
+                last[variable] = Table(scope, table).margin([variable]).values
                 degree[variable] = degree.get(variable, 0) + 1
         for variable, states in self.layout.cardinalities.items():
             if variable in last:

@@ -1,4 +1,4 @@
-"""Exact inference by a junction tree compiled to one flat buffer."""
+"""A junction tree compiled to one flat buffer gives exact inference."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference import triangulation
 from pgmpy_dp.inference.branches import divide, together
 from pgmpy_dp.inference.layout import Layout, Scope, Variable, Vector
+from pgmpy_dp.inference.table import Table
 
 # As in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
 _ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
@@ -24,8 +25,8 @@ class TreeTooLargeError(ValueError):
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table in the buffer: the start of its cells and its variables, the last fastest."""
+class Segment:
+    """A table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
 
     start: int
     scope: tuple[int, ...]
@@ -33,18 +34,18 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Clique:
-    """A clique of the rooted tree with the separator towards its parent (none for a root)."""
+class Node:
+    """A clique of the rooted tree has a separator towards its parent, if it is no root."""
 
-    table: Table
+    table: Segment
     parent: int | None
-    message: Table | None
-    belief: Table | None
+    message: Segment | None
+    belief: Segment | None
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What inference returns for one vector of log-potentials.
+    """Inference returns this for one vector of log-potentials.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A compiled junction tree.
+    """A junction tree is compiled once for a structure.
 
     Build one with `JunctionTree.build`; it depends on the structure alone and serves any number of calibrations.
 
@@ -83,7 +84,7 @@ class JunctionTree:
 
     layout: Layout
     variables: tuple[Variable, ...]
-    cliques: tuple[Clique, ...]
+    cliques: tuple[Node, ...]
     program: NDArray[np.int64]
     parts: tuple[int, int, int, int]
     maps: NDArray[np.int32]
@@ -136,7 +137,7 @@ class JunctionTree:
 
     @staticmethod
     def cliques_of(cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> list[Scope]:
-        """The cliques that `build` would make tables for, without making them."""
+        """List the cliques that `build` would make tables for, without making them."""
         variables = list(cardinalities)
         index = {variable: number for number, variable in enumerate(variables)}
         numbered = [[index[variable] for variable in scope] for scope in scopes]
@@ -148,7 +149,7 @@ class JunctionTree:
         return sum(clique.table.cells for clique in self.cliques)
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Log-partition function and all clique marginals.
+        """Compute the log-partition function and all clique marginals.
 
         Parameters
         ----------
@@ -178,7 +179,7 @@ class JunctionTree:
         return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
 
     def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
-        """As the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
+        """Do as the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
         from pgmpy_dp.inference import kernel
 
         up, top, down = self._parts
@@ -204,7 +205,7 @@ class JunctionTree:
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
-        """Derivative of the marginals when the log-potentials move along a direction: Cov(phi) g, exactly.
+        """Differentiate the marginals as the log-potentials move along a direction: Cov(phi) g, exactly.
 
         Parameters
         ----------
@@ -227,20 +228,20 @@ class JunctionTree:
 
     @property
     def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """The rows of a divided program: two branches on the way up, the top part, the branches on the way down."""
+        """Divide the program: two branches on the way up, the top part, the branches on the way down."""
         first, second, top, down = self.parts
         program = self.program
         return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
 
     def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
-        """A function of each part of the program, branches at the same time."""
+        """Apply a function to each part of the program, to branches at the same time."""
         if not self.parts[0]:
             return [function(self.program)]
         up, top, down = self._parts
         return [*together(function, up), function(top), *together(function, down)]
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
-        """Marginal of any set of variables that lies within one clique of the tree.
+        """Compute the marginal of any set of variables that lies within one clique of the tree.
 
         Raises
         ------
@@ -252,13 +253,10 @@ class JunctionTree:
         if not holders:
             raise KeyError(f"no clique of the junction tree holds {tuple(scope)!r}")
         table = min(holders, key=lambda table: table.cells)
-        belief = self.table(calibration, table)
-        summed = belief.sum(axis=tuple(axis for axis, number in enumerate(table.scope) if number not in numbers))
-        kept = [number for number in table.scope if number in numbers]
-        return np.ascontiguousarray(summed.transpose([kept.index(number) for number in numbers]))
+        return np.ascontiguousarray(Table(table.scope, self.table(calibration, table)).margin(numbers).values)
 
-    def table(self, calibration: Calibration, table: Table) -> Vector:
-        """Belief of one table, in its shape."""
+    def table(self, calibration: Calibration, table: Segment) -> Vector:
+        """View the belief of one table, in its shape."""
         shape = tuple(self.layout.cardinalities[self.variables[number]] for number in table.scope)
         return calibration.beliefs[table.start : table.start + table.cells].reshape(shape)
 
@@ -312,25 +310,25 @@ class _Compiler:
     def _cells(self, scope: Iterable[int]) -> int:
         return math.prod(self.cards[number] for number in scope)
 
-    def _allocate(self, scope: tuple[int, ...]) -> Table:
-        table = Table(self.end, scope, self._cells(scope))
+    def _allocate(self, scope: tuple[int, ...]) -> Segment:
+        table = Segment(self.end, scope, self._cells(scope))
         self.end += table.cells
         return table
 
-    def _root(self, tree: nx.Graph) -> list[Clique]:
-        """Cliques in an order in which parents come first; each component is rooted at its largest clique."""
-        ordered: list[Clique] = []
+    def _root(self, tree: nx.Graph) -> list[Node]:
+        """Order the cliques so that parents come first; each component is rooted at its largest clique."""
+        ordered: list[Node] = []
         for component in nx.connected_components(tree):
             root = max(component, key=lambda clique: (self._cells(clique), sorted(clique)))
             number_of = {root: len(ordered)}
-            ordered.append(Clique(self._allocate(self._axes((), root)), None, None, None))
+            ordered.append(Node(self._allocate(self._axes((), root)), None, None, None))
             for above, below in nx.bfs_edges(tree, root, sort_neighbors=lambda cliques: sorted(cliques, key=sorted)):
                 parent = number_of[above]
                 # The separator keeps the order of the parent, and the clique that of the separator: long blocks.
                 separator = tuple(v for v in ordered[parent].table.scope if v in below)
                 number_of[below] = len(ordered)
                 ordered.append(
-                    Clique(
+                    Node(
                         table=self._allocate(self._axes(separator, below)),
                         parent=parent,
                         message=self._allocate(separator),
@@ -344,11 +342,11 @@ class _Compiler:
         return (*rest, *separator)
 
     def _assign_factors(self) -> dict[int, list[int]]:
-        """Every factor goes to the smallest table that holds it: keys are starts of clique or belief tables."""
+        """Give every factor to the smallest table that holds it: keys are starts of clique or belief tables."""
         tables = [clique.table for clique in self.cliques]
         tables += [clique.belief for clique in self.cliques if clique.belief is not None]
         tables.sort(key=lambda table: (table.cells, table.start))
-        holding: dict[int, list[Table]] = {number: [] for number in range(len(self.cards))}
+        holding: dict[int, list[Segment]] = {number: [] for number in range(len(self.cards))}
         for table in tables:
             for number in table.scope:
                 holding[number].append(table)
@@ -359,16 +357,16 @@ class _Compiler:
             at.setdefault(table.start, []).append(factor)
         return at
 
-    def _factor_table(self, factor: int, marginal: bool = False) -> Table:
+    def _factor_table(self, factor: int, marginal: bool = False) -> Segment:
         start = int(self.layout.offsets[factor]) + (self.layout.size if marginal else 0)
-        return Table(start, self.scopes[factor], self._cells(self.scopes[factor]))
+        return Segment(start, self.scopes[factor], self._cells(self.scopes[factor]))
 
-    def _emit(self, operation: int, big: Table, small: Table, belief: int = -1) -> None:
+    def _emit(self, operation: int, big: Segment, small: Segment, belief: int = -1) -> None:
         block, stride, start = self._index(big.scope, small.scope)
         self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
 
     def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
-        """Block length, stride within a block, and start of the block map (shared by equal patterns)."""
+        """Find block length, stride within a block, and start of the block map (shared by equal patterns)."""
         cards = [self.cards[number] for number in big]
         step = dict(zip(small, _strides([self.cards[number] for number in small]), strict=True))
         strides = [step.get(number, 0) for number in big]

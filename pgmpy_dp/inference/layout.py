@@ -1,4 +1,4 @@
-"""Many tables in one flat vector.
+"""Many tables stand in one flat vector.
 
 Log-potentials, marginals and noisy counts of a list of cliques are kept end to end in one float64 vector, so that
 optimisers see a vector and the kernels see a buffer.
@@ -10,19 +10,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Variable = Any  # hashable; mappings are invariant in their keys, so no narrower type serves all callers
-Scope = tuple[Variable, ...]
-Vector = NDArray[np.float64]
+from pgmpy_dp.inference.table import Scope, Variable, Vector
+
+__all__ = ["Layout", "Scope", "Variable", "Vector"]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of cliques, axes and cells in a flat vector.
+    """A layout orders cliques, axes and cells in a flat vector.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ class Layout:
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Start of every table, and the total size as last entry; shape (number of scopes + 1,)."""
+        """Each table starts here, and the total size is the last entry; shape (number of scopes + 1,)."""
         return np.cumsum([0] + [math.prod(shape) for shape in self.shapes], dtype=np.int64)
 
     @property
@@ -83,14 +82,14 @@ class Layout:
         return np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0)
 
     def split(self, vector: Vector) -> list[Vector]:
-        """Views of a flat vector, one a clique, in their shapes."""
+        """View a flat vector as tables, one a clique, in their shapes."""
         return [
             vector[start:stop].reshape(shape)
             for start, stop, shape in zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
         ]
 
     def tables(self, vector: Vector) -> dict[Scope, Vector]:
-        """As `split`, by clique."""
+        """View a flat vector as tables by clique."""
         return dict(zip(self.scopes, self.split(vector), strict=True))
 
     def per_cell(self, values: Sequence[float]) -> Vector:

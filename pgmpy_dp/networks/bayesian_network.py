@@ -10,7 +10,7 @@ import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import PrivateMLE
-from pgmpy_dp.estimators.networks import conditional, family, log_linear
+from pgmpy_dp.fitting.factors import conditional, family, log_linear
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index

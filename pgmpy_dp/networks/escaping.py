@@ -14,7 +14,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.networks import ordered_table
+from pgmpy_dp.fitting.factors import ordered_table
 from pgmpy_dp.networks.assembling import assembled_bayesian
 from pgmpy_dp.schema import Schema, State
 

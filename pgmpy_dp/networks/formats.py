@@ -11,7 +11,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.estimators.networks import Network
+from pgmpy_dp.fitting.factors import Network
 from pgmpy_dp.networks.bif import from_bif, to_bif
 from pgmpy_dp.networks.network_json import from_json, to_json
 from pgmpy_dp.networks.uai import from_uai, to_uai

@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators import CollectiveEM
-from pgmpy_dp.estimators.networks import log_linear
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.release import Guarantee

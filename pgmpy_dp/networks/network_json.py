@@ -12,7 +12,7 @@ import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp.estimators.networks import Network, log_linear, ordered_table
+from pgmpy_dp.fitting.factors import Network, log_linear, ordered_table
 from pgmpy_dp.networks.assembling import assembled_bayesian, assembled_markov
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema

@@ -13,8 +13,8 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
-from pgmpy_dp.estimators.networks import Network, log_linear
-from pgmpy_dp.estimators.uncertainty import PosteriorNetworks, draw_networks
+from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning, checked_evidence
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
@@ -82,12 +82,12 @@ class PrivateNetwork:
         structure for right, and count records as independent: with several rows a person, the population's are too
         narrow. Where the release hides the evidence they are those of the prior, and no better than it.
         """
-        asked, given = self._checked(variables, evidence)
+        schema, asked, given = self._checked(variables, evidence)
         if interval is None:
             return self._point(asked, given)
         check_interval(interval)
         values, draws, records = self._answers(asked, given, target)
-        index = state_index(self._fitted(), asked)
+        index = state_index(schema, asked)
         return bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
 
     def map_query(
@@ -96,7 +96,7 @@ class PrivateNetwork:
         """Find the most probable joint state of some variables, by default of all that are not given."""
         from pgmpy.inference import VariableElimination
 
-        asked, given = self._checked(variables, evidence)
+        _, asked, given = self._checked(variables, evidence)
         if given and asked:
             self._point(asked[:1], given)  # refuses evidence of probability zero
         answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
@@ -117,9 +117,9 @@ class PrivateNetwork:
         evidence, target
             They are those of `query`.
         """
-        asked, given = self._checked(variables, evidence)
-        everything = len(asked) + len(given) == len(self._fitted().variables)
-        if not everything and self._fitted().cells(asked) > _MAX_JOINT:
+        schema, asked, given = self._checked(variables, evidence)
+        everything = len(asked) + len(given) == len(schema.variables)
+        if not everything and schema.cells(asked) > _MAX_JOINT:
             raise ValueError(
                 f"The joint table of these {len(asked)} variables is too large: ask for fewer, or for all that are not "
                 "given."
@@ -131,7 +131,7 @@ class PrivateNetwork:
         else:
             tables, _ = conditioning.distributions(draws, asked, given)
             found = [tuple(int(i) for i in np.unravel_index(int(np.argmax(t)), t.shape)) for t in tables]
-        place = tuple(self._fitted().states[variable].index(answer[variable]) for variable in asked)
+        place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)
         return answer, float(np.mean([place == states for states in found]))
 
     def expectation(
@@ -160,8 +160,8 @@ class PrivateNetwork:
         check_interval(interval)
         rows = []
         for variable, numbers in values.items():
-            asked, given = self._checked([variable], evidence)
-            states = self._fitted().states[variable]
+            schema, asked, given = self._checked([variable], evidence)
+            states = schema.states[variable]
             if set(numbers) != set(states):
                 raise SchemaError(f"Give a number for every state of {variable!r}: {', '.join(map(repr, states))}.")
             weights = np.array([float(numbers[state]) for state in states])
@@ -177,7 +177,7 @@ class PrivateNetwork:
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
-        """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.estimators.uncertainty.draw_networks`.
+        """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.fitting.posterior_networks.draw_networks`.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class PrivateNetwork:
 
     def _checked(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
-    ) -> tuple[list[str], dict[str, Any]]:
+    ) -> tuple[Schema, list[str], dict[str, Any]]:
         """Refuse what the network does not have; by default all variables are asked for that are not given."""
         schema = self._fitted()
         if isinstance(variables, str):
@@ -303,7 +303,8 @@ class PrivateNetwork:
         given = checked_evidence(schema, evidence)
         if twice := set(given) & set(variables or ()):
             raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
-        return [v for v in schema.variables if v not in given] if variables is None else list(variables), given
+        asked = [v for v in schema.variables if v not in given] if variables is None else list(variables)
+        return schema, asked, given
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
         from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy

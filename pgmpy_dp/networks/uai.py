@@ -17,8 +17,9 @@ from itertools import combinations
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import Network, ordered_table
+from pgmpy_dp.fitting.factors import Network, ordered_table
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.networks.assembling import assembled_bayesian, assembled_markov
 from pgmpy_dp.schema import Clique, Schema
 
@@ -88,7 +89,7 @@ def _products(cliques: Sequence[Clique], tables: Sequence[Vector]) -> dict[Cliqu
     for clique, table in zip(cliques, tables, strict=True):
         own = first.setdefault(frozenset(clique), clique)
         with np.errstate(over="ignore", invalid="ignore"):  # refused where the network is assembled
-            products[own] = products.get(own, 1.0) * table.transpose([clique.index(variable) for variable in own])
+            products[own] = products.get(own, 1.0) * Table(clique, table).margin(own).values
     return products
 
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators.networks import ordered_table
+from pgmpy_dp.fitting.factors import ordered_table
 from pgmpy_dp.networks.escaping import escaped, escaped_schema, note_on, unescaped
 from pgmpy_dp.schema import Schema
 

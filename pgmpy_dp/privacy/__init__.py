@@ -1,7 +1,7 @@
 """Guarantees: sensitivities, mechanisms, the exact ledger, conversions."""
 
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
-from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource, SimulatedNoise
 from pgmpy_dp.privacy.subsampling import calibrate, price
 

@@ -67,7 +67,7 @@ def zcdp_curve(rho: float) -> NDArray[np.float64]:
 
 
 def renyi_curve(charge: Any) -> NDArray[np.float64]:
-    """Renyi curve of a :class:`~pgmpy_dp.privacy.charges.Charge`.
+    """Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`.
 
     Returns
     -------

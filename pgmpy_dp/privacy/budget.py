@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import accounting
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
-from pgmpy_dp.privacy.ledger import FileLedger, MemoryLedger
+from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
 
 # What is reported as remaining is this much less, so that asking for all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9

@@ -1,14 +1,18 @@
-"""Checks of the numbers a caller hands in, before anything is computed from them."""
+"""Checks of what a caller hands in, before anything is computed from it."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from numbers import Number, Rational, Real
 from typing import Any
 
 import numpy as np
+
+# A parameter's name and value; raises a ValueError that says what is allowed.
+Constraint = Callable[[str, Any], object]
 
 _MAX_BITS = 4096
 _LONGEST = 40
@@ -49,8 +53,55 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -
     return int(value)
 
 
+def choice(*known: Any) -> Constraint:
+    """Allow some values only.
+
+    Examples
+    --------
+    >>> choice("auto", None)("inference", "exact")
+    Traceback (most recent call last):
+    ValueError: inference is 'exact'; choose one of 'auto', None.
+    """
+
+    def check(name: str, value: Any) -> None:
+        if not (value is None or isinstance(value, str)) or value not in known:
+            raise ValueError(f"{name} is {shown(value)}; choose one of {', '.join(map(repr, known))}.")
+
+    return check
+
+
+def number(*, least: float = 0.0, most: float = math.inf, above: float = -math.inf) -> Constraint:
+    """Allow finite numbers in a range only.
+
+    Examples
+    --------
+    >>> number(above=0.0, most=1.0)("forgetting", 1.5)
+    Traceback (most recent call last):
+    ValueError: forgetting must be a number greater than 0 and at most 1, got 1.5.
+    """
+    parts = [f"greater than {above:g}" if above >= least else f"at least {least:g}"]
+    wanted = " and ".join([*parts, *([f"at most {most:g}"] if most < math.inf else ["finite"])])
+
+    def check(name: str, value: Any) -> None:
+        real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+        if not (real and math.isfinite(value) and above < value and least <= value <= most):
+            raise ValueError(f"{name} must be a number {wanted}, got {shown(value)}.")
+
+    return check
+
+
+def optional(constraint: Constraint) -> Constraint:
+    """Allow None, and what a constraint allows."""
+    return lambda name, value: value is None or constraint(name, value)
+
+
+def whole(least: int) -> Constraint:
+    """Allow whole numbers from the least one on."""
+    return lambda name, value: whole_number(name, value, least)
+
+
 def shown(value: Any) -> str:
-    """What an error may show of an argument: a number or a short text; of all else the type, as it may hold records.
+    """Say what an error may show of an argument: a number or a short text; of all else the type alone.
 
     Examples
     --------
@@ -63,12 +114,12 @@ def shown(value: Any) -> str:
 
 
 def single(value: Any) -> bool:
-    """Whether an argument is a number, a text or None, and so holds no records."""
+    """Say whether an argument is a number, a text or None, and so holds no records."""
     return value is None or isinstance(value, (str, Number, np.generic))
 
 
 def exact_text(name: str, exact: Fraction) -> str:
-    """The text of a fraction, such as "1/10"; ValueError if that takes more than a thousand digits or so.
+    """Write a fraction as text, such as "1/10"; ValueError if that takes more than a thousand digits or so.
 
     Examples
     --------
@@ -81,7 +132,7 @@ def exact_text(name: str, exact: Fraction) -> str:
 
 
 def exact_from_text(name: str, text: Any) -> Fraction:
-    """Inverse of :func:`exact_text`, and nothing else: the text "1e999999999" alone would fill the memory."""
+    """Read what :func:`exact_text` writes, and nothing else: the text "1e999999999" alone would fill the memory."""
     if not isinstance(text, str) or _EXACT.fullmatch(text) is None:
         raise ValueError(f"{name} must be a fraction as text, such as '1/10'.")
     return Fraction(text)

@@ -191,11 +191,6 @@ def _computed_sensitivity(
     return min(bound, math.inf if exact is None else exact) * (1 + _ROUNDING)
 
 
-def paper_sensitivity(subsets: Sequence[Subset], cardinalities: Mapping[str, int]) -> float:
-    """The paper's sensitivity, 2 |N_I| for two states everywhere: twice that of adding a record, in any basis."""
-    return 2 * math.fsum(math.prod(contrasts(cardinalities[v]).spread for v in subset) for subset in subsets)
-
-
 def _largest_replacement(
     subsets: Sequence[Subset], cardinalities: Mapping[str, int], chosen: Mapping[int, Contrasts]
 ) -> float | None:

@@ -271,14 +271,14 @@ def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Count
     counts, scale = checked_counts(counts), checked_scale(scale)
     if counts.size == 0:
         return counts.copy()
-    # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
-    parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
 
     def draw(part: Counts) -> Counts:
         return np.array(make(scale)(np.array(part, order="C")), dtype=np.int64)
 
-    if len(parts) == 1:  # starting a thread takes longer than a small table
+    if counts.size <= _PART:  # starting a thread takes longer than a small table
         return draw(counts)
+    # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
+    parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
     with ThreadPoolExecutor(len(parts)) as pool:
         return np.concatenate(list(pool.map(draw, parts)))
 

@@ -31,7 +31,7 @@ RESERVE = 1e-6
 _LEAST = 1e-8
 
 # Beyond this range the smallest probability, 1e-13, truncates nothing that matters.
-_WIDEST = 30.0
+WIDEST = 30.0
 
 
 def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
@@ -74,50 +74,33 @@ def range_of(floor: float, states: int) -> float:
     return math.log1p((1.0 - states * floor) / floor) if states > 1 else 0.0
 
 
-def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str, paper: bool) -> list[float]:
+def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
     """Ranges R_i of the nodes' rows for which one posterior draw costs at most epsilon.
 
-    By default epsilon is shared equally among the nodes with more than one state. With `paper` the smallest probability
-    is exp(-epsilon / (2 |I|)) for every node, from the bound w**|I| on a record's probability: valid, but coarser, and
-    for nodes of r states impossible below epsilon = 2 |I| log r.
+    Epsilon is shared equally among the nodes with more than one state.
 
     Raises
     ------
     ValueError
-        If epsilon is too small for floating-point numbers, or for the paper's form; the message says the smallest.
+        If epsilon is too small for floating-point numbers; the message says the smallest.
 
     Examples
     --------
-    >>> (span,) = truncation([2], Fraction(2), "replace_one", False)
+    >>> (span,) = truncation([2], Fraction(2), "replace_one")
     >>> round(floor_of(span, 2), 4), round(1 / (1 + math.exp(1)), 4)
     (0.2689, 0.2689)
     """
-    target = float(epsilon)
-    varied = sum(r > 1 for r in states)
-    sides = 1 if neighbours == "add_remove" else 2
-    _require_room(target, sides * varied)
-    if paper:
-        floor, most = math.exp(-target / (2 * len(states))), max(states)
-        if floor * most >= 1:
-            least = math.nextafter(2 * len(states) * math.log(most), math.inf)
-            raise ValueError(
-                f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {most} states leave at most "
-                f"1 / {most}: the paper's form needs more than epsilon={least!r} here. Leave paper=False, which has no "
-                "such limit."
-            )
-        return [min(range_of(floor, r), _WIDEST) for r in states]
-    share = target / (sides * max(varied, 1)) * (1 - 2 * RESERVE)
-    return [min(share, _WIDEST) if r > 1 else 0.0 for r in states]
+    changes = _changes(states, neighbours)
+    _require_room(float(epsilon), changes)
+    share = float(epsilon) / max(changes, 1) * (1 - 2 * RESERVE)
+    return [min(share, WIDEST) if r > 1 else 0.0 for r in states]
 
 
-def tempering(
-    states: Sequence[int], floor: float, epsilon: Fraction, neighbours: str, paper: bool
-) -> tuple[list[float], float]:
+def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours: str) -> tuple[list[float], float]:
     """Ranges R_i and the power of the likelihood for which one draw of the exponential mechanism costs epsilon.
 
-    The score is the log-likelihood, the base measure the truncated prior. By default the power is epsilon / (2 R), and
-    epsilon / R under "add_remove". With `paper` it is epsilon / (2 |I| log(1 / w)) for both relations, from the bound
-    w**|I| on a record's probability.
+    The score is the log-likelihood, the base measure the truncated prior. The power is epsilon / (2 R), and epsilon / R
+    under "add_remove".
 
     Raises
     ------
@@ -131,15 +114,18 @@ def tempering(
             f"floor={floor!r} leaves no room for {most} states: it must be less than 1 / {most} = {1 / most:.6g}."
         )
     ranges = [range_of(floor, r) for r in states]
-    sides = 1 if neighbours == "add_remove" and not paper else 2
-    _require_room(float(epsilon), sides * sum(r > 1 for r in states))
-    bound = -len(states) * math.log(floor) if paper else math.fsum(ranges)
-    power = float(epsilon) / (sides * bound) * (1 - 2 * RESERVE) if bound else 1.0
-    return ranges, power
+    _require_room(float(epsilon), _changes(states, neighbours))
+    cost = (1 if neighbours == "add_remove" else 2) * math.fsum(ranges)
+    return ranges, float(epsilon) / cost * (1 - 2 * RESERVE) if cost else 1.0
+
+
+def _changes(states: Sequence[int], neighbours: str) -> int:
+    """How many rows may change with a record: one for each node with more than one state, or two."""
+    return (1 if neighbours == "add_remove" else 2) * sum(r > 1 for r in states)
 
 
 def _require_room(epsilon: float, changes: int) -> None:
-    """Refuse an epsilon below what floating-point numbers may be off by; `changes` rows may change with a record."""
+    """Refuse an epsilon below what floating-point numbers may be off by in so many rows."""
     if epsilon < _LEAST * changes:
         raise ValueError(
             f"epsilon={epsilon!r} is too small for a draw of this network: give {_LEAST * changes!r} or more."

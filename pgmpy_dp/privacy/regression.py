@@ -8,10 +8,7 @@ public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is
 both reached, so that a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood raised to a
 power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the argument of
 `pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add.
-
-As printed (Zhang, Rubinstein and Dimitrakakis 2016, appendix D) epsilon is 2 L' with the Lipschitz constant in the
-record, L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1. It is no smaller than what holds, 2 L, since
-(1 + a)**2 <= 2 (1 + a**2).
+(Zhang, Rubinstein and Dimitrakakis 2016, appendix D.)
 """
 
 from __future__ import annotations
@@ -55,7 +52,7 @@ class Regression:
 
 
 def temper(
-    parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str, paper: bool
+    parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
     """The largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
 
@@ -66,24 +63,41 @@ def temper(
         Positive.
     epsilon : Fraction
     neighbours : str
-    paper : bool
-        Tempered by the printed Lipschitz constant; what the draw then costs is less than epsilon.
 
     Examples
     --------
-    >>> round(temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one", False).power, 9)
+    >>> round(temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one").power, 9)
     0.5
-    >>> round(float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one", False).cost), 9)
+    >>> round(float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one").cost), 9)
     4.0
     """
-    norm = Fraction(bound) * _root_above(Fraction(1 + parents))
-    span = (1 + norm) ** 2  # R**2, rounded up
-    sides = 1 if neighbours == "add_remove" else 2
-    printed = 2 * (1 + norm) * _root_above(1 + norm**2)
-    most = rounded_down(epsilon / (printed if paper else sides * span / 2))
-    precision = min(tau, most)
-    cost = Fraction(str(decimal_above(sides * Fraction(precision) * span / 2)))
+    precision = min(tau, rounded_down(epsilon / unit_cost(parents, bound, neighbours)))
+    return tempered(parents, bound, tau, prior_precision, epsilon, neighbours, precision)
+
+
+def tempered(
+    parents: int,
+    bound: float,
+    tau: float,
+    prior_precision: float,
+    epsilon: Fraction,
+    neighbours: str,
+    precision: float,
+) -> Regression:
+    """A regression of which the tempered likelihood has a given precision, at what a draw costs, at most epsilon."""
+    cost = Fraction(str(decimal_above(Fraction(precision) * unit_cost(parents, bound, neighbours))))
     return Regression(parents, bound, precision, prior_precision, precision / tau, min(cost, epsilon))
+
+
+def unit_cost(parents: int, bound: float, neighbours: str) -> Fraction:
+    """Epsilon of one draw at precision 1, rounded up: R**2, or half of it under "add_remove"."""
+    span = (1 + largest_mean(parents, bound)) ** 2
+    return span / 2 if neighbours == "add_remove" else span
+
+
+def largest_mean(parents: int, bound: float) -> Fraction:
+    """The most that x . theta can be, rounded up: sqrt(1 + k) B."""
+    return Fraction(bound) * root_above(Fraction(1 + parents))
 
 
 def expected_tries(regression: Regression, records: int) -> float:
@@ -105,5 +119,6 @@ def grid_steps(regression: Regression, records: int) -> int:
     return int(2 ** math.ceil(12 + math.log2(sharpest) / 2))
 
 
-def _root_above(value: Fraction) -> Fraction:
+def root_above(value: Fraction) -> Fraction:
+    """The square root of a number, rounded up."""
     return Fraction(math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf))

@@ -20,13 +20,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down, whole_number
-from pgmpy_dp.privacy.sampling import amplified_epsilon
+from pgmpy_dp.privacy.checks import checked_delta, choice, exact_positive, rounded_down, whole_number
 
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
 """The neighbour relation of each way to sample."""
 
-ACCOUNTING = ("tight", "moments", "strong", "naive", "paper")
+# What a plan costs: from the noise multiplier, delta, steps, sampling rate and sampling.
+Accountant = Callable[[float, float, int, float, str], float]
 
 # Share of delta that pays for noise on a grid in place of continuous noise, see `grid_delta`.
 GRID_SHARE = 2.0**-10
@@ -36,7 +36,7 @@ MAX_MULTIPLIER = 2.0**20
 
 # Integer Renyi orders, where the bounds for samples without replacement are evaluated exactly (in a time of order
 # squared, and from 257 on more loosely).
-_ORDERS = (*range(2, 25), *range(26, 41, 2), 44, 48, 56, 64, 80, 96, 128, 512, 2048)
+RENYI_ORDERS = (*range(2, 25), *range(26, 41, 2), 44, 48, 56, 64, 80, 96, 128, 512, 2048)
 
 
 def price(
@@ -46,9 +46,8 @@ def price(
     steps: int,
     sampling_rate: float,
     sampling: str = "poisson",
-    accounting: str = "tight",
 ) -> float:
-    """Epsilon of a plan at the given delta, found before it starts.
+    """Find the epsilon of a plan at the given delta, before it starts.
 
     Parameters
     ----------
@@ -60,52 +59,44 @@ def price(
     sampling_rate : float
         Probability of a record to be in one step's sample, in (0, 1].
     sampling : {"poisson", "without_replacement"}
-    accounting : {"tight", "moments", "strong", "naive", "paper"}
-        "tight": privacy-loss distributions for Poisson samples, the Renyi bound of Wang, Balle and Kasiviswanathan
-        (2019) for samples of one size. The others are for comparison, and sound except the last: "moments" is the
-        moments accountant (Renyi bounds at integer orders and their plain conversion, as Foulds et al. 2020),
-        "strong" and "naive" are strong and basic composition of analytically calibrated Gaussian steps, and "paper" is
-        strong composition of classically calibrated ones, of which the proof needs an epsilon below 1 a step.
 
     Returns
     -------
     float
-        Infinity where the accounting gives no bound.
 
     Raises
     ------
     ValueError
         If an argument is out of range.
 
+    Notes
+    -----
+    Privacy-loss distributions give the price of Poisson samples, the Renyi bound of Wang, Balle and Kasiviswanathan
+    (2019) that of samples of one size.
+
     Examples
     --------
     >>> round(price(1.24, 1e-4, steps=20, sampling_rate=0.05), 2)
     0.93
     """
-    sigma = rounded_down(exact_positive("noise_multiplier", noise_multiplier))
-    delta = checked_delta(delta, zero_allowed=False)
-    rate = checked_plan(steps, sampling_rate, sampling, accounting)
-    if sigma > MAX_MULTIPLIER:
-        raise ValueError(f"noise_multiplier must be at most 2**20, got {noise_multiplier!r}.")
-    return _price(sigma, _without_grid(delta), int(steps), rate, sampling, accounting)
+    return price_by(tight, noise_multiplier, delta, steps, sampling_rate, sampling)
 
 
 def calibrate(
-    epsilon: float,
+    epsilon: float | Fraction,
     delta: float,
     *,
     steps: int,
     sampling_rate: float,
     sampling: str = "poisson",
-    accounting: str = "tight",
 ) -> float:
-    """The least noise multiplier for which a plan costs at most epsilon and delta, to about one part in ten thousand.
+    """Find the least noise multiplier for which a plan costs at most epsilon and delta, to a part in ten thousand.
 
     Parameters
     ----------
     epsilon : float
         Positive, finite.
-    delta, steps, sampling_rate, sampling, accounting
+    delta, steps, sampling_rate, sampling
         As :func:`price`.
 
     Returns
@@ -124,28 +115,44 @@ def calibrate(
     >>> round(noise, 1), price(noise, 1e-6, steps=100, sampling_rate=0.05) <= 1.0
     (2.4, True)
     """
+    return calibrate_by(tight, epsilon, delta, steps, sampling_rate, sampling)
+
+
+def price_by(
+    accountant: Accountant, noise_multiplier: float, delta: float, steps: int, sampling_rate: float, sampling: str
+) -> float:
+    """Price a plan as :func:`price`, by an accountant of one's own."""
+    sigma = rounded_down(exact_positive("noise_multiplier", noise_multiplier))
+    delta = checked_delta(delta, zero_allowed=False)
+    rate = _checked_plan(steps, sampling_rate, sampling)
+    if sigma > MAX_MULTIPLIER:
+        raise ValueError(f"noise_multiplier must be at most 2**20, got {noise_multiplier!r}.")
+    return accountant(sigma, _without_grid(delta), int(steps), rate, sampling)
+
+
+def calibrate_by(
+    accountant: Accountant, epsilon: float | Fraction, delta: float, steps: int, sampling_rate: float, sampling: str
+) -> float:
+    """Find the noise as :func:`calibrate`, by an accountant of one's own."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = checked_delta(delta, zero_allowed=False)
-    rate = checked_plan(steps, sampling_rate, sampling, accounting)
-    return _calibrate(target, _without_grid(delta), int(steps), rate, sampling, accounting)
+    rate = _checked_plan(steps, sampling_rate, sampling)
+    return _calibrate(accountant, target, _without_grid(delta), int(steps), rate, sampling)
 
 
-def checked_plan(steps: Any, sampling_rate: Any, sampling: Any, accounting: Any) -> float:
+def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
     """Check the public numbers of a plan; the sampling rate as a float that is not below it."""
     whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}.")
-    if accounting not in ACCOUNTING:
-        raise ValueError(f"accounting must be one of {', '.join(ACCOUNTING)}, got {accounting!r}.")
+    choice(*SAMPLINGS)("sampling", sampling)
     rate = rounded_down(exact)
     return rate if rate == exact else min(math.nextafter(rate, 1.0), 1.0)
 
 
 def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> float:
-    """What plans with discrete Gaussian noise add to the delta of the continuous ones.
+    """Bound what plans with discrete Gaussian noise add to the delta of the continuous ones.
 
     Let all sums be integers, and the noise of every cell a discrete Gaussian variable of parameter sigma, the
     `deviation`. Were it a continuous normal variable rounded to the nearest integer, rounding after adding would give
@@ -162,49 +169,12 @@ def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> floa
 
 
 def _without_grid(delta: float) -> float:
-    """Delta, which is charged as the decimal it prints as, without the grid's share: rounded down."""
+    """Take the grid's share off delta, which is charged as the decimal it prints as; rounded down."""
     return rounded_down(Fraction(str(delta)) * (1 - Fraction(GRID_SHARE)))
 
 
-@lru_cache(maxsize=1024)
-def _price(sigma: float, delta: float, steps: int, rate: float, sampling: str, accounting: str) -> float:
-    """`price` without the grid's share of delta."""
-    if accounting == "tight":
-        return _tight(sigma, delta, steps, rate, sampling)
-    if accounting == "moments":
-        return _moments(sigma, delta, steps, rate, sampling)
-    if accounting == "naive":
-        return steps * _amplified(_step_epsilon(sigma, delta / (steps * rate)), rate)
-    # A hundredth of delta goes to the steps, as in the paper's experiments.
-    step_delta = delta / (100.0 * steps * rate)
-    step_epsilon = (_classical if accounting == "paper" else _step_epsilon)(sigma, step_delta)
-    amplified = _amplified(step_epsilon, rate)
-    if amplified > 700.0:
-        return math.inf
-    spread = math.sqrt(2.0 * steps * math.log(1.0 / (0.99 * delta)))
-    return spread * amplified + steps * amplified * math.expm1(amplified)
-
-
-def _amplified(epsilon: float, rate: float) -> float:
-    """Epsilon on a random sample, delta becoming rate * delta.
-
-    For Poisson samples under "add_remove" and for samples of one size under "replace_one" alike (Balle, Barthe and
-    Gaboardi 2018, Theorems 8 and 9).
-    """
-    return amplified_epsilon(epsilon, rate) if epsilon > 0.0 else 0.0
-
-
-def _step_epsilon(sigma: float, delta: float) -> float:
-    from dp_accounting import get_epsilon_gaussian
-
-    return float(get_epsilon_gaussian(sigma, delta)) if delta < 1.0 else 0.0
-
-
-def _classical(sigma: float, delta: float) -> float:
-    return math.sqrt(2.0 * math.log(1.25 / delta)) / sigma
-
-
-def _event(sigma: float, rate: float, sampling: str) -> Any:
+def sampled_gaussian(sigma: float, rate: float, sampling: str) -> Any:
+    """One step as an event of dp-accounting."""
     from dp_accounting import dp_event
 
     gaussian = dp_event.GaussianDpEvent(sigma)
@@ -216,16 +186,18 @@ def _event(sigma: float, rate: float, sampling: str) -> Any:
     return dp_event.SampledWithoutReplacementDpEvent(1.0, rate, gaussian)
 
 
-def _tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
+@lru_cache(maxsize=1024)
+def tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
+    """`price` without the grid's share of delta."""
     from dp_accounting.pld import PLDAccountant
     from dp_accounting.privacy_accountant import NeighboringRelation
 
     if rate < 1.0 and sampling == "without_replacement":
-        accountant = _renyi_accountant(sampling)
+        accountant = renyi_accountant(sampling)
     else:
         # Of all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
         accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, _interval(sigma, steps, rate))
-    accountant.compose(_event(sigma, rate, sampling), steps)
+    accountant.compose(sampled_gaussian(sigma, rate, sampling), steps)
     return float(accountant.get_epsilon(delta))
 
 
@@ -239,21 +211,8 @@ def _interval(sigma: float, steps: int, rate: float) -> float:
     return max(1e-4 * min(max(steps * variance / 2.0, 1.0), 1000.0), math.sqrt(variance) / 100.0)
 
 
-def _moments(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Renyi bounds, epsilon = min over orders a of bound(a) + log(1/delta) / (a - 1) (Mironov 2017)."""
-    best = math.inf
-    # dp-accounting has a sharper conversion; at one order and a small delta it is a bound plus known terms.
-    tiny = 1e-300
-    for order in _ORDERS:
-        accountant = _renyi_accountant(sampling, (order,))
-        accountant.compose(_event(sigma, rate, sampling), steps)
-        sharper = float(accountant.get_epsilon(tiny))
-        bound = sharper - math.log1p(-1.0 / order) + math.log(tiny * order) / (order - 1.0)
-        best = min(best, max(bound, 0.0) + math.log(1.0 / delta) / (order - 1.0))
-    return best
-
-
-def _renyi_accountant(sampling: str, orders: tuple[int, ...] = _ORDERS) -> Any:
+def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> Any:
+    """dp-accounting's Renyi accountant for the neighbour relation of a way to sample."""
     from dp_accounting.privacy_accountant import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
 
@@ -262,11 +221,11 @@ def _renyi_accountant(sampling: str, orders: tuple[int, ...] = _ORDERS) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _calibrate(target: float, delta: float, steps: int, rate: float, sampling: str, accounting: str) -> float:
+def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str) -> float:
     def cost(sigma: float) -> float:
         # At the number that `price` takes it for: discretised losses may jump from one float to the next.
         sigma = rounded_down(exact_positive("noise_multiplier", sigma))
-        return _price(sigma, delta, steps, rate, sampling, accounting)
+        return accountant(sigma, delta, steps, rate, sampling)
 
     low = high = _first_guess(target, delta, steps, rate)
     while cost(high) > target:
@@ -274,8 +233,7 @@ def _calibrate(target: float, delta: float, steps: int, rate: float, sampling: s
         if high > MAX_MULTIPLIER:
             raise ValueError(
                 f"No noise multiplier up to 2**20 brings {steps} steps at sampling rate {rate:g} to "
-                f"epsilon={target:g}, delta={delta:g} by {accounting} accounting: plan fewer steps, or raise epsilon "
-                "or delta."
+                f"epsilon={target:g}, delta={delta:g}: plan fewer steps, or raise epsilon or delta."
             )
     while cost(low) <= target:
         low, high = low / 1.25, low

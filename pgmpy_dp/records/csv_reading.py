@@ -22,7 +22,7 @@ from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import Codes, settled
 from pgmpy_dp.records.csv_file import CsvFile
-from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import Unit, require_ids
 from pgmpy_dp.schema import Schema
 
@@ -70,12 +70,6 @@ def encode_csv(
     SchemaError
         If it is no such file, as well. Where it is damaged is not told.
     """
-    return sealed(lambda: _encoded(file, schema, variables, unit), str(file.path))
-
-
-def _encoded(
-    file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None
-) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
     readers = {variable: Reader.of(schema, variable) for variable in variables}
     texts, owners = {variable: _Texts() for variable in variables}, _Texts()
@@ -177,7 +171,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
         starts = np.empty((len(asked), _BLOCK_ROWS), dtype=np.int64)
         stops = np.empty_like(starts)
         while True:
-            records = window.split(ending, len(names), places, starts, stops)
+            records, _ = window.split(ending, len(names), places, starts, stops)
             if records:
                 yield window.buffer, starts[:, :records], stops[:, :records]
             elif not window.read_on():
@@ -200,19 +194,14 @@ class _Window:
         """The names of the columns, and how lines end."""
         places = np.arange(_MOST_COLUMNS)
         starts, stops = np.empty((2, _MOST_COLUMNS, 1), dtype=np.int64)
-        while not (records := self._advance(grammar.EITHER, -1, places, starts, stops)):
+        while not (found := self.split(grammar.EITHER, -1, places, starts, stops))[0]:
             if not self.read_on():
                 raise SchemaError(f"{self._file.path}: an empty file. Its first line must name the columns.")
-        _, fields = records
+        fields = found[1]
         cells = zip(starts[:fields, 0], stops[:fields, 0], strict=True)
         names = [_text(bytes(self.buffer[start:stop]), self._file.encoding) for start, stop in cells]
         crlf = bytes(self.buffer[max(self._start - 2, 0) : self._start]) == b"\r\n"
         return names, grammar.CRLF if crlf else grammar.LF
-
-    def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> int:
-        """Number of the records found in the window."""
-        found = self._advance(ending, width, places, starts, stops)
-        return found[0] if found else 0
 
     def read_on(self) -> bool:
         """Read more behind what is left, in a larger buffer if a record is longer; whether there was more."""
@@ -229,7 +218,8 @@ class _Window:
         self.consumed += len(chunk)
         return True
 
-    def _advance(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int] | None:
+    def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int]:
+        """Find the records in the window, and say how many they are and how many fields the last one has."""
         records, start, fields, problem = grammar.split(
             self.buffer,
             self._start,
@@ -248,7 +238,7 @@ class _Window:
                 "it is stays private: save the file anew, with a program that quotes fields."
             )
         self._start = start
-        return (records, fields) if records else None
+        return records, fields
 
 
 def _opened(path: Path) -> Any:

@@ -16,11 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.counting import Counts
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column
-from pgmpy_dp.records.memory import EncodedRecords, array_codes, counted_records
+from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import parquet_source
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import StreamedRecords
@@ -91,7 +90,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled: other sources go without
 
-        codes, labels = encode_csv(records, schema, asked, unit)
+        codes, labels = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
         return EncodedRecords.bounded(codes, schema, labels, unit)
     lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
     if lazy is not None:

@@ -27,8 +27,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import Found, column_codes
-from pgmpy_dp.records.counting import Counts, count_all
 from pgmpy_dp.records.frames import column_at
+from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
 from pgmpy_dp.schema import Clique, Schema

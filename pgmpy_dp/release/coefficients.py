@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.fourier import MAX_STATES, Floats, coefficient_weights, contrasts
 from pgmpy_dp.schema import Clique, Schema
 
@@ -126,7 +127,7 @@ class Coefficients:
         for axis, variable in enumerate(ordered):
             inverse = contrasts(self.schema.cardinality(variable)).inverse
             full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(full.transpose([ordered.index(variable) for variable in clique]))
+        return np.ascontiguousarray(Table(tuple(ordered), full).margin(clique).values)
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
@@ -144,7 +145,7 @@ class Coefficients:
         Parameters
         ----------
         at_least : float
-            A larger increment to use, such as :meth:`NoisyCoefficients.paper_increment`.
+            A larger increment to use, such as :func:`pgmpy_dp.experiments.papers.printed_increment`.
         """
         needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
         # A little more than needed, for rounding: the smallest cell is to be 0 or above.

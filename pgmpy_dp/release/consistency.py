@@ -1,12 +1,14 @@
-"""Noisy tables made to agree where they overlap: mutual consistency (Chowdhury et al., equations 16 to 18; PriView)."""
+"""Mutual consistency makes tables agree where they overlap (Chowdhury et al., equations 16 to 18; PriView)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -17,7 +19,7 @@ Tables = Mapping[Clique, NDArray[np.float64]]
 
 
 def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
-    """The tables of a release, changed least so that all agree on the marginals of all variables they share.
+    """Change the tables of a release least so that all agree on the marginals of all variables they share.
 
     Post-processing: it costs no privacy. Cells may be negative, before and after.
 
@@ -55,12 +57,11 @@ def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance
 
 
 def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, float]:
-    """The weight of each measured table in the common marginals; see `mutual_consistency`.
+    """Weigh each measured table in the common marginals; see `mutual_consistency`.
 
     A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
     """
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights is {weights!r}; choose one of {', '.join(map(repr, WEIGHTS))}.")
+    choice(*WEIGHTS)("weights", weights)
     if release.guarantee.mechanism == "none":
         return dict.fromkeys(release.cliques, 1.0)
     if weights == "epsilon":
@@ -71,7 +72,7 @@ def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, f
 def make_consistent(
     tables: Tables, weights: Mapping[Clique, float], total: float | None = None
 ) -> dict[Clique, NDArray[np.float64]]:
-    """As `mutual_consistency`, for any tables of counts.
+    """Make any tables of counts agree, as `mutual_consistency` does.
 
     For each set A of variables that tables have in common, smallest first, the marginals over A are averaged (17) and
     each table's deviation from the average is spread evenly over its cells (18). A later, larger A leaves the marginals
@@ -89,7 +90,7 @@ def make_consistent(
     for common in intersections(tables):
         holding = [clique for clique in agreed if common <= set(clique)]
         order = [variable for variable in holding[0] if variable in common]
-        marginals = [_marginal(agreed[clique], clique, order) for clique in holding]
+        marginals = [Table(clique, agreed[clique]).margin(order).values for clique in holding]
         scale = sum(weights[clique] for clique in holding)
         if total is None or common:
             average = sum(weights[clique] / scale * table for clique, table in zip(holding, marginals, strict=True))
@@ -97,14 +98,12 @@ def make_consistent(
             average = np.array(total)
         for clique, marginal in zip(holding, marginals, strict=True):
             share = (average - marginal) * (marginal.size / agreed[clique].size)
-            kept = [variable for variable in clique if variable in common]
-            spread = share.transpose([order.index(variable) for variable in kept])
-            agreed[clique] += np.expand_dims(spread, [i for i, variable in enumerate(clique) if variable not in common])
+            agreed[clique] += Table(tuple(order), share).expand(clique)
     return agreed
 
 
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
-    """All intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
+    """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
 
     Raises
     ------
@@ -121,9 +120,3 @@ def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
                 "use PrivateMLE with consistency=None or 'inference', or CollectiveEM."
             )
     return sorted(common, key=lambda held: (len(held), sorted(held)))
-
-
-def _marginal(table: NDArray[np.float64], clique: Clique, order: Sequence[str]) -> NDArray[np.float64]:
-    summed = table.sum(axis=tuple(i for i, variable in enumerate(clique) if variable not in order))
-    kept = [variable for variable in clique if variable in order]
-    return np.asarray(summed).transpose([kept.index(variable) for variable in order])

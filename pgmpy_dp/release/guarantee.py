@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import whole_number
 
@@ -206,3 +207,10 @@ def checked_total(total: Any, guarantee: Guarantee) -> int | None:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
+    """A read-only copy."""
+    copy = np.array(array, dtype=dtype, order="C")
+    copy.setflags(write=False)
+    return copy

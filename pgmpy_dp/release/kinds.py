@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
@@ -178,8 +177,7 @@ def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
     return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
 
 
-def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
-    """A read-only copy."""
-    copy = np.array(array, dtype=dtype, order="C")
-    copy.setflags(write=False)
-    return copy
+def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
+    """The first release with a measured clique that contains this one, if any has."""
+    wanted = set(clique)
+    return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)

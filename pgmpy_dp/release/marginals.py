@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted
-from pgmpy_dp.release.kinds import Release, frozen_array
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted, frozen_array
+from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import IndependentTables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -206,7 +207,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         for clique, table in self.tables.items():
             weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
             ordered = sorted(clique, key=place.__getitem__)
-            full = transform(table.transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+            full = transform(Table(clique, table).margin(ordered).values, schema.shape(ordered))
             for subset in downward_closure(schema, [clique]):
                 part = weight * full[subset_index(ordered, subset)]
                 sums[subset] = sums.get(subset, 0.0) + part
@@ -308,3 +309,10 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
         raise ValueError(
             f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
         )
+
+
+def require_tables(release: Any, refusal: str) -> NoisyMarginals:
+    """For methods that need the noise of a table's cells to be independent."""
+    if not isinstance(release, NoisyMarginals):
+        raise ValueError(refusal)
+    return release

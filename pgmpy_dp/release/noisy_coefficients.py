@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -18,8 +17,8 @@ from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, noise_scales
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted
-from pgmpy_dp.release.kinds import Release, frozen_array
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted, frozen_array
+from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
 from pgmpy_dp.schema import Clique, Schema
 
@@ -158,26 +157,6 @@ class NoisyCoefficients(
     def total_variance(self) -> float:
         """Variance of `total` before its floor of 1; 0 where the number is public."""
         return 0.0 if self.public_total is not None else laplace_variance(self.scale)
-
-    def paper_increment(self, failure_probability: float = 0.1) -> float:
-        """The paper's increment, fixed in advance: enough for a non-negative full table but with this probability.
-
-        No coefficient's noise exceeds b log(m / p) with probability 1 - p, m being their number, and a cell of the full
-        table holds the sum of them weighted by products of contrasts of at most A_i. With two states everywhere and the
-        paper's scale it is 4 t |N_I|**2 / epsilon for t = log(|N_I| / p) / 2 (Zhang et al. 2016, Corollary 3).
-
-        Returns
-        -------
-        float
-            In records, for :meth:`Coefficients.non_negative`.
-        """
-        if not 0 < failure_probability < 1:
-            raise ValueError(f"failure_probability must be between 0 and 1, got {failure_probability!r}.")
-        closure = downward_closure(self.schema, self.cliques)
-        cards = {v: self.schema.cardinality(v) for clique in self.cliques for v in clique}
-        size = sum(math.prod(cards[v] - 1 for v in subset) for subset in closure)
-        largest = self.scale * math.log(size / failure_probability)
-        return fourier_sensitivity(closure, cards, "add_remove") * largest
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Scale of the coefficients' noise, and the standard deviation in a cell of a clique's table."""

@@ -1,4 +1,4 @@
-"""What a release observes of marginals: noisy linear functions of counts."""
+"""A release observes noisy linear functions of counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
@@ -65,7 +66,7 @@ class Observations:
 
 
 class IndependentTables:
-    """Tables whose cells have independent noise, of one variance a table: how they are read and what they observe."""
+    """Tables are read and observed alike where their cells have independent noise, of one variance a table."""
 
     schema: Schema
     tables: Mapping[Clique, NDArray[Any]]
@@ -78,7 +79,7 @@ class IndependentTables:
         return tuple(self.tables)
 
     def holding_clique(self, clique: Clique) -> Clique:
-        """The measured clique from which a clique's table is read: the least noisy of those that contain it.
+        """Find the clique from which a clique's table is read: the least noisy of those measured that contain it.
 
         Raises
         ------
@@ -89,7 +90,7 @@ class IndependentTables:
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
-        """The least noisy table of a clique, and the noise variance of its cells.
+        """Read the least noisy table of a clique, and the noise variance of its cells.
 
         A measured clique that contains the clique is summed over the other variables, which adds their noise.
 
@@ -107,7 +108,7 @@ class IndependentTables:
         return self._summed(self.holding_clique(clique), clique, tables or self.tables)
 
     def observe(self, variables: Sequence[str]) -> Observations:
-        """What the tables say of the marginals of these variables: each, summed over the others.
+        """Sum every table over all but these variables: what the release says of their marginals.
 
         The noise of a sum is taken for noise of the mechanism's kind with the sum's variance. Tables of the same
         variables are averaged, weighted by their precision.
@@ -128,17 +129,15 @@ class IndependentTables:
         return Observations(tuple(tables), observed, variance, self.guarantee.mechanism == "gaussian")
 
     def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
-        outside = tuple(axis for axis, variable in enumerate(measured) if variable not in clique)
-        kept = [variable for variable in measured if variable in clique]
-        table = tables[measured].sum(axis=outside).astype(np.float64)
-        return table.transpose([kept.index(variable) for variable in clique]), self._summed_variance(measured, clique)
+        table = Table(measured, tables[measured]).margin(clique).values.astype(np.float64)
+        return table, self._summed_variance(measured, clique)
 
     def _summed_variance(self, measured: Clique, clique: Clique) -> float:
         return self.variances[measured] * self.schema.cells(measured) / self.schema.cells(clique)
 
 
 def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
-    """The mean of noisy tables of the same counts, weighted by precision, and its variance."""
+    """Average noisy tables of the same counts by their precision; the variance of the mean comes with it."""
     tables, variances = (list(part) for part in zip(*same, strict=True))
     precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
     table: Vector = np.average(tables, axis=0, weights=precisions)
@@ -146,7 +145,7 @@ def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
 
 
 def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
-    """The measured cliques that contain a clique.
+    """Find the measured cliques that contain a clique.
 
     Raises
     ------
@@ -164,7 +163,7 @@ def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
 
 
 def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[Clique, Clique]:
-    """Of every measured clique that holds some of the variables, these.
+    """Cut every measured clique down to the variables that are asked for; those that hold none are left out.
 
     Raises
     ------
@@ -184,7 +183,7 @@ def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[
 
 
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Cliques that are contained in no other; the first of those with equal variables."""
+    """Keep the cliques that no other contains; of those with equal variables, the first."""
     kept: list[Clique] = []
     listed = list(cliques)
     sets = [frozenset(clique) for clique in listed]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.estimators.measuring import first_holding
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique
 
 LEVELS = ("clear", "visible", "drowned")

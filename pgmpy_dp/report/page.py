@@ -14,7 +14,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.networks import Network, log_linear
+from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals

@@ -11,7 +11,7 @@ from hostile_records import SECRET
 
 import pgmpy_dp as dp
 from pgmpy_dp.records import CsvFile, open_records
-from pgmpy_dp.records.numbers import encode_numbers
+from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import Unit
 
 __all__ = ["CsvFile", "Unit", "encode_numbers", "open_records", "outcome"]

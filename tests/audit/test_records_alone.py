@@ -13,9 +13,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 from scipy import sparse
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import sums
+from pgmpy_dp.data.mechanisms.integer_sums import checked_vectors, integer_rows
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments
-from pgmpy_dp.data.sums import NoisySums
 
 RECORDS = 300
 STEPS = {"epsilon": 1.0, "delta": 1e-2, "steps": 5, "sampling_rate": 1.0}
@@ -113,8 +113,8 @@ def test_what_is_made_of_a_statistic_depends_on_no_other_record(kind, size):
     made = ODD[kind](np.random.default_rng(0), 300)
 
     def steps(vectors):
-        checked, _ = sums._checked_vectors(vectors, vectors.shape[0], None)
-        taken = sums._integer_rows(checked, 1.0, 2**40)
+        checked, _ = checked_vectors(vectors, vectors.shape[0], None)
+        taken = integer_rows(checked, 1.0, 2**40)
         return taken.toarray() if sparse.issparse(taken) else taken
 
     together = steps(made)
@@ -143,8 +143,8 @@ def test_no_warning_tells_of_a_record(form, value):
         twice = (np.concatenate([rows[1], rows[1]]), ([0, 0, 1, 1], [0, 0, 1, 0]))
         rows = sparse.coo_array(twice, shape=(2, 2))
         rows = rows if form == "coo" else sparse.csr_array((twice[0], [0, 0, 1, 0], [0, 2, 4]), shape=(2, 2))
-    checked, _ = sums._checked_vectors(rows, 2, 2)
-    sums._integer_rows(checked, 1.0, 2**20)
+    checked, _ = checked_vectors(rows, 2, 2)
+    integer_rows(checked, 1.0, 2**20)
 
 
 @pytest.mark.parametrize("layout", ["C", "F"])

@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 
 import pgmpy_dp as dp
+from pgmpy_dp.experiments import papers
 
 DOCUMENTS, WORDS, TOPICS, LENGTH = 20_000, 8_000, 50, 500
 STEPS, RATE, DELTA = 20, 0.05, 1e-6
@@ -49,10 +50,10 @@ def peak_megabytes() -> float:
 def reference() -> None:
     """The paper's setting: samples of 20,000 of 400,000 documents, 20 steps, noise of 1.24 document norms."""
     plan = {"steps": 20, "sampling_rate": 0.05, "sampling": "without_replacement"}
-    paper = dp.price(1.24, 1e-4, **plan, accounting="moments")
-    corrected = dp.price(1.24 / math.sqrt(2.0), 1e-4, **plan, accounting="moments")
-    tight = dp.price(1.24 / math.sqrt(2.0), 1e-4, **plan)
-    added = dp.price(1.24, 1e-4, **{**plan, "sampling": "poisson"})
+    paper = papers.price(1.24, 1e-4, **plan, accounting="moments")
+    corrected = papers.price(1.24 / math.sqrt(2.0), 1e-4, **plan, accounting="moments")
+    tight = papers.price(1.24 / math.sqrt(2.0), 1e-4, **plan)
+    added = papers.price(1.24, 1e-4, **{**plan, "sampling": "poisson"})
     print(f"The paper's noise: epsilon {paper:.2f} as printed, {corrected:.2f} with the sensitivity of a replacement")
     print(f"  ({tight:.2f} by our conversion of the same bound); {added:.2f} for one added or removed, Poisson samples")
 

@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse, stats
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import sums
 from pgmpy_dp.data.documents import resampled
+from pgmpy_dp.data.mechanisms import sums
 from pgmpy_dp.inference.topics import Topics
 
 WORDS = ["tea", "cup", "pot"]

@@ -16,6 +16,7 @@ from scipy.stats import beta, chisquare, kstest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import posterior
 from pgmpy_dp.data.mechanisms.posterior import draw_rows
+from pgmpy_dp.experiments.papers import posteriors as papers
 from pgmpy_dp.privacy.posterior import draw_cost, floor_of, range_of, tempering, truncation
 
 PAIR = ("b", "a")
@@ -84,9 +85,10 @@ def test_privacy_by_exact_density_ratios(states, neighbours, mechanism):
     """Largest log-ratio over all outcomes and all neighbours: at most what is charged, and near it as records grow."""
     epsilon, paper = Fraction(3), "paper" in mechanism
     if "sampler" in mechanism:
-        (span,), power = truncation([states], epsilon, neighbours, paper), 1.0
+        (span,), power = (papers.truncation if paper else truncation)([states], epsilon, neighbours), 1.0
     else:
-        (span,), power = tempering([states], 0.05, epsilon, neighbours, paper)
+        cases = tempering([states], 0.05, epsilon, neighbours), papers.tempering([states], 0.05, epsilon)
+        (span,), power = cases[paper]
     charged = draw_cost([span], power, neighbours) if paper else 3.0
     assert charged <= 3.0
     worst = 0.0
@@ -108,29 +110,34 @@ def test_privacy_by_exact_density_ratios(states, neighbours, mechanism):
 def test_truncations_are_the_published_ones():
     """D.7: w = 1 / (1 + exp(eps / (2 |I|))) under "replace_one"; the printed form needs 2 |I| log 2, 23.6 for 17."""
     for epsilon in (0.1, 1.0, 40.0):
-        spans = truncation([2] * 17, Fraction(str(epsilon)), "replace_one", False)
+        spans = truncation([2] * 17, Fraction(str(epsilon)), "replace_one")
         assert floor_of(spans[0], 2) == pytest.approx(1 / (1 + math.exp(epsilon / 34)), rel=1e-5)
-        added = truncation([2] * 17, Fraction(str(epsilon)), "add_remove", False)
+        added = truncation([2] * 17, Fraction(str(epsilon)), "add_remove")
         assert floor_of(added[0], 2) == pytest.approx(1 / (1 + math.exp(epsilon / 17)), rel=1e-5)
     with pytest.raises(ValueError, match=r"needs more than epsilon=23\.56"):
-        truncation([2] * 17, Fraction(23), "replace_one", True)
-    spans = truncation([2] * 17, Fraction(24), "replace_one", True)
+        papers.truncation([2] * 17, Fraction(23), "replace_one")
+    spans = papers.truncation([2] * 17, Fraction(24), "replace_one")
     assert floor_of(spans[0], 2) == pytest.approx(math.exp(-24 / 34))
-    assert truncation([1, 3], Fraction(1), "add_remove", False)[0] == 0.0
+    assert truncation([1, 3], Fraction(1), "add_remove")[0] == 0.0
     assert range_of(floor_of(0.7, 3), 3) == pytest.approx(0.7)
     with pytest.raises(ValueError, match=r"less than 1 / 4 = 0\.25"):
-        tempering([2, 4], 0.25, Fraction(1), "add_remove", False)
+        tempering([2, 4], 0.25, Fraction(1), "add_remove")
 
 
-@pytest.mark.parametrize("paper", [False, True])
-def test_an_epsilon_below_what_floats_may_be_off_by_is_refused(paper):
-    for draw in (
-        lambda e: truncation([2, 3, 1], e, "replace_one", paper),
-        lambda e: tempering([2, 3, 1], 0.1, e, "replace_one", paper),
-    ):
+def test_an_epsilon_below_what_floats_may_be_off_by_is_refused():
+    tempered = (
+        lambda e: tempering([2, 3, 1], 0.1, e, "replace_one"),
+        lambda e: papers.tempering([2, 3, 1], 0.1, e),
+    )
+    truncated = (
+        lambda e: truncation([2, 3, 1], e, "replace_one"),
+        lambda e: papers.truncation([2, 3, 1], e, "replace_one"),
+    )
+    for draw in (*tempered, *truncated):
         with pytest.raises(ValueError, match=r"epsilon=3e-08 is too small.*give 4e-08 or more"):
             draw(Fraction("3e-8"))
-    tempering([2, 3, 1], 0.1, Fraction("4e-8"), "replace_one", paper)
+    for draw in tempered:
+        draw(Fraction("4e-8"))
 
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2]})
@@ -168,7 +175,7 @@ def test_bad_input_charges_nothing():
         (lambda: data.sample_posterior(FAMILIES, PRIOR, 0.3, draws=0), "draws"),
         (lambda: data.sample_posterior(FAMILIES, PRIOR, 0.3, draws=True), "draws"),
         (lambda: data.sample_posterior(FAMILIES, PRIOR, math.nan), "epsilon"),
-        (lambda: data.sample_posterior(FAMILIES, PRIOR, 0.3, paper=True), r"needs more than epsilon=4\.39"),
+        (lambda: data.release(papers.PrintedRows(FAMILIES, PRIOR, 0.3)), r"needs more than epsilon=4\.39"),
         (lambda: data.sample_posterior([("a",), ("a", "b")], PRIOR, 0.3), "different nodes"),
         (lambda: data.sample_posterior(FAMILIES, {("a",): np.ones(2)}, 0.3), "prior"),
         (lambda: data.sample_posterior(FAMILIES, PRIOR | {("a",): np.array([1.0, 0.0])}, 0.3), "positive"),

@@ -13,12 +13,12 @@ from pgmpy.models import DiscreteBayesianNetwork
 from scipy.optimize import minimize
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.allocation import _shares, first_plan, structure_features
-from pgmpy_dp.estimators.networks import conditional, families, maximal
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.fitting.allocation import _shares, first_plan, structure_features
+from pgmpy_dp.fitting.factors import conditional, families, maximal
 from pgmpy_dp.privacy.sampling import amplified_epsilon
-from pgmpy_dp.records.counting import count
 from pgmpy_dp.records.frames import encode
+from pgmpy_dp.records.memory import count
 
 EDGES = [("smoke", "lung"), ("site", "lung"), ("lung", "xray"), ("site", "age")]
 SCHEMA = dp.Schema({"smoke": ["y", "n"], "lung": ["y", "n"], "site": [0, 1, 2], "xray": ["y", "n"], "age": [0, 1]})

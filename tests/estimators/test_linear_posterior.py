@@ -14,6 +14,7 @@ from pgmpy.parameter_estimator import LinearGaussianMLE
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import mean_squared_error
+from pgmpy_dp.experiments import papers
 
 EDGES = [("age", "pressure"), ("weight", "pressure")]
 BOUNDS = {"age": (0, 100), "weight": (40, 140), "pressure": (60, 220)}
@@ -86,7 +87,7 @@ def test_the_ledger_is_charged_what_the_draws_cost():
     assert data.budget.spent.epsilon == plain.guarantee_.epsilon
     split = dp.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=2, split=True).fit(network(), data)
     assert split.guarantee_.epsilon == pytest.approx(2.0)
-    printed = dp.LinearPosteriorSampler(1.0, None, 2.0, STD, paper=True).fit(network(), data)
+    printed = papers.PrintedLinearSampler(1.0, None, 2.0, STD).fit(network(), data)
     assert 0.2 < printed.guarantee_.epsilon < 0.36  # one record added or removed; printed for one replaced
     before = data.budget.spent.epsilon
     with pytest.raises(dp.BudgetExceededError):

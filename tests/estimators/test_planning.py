@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.family_tables import explain_tables
-from pgmpy_dp.estimators.networks import families, maximal
-from pgmpy_dp.estimators.planning import merged_cliques, shares
+from pgmpy_dp.fitting.factors import families, maximal
+from pgmpy_dp.fitting.family_tables import explain_tables
+from pgmpy_dp.fitting.planning import merged_cliques, shares
 from pgmpy_dp.inference import Layout, SmoothedLaplaceNoise
 
 

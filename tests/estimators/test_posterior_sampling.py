@@ -9,6 +9,7 @@ from pgmpy.models import DiscreteBayesianNetwork, NaiveBayes
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence, prediction_accuracy
+from pgmpy_dp.experiments import papers
 
 BOTH = [dp.PosteriorSampler, dp.ExponentialMAP]
 
@@ -74,16 +75,16 @@ def test_papers_forms_state_what_they_cost(naive):
     schema, train, _ = naive
     data = dp.PrivateDataset(train, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(0))
     network = DiscreteBayesianNetwork([("y", "x0")])
-    sampler = dp.PosteriorSampler(4.0, paper=True).fit(network, data)
+    sampler = papers.PrintedPosteriorSampler(4.0).fit(network, data)
     floor = np.exp(-4.0 / 4)
     assert sampler.release_.floors["y",] == pytest.approx(floor)
     assert sampler.guarantee_.epsilon == pytest.approx(2 * np.log((1 - floor) / floor), rel=1e-5)
-    chosen = dp.ExponentialMAP(4.0, floor=0.1, paper=True).fit(network, data)
+    chosen = papers.PrintedExponentialMAP(4.0, floor=0.1).fit(network, data)
     assert chosen.release_.power == pytest.approx(4.0 / (2 * 2 * np.log(10)), rel=1e-5)
     assert chosen.guarantee_.epsilon == pytest.approx(chosen.release_.power * 2 * np.log(9), rel=1e-5)
     assert data.budget.spent.epsilon == pytest.approx(sampler.guarantee_.epsilon + chosen.guarantee_.epsilon)
     with pytest.raises(ValueError, match="needs more than epsilon"):
-        dp.PosteriorSampler(2.0, paper=True).fit(network, data)
+        papers.PrintedPosteriorSampler(2.0).fit(network, data)
 
 
 def test_much_epsilon_finds_the_maximum(naive):

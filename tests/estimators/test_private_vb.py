@@ -12,7 +12,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import clone
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.completing import Completion
+from pgmpy_dp.experiments import papers
+from pgmpy_dp.fitting.completing import Completion
 
 CARDS = {"a": 2, "z": 3, "b": 2, "y": 2, "c": 3, "d": 2}
 FAMILIES = [("a",), ("z", "a"), ("b", "y", "z"), ("y", "z"), ("c", "y"), ("d", "a")]
@@ -122,7 +123,8 @@ def test_raw_records_with_declared_states():
 def test_comparison_accountings_cost_more_noise():
     noise = {}
     for accounting in ("tight", "moments", "strong", "naive"):
-        estimator = dp.PrivateVB(1.0, 1e-6, state_names=STATES, steps=10, accounting=accounting)
+        found = papers.calibrate(1.0, 1e-6, steps=10, sampling_rate=0.2, accounting=accounting)
+        estimator = dp.PrivateVB(1.0, 1e-6, state_names=STATES, steps=10, noise_multiplier=found)
         noise[accounting] = estimator.fit(network(), private(latent_class_records(50, 1))).noise_multiplier_
     assert noise["tight"] < noise["moments"] < noise["strong"]
     assert noise["tight"] < noise["naive"]
@@ -184,7 +186,7 @@ def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
         ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
         ({"prior": -1.0}, ValueError, "prior"),
         ({"forgetting": 1.5}, ValueError, "forgetting"),
-        ({"accounting": "best"}, ValueError, "accounting"),
+        ({"noise_multiplier": 0.1}, ValueError, "noise_multiplier"),
         ({"neighbours": "replace_one"}, ValueError, "neighbours"),
         ({"state_names": None}, dp.SchemaError, "Latent variable 'class' has no declared states"),
         ({"state_names": {"class": []}}, dp.SchemaError, "class"),

@@ -14,8 +14,8 @@ from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import clone
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.polya_gamma import Gaussian
-from pgmpy_dp.estimators.sigmoid_belief_network import _Horseshoe, _Layer
+from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
+from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import _Horseshoe, _Layer
 
 HIDDEN = np.array([[3.0, 3, -3, -3, 0, 0, 0, 0, 3, 0], [0.0, 0, 0, 0, 4, 4, -4, -4, 0, 3]])
 OFFSETS, INTERCEPT = np.array([0.3, -0.4]), np.array([-1.5, -1, 2, 1, -2, -2, 2, 1.5, -1, -1])

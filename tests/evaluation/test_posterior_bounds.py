@@ -18,6 +18,7 @@ from pgmpy_dp.evaluation import (
     fourier_marginal_bound,
     posterior_divergence,
 )
+from pgmpy_dp.experiments import papers
 
 
 def test_divergence_is_the_integral():
@@ -68,14 +69,14 @@ def test_proposition_1_and_theorem_3_hold():
         tables = data.measure(cliques, 1.0)
         worst = max(np.abs(tables.tables[c] - exact.tables[c]).max() for c in cliques)
         fails[0] += worst > count_error_bound(10, tables.scales["a",], 0.1)
-        noisy = data.measure_coefficients(cliques, 1.0, sensitivity="paper")
+        noisy = data.release(papers.PrintedCoefficients(cliques, 1.0))
         distances = [np.abs(noisy.tables[c] - exact.tables[c]).sum() for c in cliques]
         bounds = [fourier_marginal_bound(noisy, c, 0.1) for c in cliques]
         fails[1] += any(d > b for d, b in zip(distances, bounds, strict=True))
     assert max(fails) < 100
     size, t = 6, math.log(6 / 0.1) / 2
     printed = (4 * size / 1.0) * (2 * math.log(size / 0.1) + t * size)
-    found = fourier_marginal_bound(noisy, ("b", "a"), 0.1, noisy.paper_increment(0.1))
+    found = fourier_marginal_bound(noisy, ("b", "a"), 0.1, papers.printed_increment(noisy, 0.1))
     assert found == pytest.approx(printed)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.experiments import peer_comparisons as peers
 from pgmpy_dp.experiments.peer_processes import run
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree, closest_marginals
 
 

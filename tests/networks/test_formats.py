@@ -14,7 +14,7 @@ from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.estimators.networks import families
+from pgmpy_dp.fitting.factors import families
 from pgmpy_dp.networks import bif, load_network, save_network, xmlbif
 from pgmpy_dp.release import Guarantee
 

@@ -9,8 +9,8 @@ from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.networks import log_linear
 from pgmpy_dp.experiments.peer_comparisons import example_network
+from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree, engine
 from pgmpy_dp.networks import simulate
 

@@ -21,7 +21,7 @@ from pgmpy_dp.privacy.accounting import (
     zcdp_curve,
     zcdp_limit,
 )
-from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.privacy.ledger import Charge
 
 PLANS = [
     (1.0, 1e-6),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
-from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.privacy.ledger import Charge
 
 
 def pure(epsilon):

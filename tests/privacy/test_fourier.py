@@ -11,12 +11,12 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
+from pgmpy_dp.experiments.papers import printed_sensitivity
 from pgmpy_dp.privacy.fourier import (
     Contrasts,
     coefficient_weights,
     contrasts,
     fourier_sensitivity,
-    paper_sensitivity,
 )
 from pgmpy_dp.release.coefficients import downward_closure
 
@@ -75,7 +75,7 @@ def test_binary_sensitivities_are_the_published_ones(name):
     assert len(closure) == size
     assert fourier_sensitivity(closure, cards, "add_remove") == pytest.approx(size)
     assert fourier_sensitivity(closure, cards, "replace_one") == pytest.approx(replaced)
-    assert paper_sensitivity(closure, cards) == 2 * size
+    assert printed_sensitivity(closure, cards) == 2 * size
 
 
 def test_mixed_sensitivities_in_helmerts_basis_are_the_published_ones():
@@ -117,7 +117,7 @@ def test_sensitivity_by_brute_force_over_all_neighbours(cliques, neighbours):
     stated = fourier_sensitivity(closure, cards, neighbours)
     worst = max(change.sum() for change in changes)
     assert worst <= stated <= worst * (1 + 1e-8)
-    assert stated <= paper_sensitivity(closure, cards) * (1 + 1e-8)
+    assert stated <= printed_sensitivity(closure, cards) * (1 + 1e-8)
 
 
 def test_too_large_for_the_exact_value_takes_the_bound():

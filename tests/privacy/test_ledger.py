@@ -21,7 +21,7 @@ from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import ledger
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.schema import Schema
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pgmpy_dp.experiments.papers import posteriors as papers
 from pgmpy_dp.privacy.regression import MOST_TRIES, expected_tries, grid_steps, temper
 
 CORNERS = [np.array(row) for row in itertools.product([-1.0, 0.0, 1.0], repeat=2)]  # y, x
@@ -46,7 +47,7 @@ def largest_ratio(regression, neighbours):
 @pytest.mark.parametrize("bound", [0.3, 1.0, 4.0])
 def test_no_neighbour_is_told_apart_by_more_than_the_cost(bound, neighbours, paper):
     for epsilon in (Fraction(1, 2), Fraction(5)):
-        regression = temper(1, bound, 100.0, 1.0, epsilon, neighbours, paper)
+        regression = (papers.temper if paper else temper)(1, bound, 100.0, 1.0, epsilon, neighbours)
         worst = largest_ratio(regression, neighbours)
         assert worst <= regression.cost <= epsilon
         assert paper == (regression.cost < epsilon * Fraction(3, 4))
@@ -54,24 +55,24 @@ def test_no_neighbour_is_told_apart_by_more_than_the_cost(bound, neighbours, pap
 
 def test_the_cost_of_replacing_is_no_smaller_than_it_must_be():
     """The cost of adding a record, as the planted bug, is too little where one is replaced."""
-    regression = temper(1, 1.0, 100.0, 1.0, Fraction(20), "replace_one", False)
+    regression = temper(1, 1.0, 100.0, 1.0, Fraction(20), "replace_one")
     assert largest_ratio(regression, "replace_one") > 0.6 * regression.cost
-    lax = temper(1, 1.0, 100.0, 1.0, Fraction(20), "add_remove", False)
+    lax = temper(1, 1.0, 100.0, 1.0, Fraction(20), "add_remove")
     assert largest_ratio(lax, "replace_one") > lax.cost
 
 
 def test_untempered_posteriors_cost_what_the_likelihood_varies():
     """Unit bounds, B = 1: 4 where a record is replaced; the paper's (1 + 10 / sqrt(b))**2 = 121 at b = 1."""
     for bound, cost in ((1.0, 4.0), (10.0, 121.0)):
-        regression = temper(0, bound, 1.0, 1.0, Fraction(1000), "replace_one", False)
+        regression = temper(0, bound, 1.0, 1.0, Fraction(1000), "replace_one")
         assert (regression.power, float(regression.cost)) == (1.0, pytest.approx(cost, rel=1e-12))
-    printed = temper(0, 1.0, 1.0, 1.0, Fraction(1), "replace_one", True)
+    printed = papers.temper(0, 1.0, 1.0, 1.0, Fraction(1), "replace_one")
     assert printed.power == pytest.approx(1 / (2 * 2 * math.sqrt(2)))
 
 
 def test_grids_are_public_and_fine():
     for records in (0, 10**3, 2**31):
-        regression = temper(3, 2.0, 4.0, 1.0, Fraction(1), "add_remove", False)
+        regression = temper(3, 2.0, 4.0, 1.0, Fraction(1), "add_remove")
         steps = grid_steps(regression, records)
         assert steps & (steps - 1) == 0
         assert steps / math.sqrt(4 * regression.precision * records + 4) >= 2**12

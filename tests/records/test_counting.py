@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records import counting
-from pgmpy_dp.records.counting import count, distinct
 from pgmpy_dp.records.frames import encode
+from pgmpy_dp.records.memory import count, distinct
 from pgmpy_dp.schema import Bins, Schema
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.records.numbers import STEPS, encode_numbers, moments
+from pgmpy_dp.records.frames import STEPS, encode_numbers, moments
 
 SCHEMA = dp.Schema({"smoke": ["yes", "no"]}, bounds={"age": (0, 100), "change": 2.5})
 FRAME = pd.DataFrame({"smoke": ["yes", "no", "no"], "age": [0, 50, 120], "change": [-2.5, 1.0, -99.0]})

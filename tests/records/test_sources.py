@@ -19,8 +19,7 @@ from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_reading, open_records
-from pgmpy_dp.records.counting import count, shared_scopes
-from pgmpy_dp.records.memory import CountedRecords
+from pgmpy_dp.records.memory import CountedRecords, count, shared_scopes
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit
 from pgmpy_dp.release import NoisyMarginals

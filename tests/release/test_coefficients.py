@@ -15,7 +15,9 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.networks import families
+from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.experiments import papers
+from pgmpy_dp.fitting.factors import families
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
 from pgmpy_dp.release import coefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
@@ -56,10 +58,9 @@ def test_without_noise_the_tables_are_the_counts():
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("sensitivity", ["exact", "paper"])
-def test_released_marginals_agree_and_are_non_negative(neighbours, sensitivity):
-    data = dataset(40, neighbours=neighbours)
-    noisy = data.measure_coefficients(CLIQUES, 0.5, sensitivity=sensitivity)
+@pytest.mark.parametrize("mechanism", [FourierCoefficients, papers.PrintedCoefficients])
+def test_released_marginals_agree_and_are_non_negative(neighbours, mechanism):
+    noisy = dataset(40, neighbours=neighbours).release(mechanism(CLIQUES, 0.5))
     require_agreement(noisy.tables)
     assert min(table.min() for table in noisy.tables.values()) < 0
     raised = noisy.to_coefficients().non_negative()
@@ -67,8 +68,8 @@ def test_released_marginals_agree_and_are_non_negative(neighbours, sensitivity):
     smallest = [table.min() for table in raised.tables.values()]
     assert min(smallest) == pytest.approx(0.0, abs=1e-6)  # no more than needed
     assert min(smallest) >= 0
-    paper = noisy.to_coefficients().non_negative(noisy.paper_increment())
-    assert paper.values[()] - noisy.to_coefficients().values[()] == pytest.approx(noisy.paper_increment())
+    paper = noisy.to_coefficients().non_negative(papers.printed_increment(noisy))
+    assert paper.values[()] - noisy.to_coefficients().values[()] == pytest.approx(papers.printed_increment(noisy))
     require_agreement(paper.tables, atol=1e-6)
 
 
@@ -87,26 +88,26 @@ def test_the_papers_increment_is_the_printed_one():
     frame = pd.DataFrame({v: [0, 1] * 25 for v in schema.variables})
     data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0))
     cliques = [("y",), *((str(i), "y") for i in range(16))]
-    noisy = data.measure_coefficients(cliques, 1.0, sensitivity="paper")
+    noisy = data.release(papers.PrintedCoefficients(cliques, 1.0))
     assert noisy.scale == pytest.approx(68.0)
-    assert noisy.paper_increment(0.1) == pytest.approx(4 * math.log(340) / 2 * 34**2)
-    assert noisy.paper_increment(0.1) == pytest.approx(13477, abs=1)
+    assert papers.printed_increment(noisy, 0.1) == pytest.approx(4 * math.log(340) / 2 * 34**2)
+    assert papers.printed_increment(noisy, 0.1) == pytest.approx(13477, abs=1)
     assert noisy.guarantee.epsilon == pytest.approx(0.5)  # adding a record moves each coefficient by 1 only
     assert data.budget.spent.epsilon == noisy.guarantee.epsilon
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("sensitivity", ["exact", "paper"])
-def test_charge_and_guarantee_are_what_the_noise_costs(neighbours, sensitivity):
+@pytest.mark.parametrize("mechanism", [FourierCoefficients, papers.PrintedCoefficients])
+def test_charge_and_guarantee_are_what_the_noise_costs(neighbours, mechanism):
     data = dataset(epsilon=1.0, neighbours=neighbours)
-    noisy = data.measure_coefficients(CLIQUES, 0.75, sensitivity=sensitivity)
+    noisy = data.release(mechanism(CLIQUES, 0.75))
     (charge,) = data.budget.history
     cards = {v: SCHEMA.cardinality(v) for v in "abcd"}
     loss = fourier_sensitivity(downward_closure(SCHEMA, CLIQUES), cards, neighbours) / noisy.scale
     assert loss <= float(charge.epsilon) <= 0.75
     assert charge.epsilon == Fraction(str(noisy.guarantee.epsilon))
     assert float(charge.epsilon) == pytest.approx(loss, rel=1e-8)
-    assert (float(charge.epsilon) == 0.75) == (sensitivity == "exact")
+    assert (float(charge.epsilon) == 0.75) == (mechanism is FourierCoefficients)
     assert (() in noisy.values) == (neighbours == "add_remove")
     assert noisy.public_total == (None if neighbours == "add_remove" else 300)
 
@@ -195,8 +196,6 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
     for epsilon in (0, -1.0, math.nan, math.inf, True, "1", 1e-18):
         with pytest.raises(ValueError, match="epsilon"):
             data.measure_coefficients(CLIQUES, epsilon)
-    with pytest.raises(ValueError, match="sensitivity"):
-        data.measure_coefficients(CLIQUES, 0.5, sensitivity="least")
     with pytest.raises(dp.SchemaError, match="Unknown variable"):
         data.measure_coefficients([("a", "e")], 0.5)
     with pytest.raises(dp.BudgetExceededError):

@@ -1,7 +1,8 @@
-"""Noisy Fourier coefficients of marginals.
+"""Fourier coefficients of marginals are released with noise.
 
-Sensitivity. Integer coefficients get noise in proportion to their weights, for the exact L1 sensitivity of all of them
-together: see :mod:`pgmpy_dp.privacy.fourier` and :func:`_price`.
+Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, in proportion to public
+weights w. They cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d over b: see
+:func:`~pgmpy_dp.privacy.fourier.fourier_sensitivity`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
-from pgmpy_dp.privacy.charges import Charge
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.privacy.fourier import fourier_sensitivity, paper_sensitivity
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.fourier import fourier_sensitivity
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.records.counting import Counts
+from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
-
-SENSITIVITIES = ("exact", "paper")
 
 
 @dataclass(frozen=True)
@@ -40,70 +40,52 @@ class FourierCoefficients:
 
     cliques: Iterable[Iterable[str]]
     epsilon: float | Fraction
-    sensitivity: str = "exact"
 
-    def quote(self, public: Public) -> Quote:
-        """The terms are the cliques to count, and the scale of the noise."""
+    def quote(self, public: PublicTable) -> Quote:
+        """Price the noise; the terms are the cliques to count, and its scale."""
         public.require_single_records()
         cliques = public.schema.require(self.cliques)
         closure = downward_closure(public.schema, cliques)
         epsilon = exact_positive("epsilon", self.epsilon)
-        cost, scale = _price(public.schema, closure, epsilon, public.neighbours, self.sensitivity)
+        cards = {v: public.schema.cardinality(v) for subset in closure for v in subset}
+        exact = max(fourier_sensitivity(closure, cards, public.neighbours), 1.0)  # 0 where all have one state
+        cost, scale = self._price(closure, cards, exact, epsilon)
+        largest = max(float(noise_scales(public.schema, subset, scale).max(initial=0.0)) for subset in closure)
+        if not 0 < scale <= largest <= MAX_SCALE:
+            raise ValueError(
+                f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit "
+                "integers: choose a larger epsilon."
+            )
         subsets = closure if public.neighbours == "add_remove" else closure[1:]
         charge = Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost)
         held = smallest_holders(public.schema, cliques, subsets)
         return Quote(charge, _Terms(cliques, held, scale), public.guarantee(cost, "laplace"))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """The tables of the cliques that hold the coefficients."""
+        """Count the cliques that hold the coefficients."""
         return held.records.counts(tuple(quote.terms.held))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> NoisyCoefficients:
-        """Independent noise on every integer coefficient."""
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> NoisyCoefficients:
+        """Add independent noise to every integer coefficient."""
         coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
         values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)
         return NoisyCoefficients(
             public.schema, quote.terms.cliques, values, quote.terms.scale, quote.guarantee, public.total
         )
 
-
-def _price(
-    schema: Schema, closure: Sequence[Clique], epsilon: Fraction, neighbours: str, sensitivity: str
-) -> tuple[Fraction, float]:
-    """What a release of the coefficients costs, and its noise scale b.
-
-    Integer coefficients d with independent discrete Laplace noise of scales b / w cost at most the largest change of
-    sum |d| w / b, the L1 sensitivity of c = w d over b (`pgmpy_dp.privacy.fourier.fourier_sensitivity`). With
-    "exact" b is that over epsilon, rounded up by parts in 1e9, which covers the rounding of the scales. With "paper" b
-    is the printed 2 |N_I| / epsilon; what it costs is at most epsilon, and less where the printed value is too large.
-
-    Raises
-    ------
-    ValueError
-        If the noise is out of range, or for another sensitivity.
-    """
-    cards = {v: schema.cardinality(v) for subset in closure for v in subset}
-    exact = max(fourier_sensitivity(closure, cards, neighbours), 1.0)  # 0 where all variables have one state
-    if sensitivity == "exact":
-        scale, cost = exact / float(epsilon) * (1 + 1e-9), epsilon
-    elif sensitivity == "paper":
-        scale = paper_sensitivity(closure, cards) / float(epsilon) * (1 + 1e-9)
-        cost = min(epsilon, Fraction(str(decimal_above(Fraction(exact) / Fraction(scale)))))
-    else:
-        raise ValueError(f"sensitivity is {sensitivity!r}; choose one of {', '.join(SENSITIVITIES)}.")
-    largest = max(float(noise_scales(schema, subset, scale).max(initial=0.0)) for subset in closure)
-    if not 0 < scale <= largest <= MAX_SCALE:
-        raise ValueError(
-            f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit integers: "
-            "choose a larger epsilon."
-        )
-    return cost, scale
+    def _price(
+        self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
+    ) -> tuple[Fraction, float]:
+        """Find the charge and the noise scale b, of which parts in 1e9 cover the rounding of the scales."""
+        return epsilon, sensitivity / float(epsilon) * (1 + 1e-9)
 
 
 def smallest_holders(
     schema: Schema, cliques: Sequence[Clique], subsets: Sequence[Clique]
 ) -> dict[Clique, list[Clique]]:
-    """The cliques to count, with the subsets whose coefficients are taken from each: the smallest that holds them."""
+    """Choose the cliques to count, with the subsets to take from each: the smallest clique that holds a subset."""
     held: dict[Clique, list[Clique]] = {}
     missing = dict.fromkeys(subsets)
     for clique in sorted(cliques, key=schema.cells):
@@ -118,12 +100,12 @@ def smallest_holders(
 def integer_coefficients(
     schema: Schema, tables: Mapping[Clique, NDArray[np.int64]], held: Mapping[Clique, Sequence[Clique]]
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Exact integer coefficients of the subsets, from the tables of the cliques that hold them."""
+    """Compute exact integer coefficients of the subsets from the tables of the cliques that hold them."""
     place = {variable: number for number, variable in enumerate(schema.variables)}
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
         ordered = tuple(sorted(clique, key=place.__getitem__))
-        full = transform(tables[clique].transpose([clique.index(v) for v in ordered]), schema.shape(ordered))
+        full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
         found |= {subset: np.asarray(full[subset_index(ordered, subset)], dtype=np.int64) for subset in subsets}
     return found
 
@@ -131,7 +113,7 @@ def integer_coefficients(
 def _perturbed(
     coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Independent discrete Laplace noise of scale b / w on every integer coefficient, drawn scale by scale."""
+    """Add independent discrete Laplace noise of scale b / w to every integer coefficient, scale by scale."""
     if not coefficients:  # variables of one state only
         return {}
     exact = np.concatenate([array.ravel() for array in coefficients.values()])

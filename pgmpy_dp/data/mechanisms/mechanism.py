@@ -1,19 +1,23 @@
-"""What a mechanism is: public parameters with a price, an exact answer, and a draw once the price is paid."""
+"""A mechanism is public parameters with a price, an exact answer, and a draw once the price is paid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pgmpy_dp.data.versions import library_versions
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.numbers import Integers
+from pgmpy_dp.records.frames import Integers
+from pgmpy_dp.records.memory import distinct
 from pgmpy_dp.records.units import Unit, require_single_records
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
@@ -21,29 +25,24 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(frozen=True)
 class Public:
-    """What may be known of private records without paying.
+    """What may be known of a private source without paying.
 
     Attributes
     ----------
-    schema : Schema
     neighbours : {"add_remove", "replace_one"}
     unit : Unit or None
         Whose rows are whose; None where records are units of their own.
     total : int or None
-        The sum of every counting table, where it is public.
-    records : int or None
-        The number of records with bounds, where it is public.
+        How many records there are, or units of which each counts once, where that is public.
     most_delta : float
         The budget's delta.
     private : bool
         Whether the noise is such that protects anyone.
     """
 
-    schema: Schema
     neighbours: str
     unit: Unit | None
     total: int | None
-    records: int | None
     most_delta: float
     private: bool
 
@@ -53,7 +52,7 @@ class Public:
         return 1 if self.unit is None else self.unit.contribution
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """What a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
+        """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
         return Guarantee(
             epsilon=decimal_above(epsilon),
             delta=delta,
@@ -70,8 +69,15 @@ class Public:
 
 
 @dataclass(frozen=True)
+class PublicTable(Public):
+    """What may be known of private records with declared variables."""
+
+    schema: Schema
+
+
+@dataclass(frozen=True)
 class Held:
-    """The private records, for the step of a mechanism that reads them."""
+    """What the step of a mechanism that reads private records is handed."""
 
     records: Records
     numbers: Mapping[str, Integers]
@@ -88,10 +94,39 @@ class Held:
             )
         return self.records.codes
 
+    def rows(self, variables: Sequence[str] | None) -> Rows:
+        """Find the distinct records in some variables, all by default, and which of them each record is."""
+        codes = self.codes
+        return Rows(*distinct(codes, codes if variables is None else variables))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What it is handed of rows of numbers in memory.
+
+    Attributes
+    ----------
+    values : ndarray or csr_array, shape (rows, columns)
+    groups : ndarray of int64, or None
+        Which of the rows each record is; None where each record has a row of its own.
+    """
+
+    values: Any
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.values.shape[0] if self.groups is None else self.groups.shape[0])
+
+    def rows(self, variables: Sequence[str] | None) -> Rows:
+        """Return the rows themselves: they have no variables by name."""
+        return self
+
 
 @dataclass(frozen=True)
 class Quote:
-    """A price, the public numbers that the draw goes by, and what a release promises; None for what is no release."""
+    """What is paid, the public numbers that the draw goes by, and the guarantee of what is drawn, if it has one."""
 
     charge: Charge
     terms: Any
@@ -103,13 +138,17 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Mechanism(Protocol[Exact, Answer_co]):
-    """A frozen value of public parameters. Failures that can be foreseen happen before the charge."""
+    """A frozen value of public parameters. Failures that can be foreseen happen before the charge.
 
-    def quote(self, public: Public) -> Quote:
-        """The charge and the guarantee. No record is seen."""
+    `public` and `held` are of the kind of source that the mechanism is for: a :class:`PublicTable` and a :class:`Held`
+    where it needs declared variables.
+    """
 
-    def read(self, quote: Quote, held: Held) -> Exact:
-        """The exact answer, which goes nowhere but to :meth:`draw`; a source that cannot give it fails here."""
+    def quote(self, public: Any) -> Quote:
+        """State the charge and the guarantee. No record is seen."""
 
-    def draw(self, quote: Quote, public: Public, exact: Exact, noise: NoiseSource) -> Answer_co:
-        """The release, after the charge."""
+    def read(self, quote: Quote, held: Any) -> Exact:
+        """Compute the exact answer, which goes nowhere but to :meth:`draw`; a source that cannot give it fails here."""
+
+    def draw(self, quote: Quote, public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
+        """Draw the release, after the charge."""

@@ -1,4 +1,4 @@
-"""Draws from truncated Dirichlet posteriors, and near their modes.
+"""Rows are drawn from truncated Dirichlet posteriors, or near their modes.
 
 Sensitivity: :mod:`pgmpy_dp.privacy.posterior` argues what one draw costs by how far one record moves the log-likelihood
 of a row whose probabilities have a floor.
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
-from pgmpy_dp.privacy.charges import Charge
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import draw_cost, floor_of, tempering, total_epsilon, truncation
+from pgmpy_dp.privacy.posterior import floor_of, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below, Categorical
-from pgmpy_dp.records.counting import Counts, require_countable
+from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 
@@ -44,10 +44,7 @@ class _Rows:
     draws: int
 
 
-def _quote(public: Public, mechanism: str, rows: _Rows, each: Fraction | None) -> Quote:
-    """Without a stated cost, what one draw costs by its ranges and power."""
-    if each is None:
-        each = Fraction(str(draw_cost(list(rows.ranges.values()), rows.power, public.neighbours)))
+def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> Quote:
     cost = each * rows.draws
     charge = Charge(f"draw {rows.draws} network{'s' if rows.draws > 1 else ''}", mechanism, epsilon=cost)
     return Quote(charge, rows, public.guarantee(cost, mechanism))
@@ -59,11 +56,13 @@ class _DrawnRows:
     prior: Mapping[Clique, Any]
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """The tables of the families."""
+        """Count the families."""
         return held.records.counts(tuple(quote.terms.ranges))
 
-    def draw(self, quote: Quote, public: Public, exact: dict[Clique, Counts], noise: NoiseSource) -> PosteriorDraws:
-        """Draws of whole networks by :func:`draw_rows`."""
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> PosteriorDraws:
+        """Draw whole networks by :func:`draw_rows`."""
         rows = quote.terms
         found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
         floors = {family: floor_of(rows.ranges[family], public.schema.cardinality(family[0])) for family in exact}
@@ -78,16 +77,19 @@ class PosteriorRows(_DrawnRows):
     prior: Mapping[Clique, Any]
     epsilon: float | Fraction
     draws: int = 1
-    paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
-        """The price of all draws; the terms are the ranges of the rows."""
+    def quote(self, public: PublicTable) -> Quote:
+        """Price all draws; the terms are the ranges of the rows."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges = truncation(states, each, public.neighbours, self.paper)
+        ranges, cost = self._truncation(states, each, public.neighbours)
         rows = _Rows(dict(zip(families, ranges, strict=True)), 1.0, self.draws)
-        return _quote(public, "posterior_sampling", rows, None if self.paper else each)
+        return _quote(public, "posterior_sampling", rows, cost)
+
+    def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
+        """Find the ranges of the nodes' rows, and what one draw costs."""
+        return truncation(states, epsilon, neighbours), epsilon
 
 
 @dataclass(frozen=True)
@@ -98,22 +100,27 @@ class LikelyRows(_DrawnRows):
     prior: Mapping[Clique, Any]
     epsilon: float | Fraction
     floor: float = 0.01
-    paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
-        """The price; the terms are the ranges of the rows and the power of the likelihood."""
+    def quote(self, public: PublicTable) -> Quote:
+        """Price the draw; the terms are the ranges of the rows and the power of the likelihood."""
         epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges, power = tempering(states, least, epsilon, public.neighbours, self.paper)
+        ranges, power, cost = self._tempering(states, least, epsilon, public.neighbours)
         rows = _Rows(dict(zip(families, ranges, strict=True)), power, 1)
-        return _quote(public, "exponential", rows, None if self.paper else epsilon)
+        return _quote(public, "exponential", rows, cost)
+
+    def _tempering(
+        self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
+    ) -> tuple[list[float], float, Fraction]:
+        """Find the ranges of the nodes' rows, the power of the likelihood, and what the draw costs."""
+        return *tempering(states, floor, epsilon, neighbours), epsilon
 
 
 def _checked_families(
     schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
 ) -> tuple[tuple[Clique, ...], list[int]]:
-    """A network's families and the number of states of each node.
+    """Check a network's families and their prior; return them with the number of states of each node.
 
     Raises
     ------
@@ -143,7 +150,7 @@ def draw_rows(
     draws: int,
     below: Below,
 ) -> list[dict[Clique, Floats]]:
-    """Networks of rows from their truncated, tempered posterior, exactly.
+    """Draw networks of rows from their truncated, tempered posterior, exactly.
 
     Every row theta of every family is drawn, independently, from the probabilities proportional to
 

@@ -1,4 +1,4 @@
-"""Draws from the truncated posteriors of linear regressions.
+"""Linear regressions are drawn from their truncated posteriors.
 
 Sensitivity: :mod:`pgmpy_dp.privacy.regression` argues what one draw costs by the range of one record's log-likelihood
 over a ball of coefficients.
@@ -6,23 +6,23 @@ over a ball of coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
-from pgmpy_dp.records.numbers import MOST_RECORDS, STEPS, Integers, moments
+from pgmpy_dp.records.frames import MOST_RECORDS, STEPS, Integers, moments
 from pgmpy_dp.release import RegressionDraws
 from pgmpy_dp.schema import Clique, Schema
 
@@ -41,35 +41,28 @@ class PosteriorRegressions:
     epsilon: float | Fraction
     prior_precision: float = 1.0
     draws: int = 1
-    paper: bool = False
 
-    def quote(self, public: Public) -> Quote:
-        """The price of all draws; the terms are the regressions, and a public bound on the number of records."""
+    _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price all draws; the terms are the regressions, and a public bound on the number of records."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
-        most = MOST_RECORDS if public.records is None else public.records
-        regressions = _priced(
-            public.schema,
-            self.families,
-            self.std,
-            self.coefficient_bound,
-            self.prior_precision,
-            each,
-            public.neighbours,
-            self.paper,
-            most,
-        )
+        most = MOST_RECORDS if public.total is None else public.total
+        regressions = self._priced(public, each, most)
         cost = self.draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
         label = f"draw {self.draws} network{'s' if self.draws > 1 else ''}"
         charge = Charge(label, "posterior_sampling", epsilon=cost)
         return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
 
     def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
-        """The numbers, on their public grid."""
+        """Take the numbers, on their public grid."""
         return held.numbers
 
-    def draw(self, quote: Quote, public: Public, exact: Mapping[str, Integers], noise: NoiseSource) -> RegressionDraws:
-        """Draws of whole networks by :func:`draw_coefficients`."""
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: Mapping[str, Integers], noise: NoiseSource
+    ) -> RegressionDraws:
+        """Draw whole networks by :func:`draw_coefficients`."""
         regressions, most = quote.terms
         found = draw_coefficients(exact, public.schema, regressions, self.draws, most, noise)
         by_node = {family[0]: regression for family, regression in regressions.items()}
@@ -82,72 +75,47 @@ class PosteriorRegressions:
             quote.guarantee,
         )
 
+    def _priced(self, public: PublicTable, epsilon: Fraction, records: int) -> dict[Clique, Regression]:
+        """Temper the regressions of one draw of a network, for at most so many records.
 
-def _priced(
-    schema: Schema,
-    families: Iterable[Iterable[str]],
-    std: Mapping[str, Any],
-    coefficient_bound: Mapping[str, Any],
-    prior_precision: Any,
-    epsilon: Fraction,
-    neighbours: str,
-    paper: bool,
-    records: int,
-) -> dict[Clique, Regression]:
-    """The regressions of one draw of a network.
+        They share epsilon equally, but for those whose untempered posterior costs less: what they leave the others
+        share.
 
-    They share epsilon equally, but for those whose untempered posterior costs less: what they leave the others share.
+        Raises
+        ------
+        SchemaError
+            If a variable has no bounds.
+        ValueError
+            If two families begin with the same node, a number is missing or not positive, or draws could take too many
+            tries for some records. Which these are is not looked at: this is decided by public numbers alone.
+        """
+        families: list[Clique] = [tuple(family) for family in self.families]
+        if len({family[0] for family in families}) < len(families):
+            raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+        prior = float(exact_positive("prior_precision", self.prior_precision))
+        precisions = {f: _precision(public.schema, f, self.std, self.coefficient_bound) for f in families}
 
-    Parameters
-    ----------
-    schema : Schema
-    families : iterable of iterables of str
-        A node, then its parents.
-    std, coefficient_bound : mapping of node to float
-        In the node's own unit; of the coefficients of values scaled to [-1, 1].
-    prior_precision : float
-    epsilon : Fraction
-        Of one draw.
-    neighbours : str
-    paper : bool
-    records : int
-        A public bound on the number of records.
+        def regression(family: Clique, share: Fraction) -> Regression:
+            bound = float(exact_positive(f"coefficient_bound of {family[0]!r}", self.coefficient_bound[family[0]]))
+            return self._temper(len(family) - 1, bound, precisions[family], prior, share, public.neighbours)
 
-    Raises
-    ------
-    SchemaError
-        If a variable has no bounds.
-    ValueError
-        If two families begin with the same node, a number is missing or not positive, or draws could take too many
-        tries for some records. Which these are is not looked at: this is decided by public numbers alone.
-    """
-    checked: list[Clique] = [tuple(family) for family in families]
-    if len({family[0] for family in checked}) < len(checked):
-        raise ValueError("families must begin with different nodes: a record is counted once for each node.")
-    prior = float(exact_positive("prior_precision", prior_precision))
-
-    def regression(family: Clique, share: Fraction) -> Regression:
-        bound = float(exact_positive(f"coefficient_bound of {family[0]!r}", coefficient_bound[family[0]]))
-        return temper(len(family) - 1, bound, precisions[family], prior, share, neighbours, paper)
-
-    precisions = {family: _precision(schema, family, std, coefficient_bound) for family in checked}
-    left = epsilon
-    found = {}
-    for place, family in enumerate(sorted(checked, key=lambda family: regression(family, epsilon).cost)):
-        share = left / (len(checked) - place)
-        chosen = found[family] = regression(family, share)
-        left -= share if chosen.power < 1 else chosen.cost
-        tries = expected_tries(chosen, records)
-        if not (tries <= MOST_TRIES and grid_steps(chosen, records) <= _MOST_STEPS):
-            raise ValueError(
-                f"Exact draws for {family[0]!r} could take {tries:.1g} tries for up to {records} records, more than "
-                f"{MOST_TRIES:.0g}: choose a smaller epsilon, a smaller coefficient_bound or a larger std."
-            )
-    return {family: found[family] for family in checked}
+        left = epsilon
+        found = {}
+        for place, family in enumerate(sorted(families, key=lambda family: regression(family, epsilon).cost)):
+            share = left / (len(families) - place)
+            chosen = found[family] = regression(family, share)
+            left -= share if chosen.power < 1 else chosen.cost
+            tries = expected_tries(chosen, records)
+            if not (tries <= MOST_TRIES and grid_steps(chosen, records) <= _MOST_STEPS):
+                raise ValueError(
+                    f"Exact draws for {family[0]!r} could take {tries:.1g} tries for up to {records} records, more "
+                    f"than {MOST_TRIES:.0g}: choose a smaller epsilon, a smaller coefficient_bound or a larger std."
+                )
+        return {family: found[family] for family in families}
 
 
 def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficient_bound: Mapping[str, Any]) -> float:
-    """Of the scaled node about its regression; and all that the regression needs is there."""
+    """Find the precision of the scaled node about its regression, and check that all is there that it needs."""
     for variable in family:
         if variable not in schema.bounds:
             raise SchemaError(f"Variable {variable!r} has no bounds: declare Schema(bounds={{{variable!r}: ...}}).")
@@ -167,7 +135,7 @@ def draw_coefficients(
     records: int,
     noise: NoiseSource,
 ) -> tuple[Mapping[Clique, Floats], ...]:
-    """Coefficients of every node, from their tempered posterior on a public grid, truncated to a ball; exactly.
+    """Draw coefficients of every node from their tempered posterior on a public grid, truncated to a ball; exactly.
 
     Values are whole numbers of steps, so that the sums that the posterior consists of are exact, and its density at
     every grid point is a rational power of e: see `pgmpy_dp.privacy.ball`.
@@ -201,7 +169,7 @@ def draw_coefficients(
 def _posterior(
     squares: list[list[int]], products: list[int], regression: Regression
 ) -> tuple[list[list[Fraction]], list[Fraction]]:
-    """Quadratic and linear part of the negative log-posterior in units of the ball's radius."""
+    """Compute the quadratic and linear part of the negative log-posterior in units of the ball's radius."""
     bound, weight = Fraction(regression.bound), Fraction(regression.precision) / STEPS**2
     prior = Fraction(regression.prior_precision)
     square = [
@@ -212,7 +180,7 @@ def _posterior(
 
 
 def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
-    """Coefficients of the variables themselves from those of the scaled ones."""
+    """Turn coefficients of the scaled variables into those of the variables themselves."""
     middle, half = _scale(schema, family[0])
     centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
     slopes = coefficients[1:] * half / halves

@@ -1,4 +1,4 @@
-"""Noisy counting tables.
+"""Records are counted in tables, with noise.
 
 Sensitivity. A unit adds at most its contribution to the sum of a table (1 for a record): neighbours' tables differ as
 :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. Each table gets noise of a scale at which it costs its
@@ -15,18 +15,17 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
-from pgmpy_dp.privacy.charges import Charge
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.counting import Counts, count_all, require_countable
+from pgmpy_dp.records.memory import Counts, count_all, require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -46,8 +45,8 @@ class NoisyTables:
     weights: Iterable[float] | None = None
     sampling_rate: float = 1.0
 
-    def quote(self, public: Public) -> Quote:
-        """The terms are the noise scale of each table."""
+    def quote(self, public: PublicTable) -> Quote:
+        """Price the tables; the terms are the noise scale of each."""
         cliques = public.schema.require(self.cliques)
         for clique in cliques:
             require_countable(public.schema, clique)
@@ -70,22 +69,26 @@ class NoisyTables:
         return Quote(charge, scales, guarantee)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
-        """The counts; or the codes, where a sample of them is to be counted."""
+        """Count the records; or hand on their codes, where a sample of them is to be counted."""
         return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
 
-    def draw(self, quote: Quote, public: Public, exact: Any, noise: NoiseSource) -> NoisyMarginals:
-        """Independent noise on every cell."""
+    def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
+        """Add independent noise to every cell."""
         if quote.guarantee.sampling_rate < 1.0:
             rate = Fraction(str(quote.guarantee.sampling_rate))
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        weighted = quote.guarantee.max_rows is None
-        tables, scales = _perturbed(exact, quote.terms, quote.guarantee.mechanism, noise, weighted)
+        perturb = noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
+        tables = {c: perturb(np.ravel(table), quote.terms[c]).reshape(table.shape) for c, table in exact.items()}
+        scales = quote.terms
+        if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
+            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
+            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
         return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
 
 
-def _laplace(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
     if checked_delta(delta, zero_allowed=True):
         raise ValueError(
             f'The Laplace mechanism has no delta, got delta={delta!r}: leave it out, or use mechanism="gaussian".'
@@ -94,14 +97,14 @@ def _laplace(public: Public, shares: Shares, epsilon: Fraction, delta: float) ->
     return {}, None, {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
 
 
-def _gaussian(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _gaussian(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
     rho = rho_for(epsilon, _delta_within(public, delta))
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
     scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
     return {"epsilon": None, "rho": rho}, rho, scales
 
 
-def _gaussian_block(public: Public, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
     delta = _delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
@@ -115,7 +118,7 @@ def _gaussian_block(public: Public, shares: Shares, epsilon: Fraction, delta: fl
 _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
 
 
-def _delta_within(public: Public, delta: float) -> float:
+def _delta_within(public: PublicTable, delta: float) -> float:
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.most_delta > 0:
         raise ValueError(
@@ -136,7 +139,7 @@ def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
 
 
 def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Fraction:
-    """A sampling rate, as the guarantee will state it, for which samples are priced.
+    """Take a sampling rate, as the guarantee will state it, if samples are priced at it.
 
     Raises
     ------
@@ -155,24 +158,3 @@ def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Frac
             f"{mechanism!r}: leave sampling_rate at 1."
         )
     return rate
-
-
-def _perturbed(
-    counts: Mapping[Clique, Counts],
-    scales: Mapping[Clique, float],
-    mechanism: str,
-    noise: NoiseSource,
-    weighted: bool,
-) -> tuple[dict[Clique, NDArray[Any]], Mapping[Clique, float]]:
-    """Independent noise on every cell; tables and scales in units where units share a weight."""
-    draw = noise.discrete_laplace if mechanism == "laplace" else noise.discrete_gaussian
-    tables: dict[Clique, NDArray[Any]] = {
-        clique: draw(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in counts.items()
-    }
-    if not weighted:
-        return tables, scales
-    # From parts of a unit's weight to units: exact, UNIT_WEIGHT is a power of 2.
-    return (
-        {clique: table / UNIT_WEIGHT for clique, table in tables.items()},
-        {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()},
-    )

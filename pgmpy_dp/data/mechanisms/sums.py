@@ -1,0 +1,360 @@
+"""Methods that iterate are given Gaussian sums over random samples of the records.
+
+Sensitivity. A record contributes an integer vector of norm at most B, in grid steps of clip_norm / B: see
+:mod:`pgmpy_dp.data.mechanisms.integer_sums`. Adding or removing a record (Poisson samples) moves a sum by at most B;
+replacing one (samples of one size) by at most 2 B, or sqrt(2) B where no vector has a negative entry: two such vectors
+have a non-negative inner product. First and second moments are argued in :class:`~pgmpy_dp.data.moments.MomentGrid`.
+
+Price. Every sum gets noise of the discrete Gaussian distribution, of which the standard deviation is the noise
+multiplier times the sensitivity. :func:`~pgmpy_dp.privacy.price` says what all steps cost under continuous noise, and
+:func:`~pgmpy_dp.privacy.subsampling.grid_delta` accounts for the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pgmpy_dp.data.mechanisms.integer_sums import (
+    CentredTables,
+    Integers,
+    Statistic,
+    Vector,
+    checked_norm,
+    checked_sum,
+    vector_sum,
+    zero_row,
+)
+from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
+from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
+from pgmpy_dp.privacy.budget import PrivacyLoss
+from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
+from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
+from pgmpy_dp.release import Guarantee
+
+# Noise has a standard deviation of at most this many grid steps, and a record's vector at most twice this norm: sums of
+# four thousand million records fit 64-bit integers.
+_GRID = 2**30
+# Rows that a statistic is handed at a time, and numbers that it may return for them.
+_MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
+
+
+@dataclass(frozen=True)
+class _Priced:
+    steps: int
+    noise_multiplier: float
+    sampling_rate: Fraction  # as it was priced: a float may be above it
+    batch_size: int | None
+
+
+@dataclass(frozen=True)
+class SampledSums:
+    """A plan of sums; see :meth:`pgmpy_dp.PrivateDataset.plan`, whose parameters it has."""
+
+    steps: int
+    delta: float
+    epsilon: float | Fraction | None = None
+    noise_multiplier: float | None = None
+    sampling_rate: float | Fraction | None = None
+    batch_size: int | None = None
+    sampling: str | None = None
+    width: int | tuple[int, int, int] | None = None
+    variables: tuple[str, ...] | None = None
+
+    def quote(self, public: Public) -> Quote:
+        """Price the whole plan; the terms are its noise multiplier and its samples."""
+        public.require_single_records()
+        delta = checked_delta(self.delta, zero_allowed=False)
+        rate, batch = self._sample(public)
+        plan = self._plan(public)
+        multiplier = self.noise_multiplier
+        if multiplier is None:
+            if self.epsilon is None:
+                raise ValueError("A plan needs an epsilon, or a noise_multiplier that sets its price.")
+            multiplier = calibrate(self.epsilon, delta, **plan)
+        # One number for the price and for the noise: that of a float16 prints as another one than it is.
+        multiplier = float(exact_positive("noise_multiplier", multiplier))
+        cost = price(multiplier, delta, **plan)
+        if not 0.0 < cost < math.inf:
+            raise ValueError(f"noise_multiplier={multiplier!r} gives no finite epsilon above 0 for this plan.")
+        epsilon = exact_positive("epsilon", decimal_above(Fraction(cost)) if self.epsilon is None else self.epsilon)
+        if Fraction(cost) > epsilon:
+            raise ValueError(
+                f"{self.steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, "
+                f"more than the epsilon={float(epsilon):g} given: leave one of the two out."
+            )
+        guarantee = public.guarantee(epsilon, "sampled_gaussian", delta=delta)
+        if isinstance(self.width, tuple):
+            grid = MomentGrid.of(self.width, multiplier, public.neighbours)
+            _require_fine(guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
+        elif self.width is not None:
+            scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
+            _require_fine(guarantee, self.steps, (self.width, scale))
+        label = f"{self.steps} noisy sums"
+        charge = Charge(label, "sampled_gaussian", epsilon, delta=Fraction(str(delta)))
+        return Quote(charge, _Priced(self.steps, multiplier, rate, batch), guarantee)
+
+    def read(self, quote: Quote, held: Held | Rows) -> Rows:
+        """Find the rows that statistics will be handed."""
+        return held.rows(self.variables)
+
+    def draw(self, quote: Quote, public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
+        """Hand out the sums, which are drawn step by step."""
+        return NoisySums(exact, noise, quote.guarantee, quote.terms)
+
+    def advice(self, public: Public, left: PrivacyLoss) -> str:
+        """Say what a caller may do whose budget has less left than the plan costs."""
+        quote = self.quote(public)
+        epsilon = quote.guarantee.epsilon
+        text = f"The plan's noise multiplier is {quote.terms.noise_multiplier:.4g}, for epsilon={epsilon:.6g}."
+        if left.epsilon > 0.0 and left.delta > 0.0:
+            try:
+                enough = calibrate(left.epsilon, left.delta, **self._plan(public))
+            except ValueError:
+                return f"{text} No noise makes it fit: plan fewer steps or smaller samples."
+            text += f" A noise multiplier of {enough:.6g} fits, with epsilon={left.epsilon!r} and delta={left.delta!r}."
+        return text
+
+    def _plan(self, public: Public) -> dict[str, Any]:
+        """State the plan as arguments of `price` and `calibrate`."""
+        return {"steps": self.steps, "sampling_rate": self._sample(public)[0], "sampling": _method(public)}
+
+    def _sample(self, public: Public) -> tuple[Fraction, int | None]:
+        """Find the exact sampling rate, and the size of samples where it is fixed."""
+        if self.sampling not in (None, method := _method(public)):
+            raise ValueError(
+                f"sampling={self.sampling!r} does not go with neighbours={public.neighbours!r}, which takes {method!r}."
+            )
+        rate, batch, total = self.sampling_rate, self.batch_size, public.total
+        if (rate is None) == (batch is None):
+            raise ValueError("A plan needs a sampling_rate or, where the number of records is public, a batch_size.")
+        if total is None:
+            if rate is None:
+                raise ValueError(
+                    'Under "add_remove" the number of records is private and samples have no fixed size: give a '
+                    "sampling_rate instead of batch_size."
+                )
+            return exact_positive("sampling_rate", rate), None
+        if batch is None:
+            batch = int(exact_positive("sampling_rate", rate) * total)
+        if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or not 1 <= batch <= total:
+            raise ValueError(
+                f"A sample must hold at least 1 and at most all {total} records, a public number; asked for {batch!r}."
+            )
+        return Fraction(int(batch), total), int(batch)
+
+
+class NoisySums:
+    """A plan that is paid for: at most `steps` Gaussian sums over random samples of the records.
+
+    Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; can be neither copied nor pickled. A sum is charged with the
+    plan, whether it is asked for or not.
+
+    Attributes
+    ----------
+    steps, steps_left : int
+    noise_multiplier : float
+        Standard deviation of the noise over the L2 sensitivity of a sum.
+    sampling : {"poisson", "without_replacement"}
+    sampling_rate : float
+        Probability of a record to be in a sample.
+    batch_size : int or None
+        Size of a sample where it is fixed.
+    guarantee : Guarantee
+        Of the whole plan.
+    """
+
+    def __init__(self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced) -> None:
+        self._rows, self._groups, self._size, self._noise = rows.values, rows.groups, rows.size, noise
+        self._lock, self._process = threading.Lock(), os.getpid()
+        self.guarantee = guarantee
+        self.steps = self.steps_left = priced.steps
+        self._rate, self.batch_size = priced.sampling_rate, priced.batch_size
+        self.noise_multiplier, self.sampling_rate = priced.noise_multiplier, float(priced.sampling_rate)
+        self.sampling = "poisson" if self.batch_size is None else "without_replacement"
+
+    def noisy_sum(self, statistic: Statistic, clip_norm: float, *, non_negative: bool = False) -> Vector:
+        """Sum one vector a record over a fresh random sample, with noise. Takes one of the plan's steps.
+
+        Parameters
+        ----------
+        statistic : callable
+            From m records, rows of the data set's codes of shape (m, number of variables), to their vectors, shape
+            (m, d), an array or a scipy sparse array. Each vector must be a function of its own record and of what is
+            public alone, to the last bit: rows come in any number and order, equal records only once. (Products by BLAS
+            are not: take :func:`~pgmpy_dp.data.moments.row_products`.)
+        clip_norm : float
+            Longer vectors are scaled down to this Euclidean norm.
+        non_negative : bool
+            Replace negative entries by 0. Samples of one size then need less noise, by a factor of sqrt(2).
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+            In the statistic's units.
+
+        Raises
+        ------
+        ValueError
+            If no step is left, an argument is out of range, or the statistic's result is of the wrong kind. The
+            statistic is tried on a row of zeros first.
+
+        Notes
+        -----
+        A vector that holds NaN or infinity counts as zero. An error would tell that there is such a record.
+        """
+        width, clip = checked_sum(statistic, self._rows, clip_norm)
+        bound, scale = self._grid(width, math.sqrt(2.0) if non_negative else 2.0)
+        parts = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // width if width < 2**16 else 64)))
+        total = vector_sum(statistic, parts, width, clip, bound, non_negative=non_negative)
+        return self._noisy(total, scale, clip / bound)
+
+    def noisy_tables(
+        self,
+        cliques: Sequence[Sequence[int]],
+        shape: Sequence[int],
+        clip_norm: float,
+        centre: Vector | None = None,
+    ) -> Vector:
+        """Sum clipped clique indicators over a fresh random sample, with noise. Takes one of the plan's steps.
+
+        A record's vector is ``phi - centre``: phi holds, for every clique end to end, 1 in the cell that the record is
+        in and 0 elsewhere. As `noisy_sum` of it, but by counting: no vector is made (Bernstein et al. 2017 use this sum
+        for private gradients).
+
+        Parameters
+        ----------
+        cliques : sequence of sequences of int
+            Column numbers of the records; a table's last column runs fastest.
+        shape : sequence of int
+            Number of states of every column.
+        clip_norm : float
+            The norm of phi itself is the square root of the number of cliques.
+        centre : ndarray of float, shape (total number of cells,), optional
+            Public, in [-1, 1]; rounded to multiples of 2**-20. Zero by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (total number of cells,)
+
+        Raises
+        ------
+        ValueError
+            If no step is left or an argument is out of range.
+        """
+        clip = checked_norm("clip_norm", clip_norm)
+        tables = CentredTables(cliques, shape, centre)
+        clip = min(clip, tables.longest)  # no vector is longer
+        bound, scale = self._grid(tables.cells, math.sqrt(2.0) if centre is None else 2.0)
+        room = tables.room(bound)
+        rows, weights = self._step()
+        return self._noisy(tables.sum(self._rows[rows], weights, clip, room), scale, clip / bound)
+
+    def noisy_moments(self, moments: Callable[[Any], Moments], bound: float) -> NoisyMoments:
+        """Sum weighted vectors and their weighted outer products, with noise. Takes one of the plan's steps.
+
+        What regressions with Gaussian latent responses learn from: sum u x and sum w E[x x'], for several weights u in
+        [-1, 1] and w in [0, 1] at a time. As `noisy_sum` of both stacked, with less noise where a record is replaced
+        (see :class:`~pgmpy_dp.data.moments.MomentGrid` for the sensitivity), and no record's vector is made.
+
+        Parameters
+        ----------
+        moments : callable
+            From m records, rows of the data set, to their :class:`~pgmpy_dp.data.moments.Moments`. As a statistic of
+            `noisy_sum`, a function of each record and of what is public alone.
+        bound : float
+            On the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down. Weights
+            beyond their ranges are cut off, and records that hold NaN or infinity count as zero.
+
+        Returns
+        -------
+        NoisyMoments
+
+        Raises
+        ------
+        ValueError
+            If no step is left, an argument is out of range, or what `moments` returns is of the wrong kind. It is tried
+            on a row of zeros first.
+        """
+        shape = moments(zero_row(self._rows)).checked(1).shape
+        bound = checked_norm("bound", bound)
+        grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
+        _require_fine(self.guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
+        sample = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape))))
+        parts = ((moments(rows).checked(weights.size, shape), weights) for rows, weights in sample)
+        sums = grid.sums(parts, bound)
+        drawn = [self._noise.discrete_gaussian(cells, scale) for cells, scale in zip(sums, grid.scales, strict=True)]
+        return grid.noisy(drawn, bound)
+
+    def _grid(self, cells: int, replacing: float) -> tuple[int, float]:
+        """Find a record's bound and the noise scale; `replacing` is how many bounds a replaced record moves a sum."""
+        bound, scale = _grid(self.noise_multiplier, 1.0 if self.sampling == "poisson" else replacing)
+        _require_fine(self.guarantee, self.steps, (cells, scale))
+        return bound, scale
+
+    def _noisy(self, total: Integers, scale: float, step: float) -> Vector:
+        """Add noise to a sum, and return it in the statistic's units."""
+        noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * step
+        return noisy
+
+    def _parts(self, most: int) -> Iterator[tuple[Any, Integers]]:
+        """Take a step: yield its sample's rows, so many at a time, and how many of its records have each of them."""
+        rows, weights = self._step()
+        for start in range(0, rows.size, most):
+            yield self._rows[rows[start : start + most]], weights[start : start + most]
+
+    def _step(self) -> tuple[Integers, Integers]:
+        """Take a step: draw the row numbers of a fresh sample, and how many of its records have each row."""
+        if os.getpid() != self._process:
+            raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
+        with self._lock:
+            if self.steps_left <= 0:
+                raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")
+            self.steps_left -= 1
+        if self.batch_size is None:
+            mask = self._noise.coins(self._rate, self._size)
+        else:
+            mask = self._noise.choose(self.batch_size, self._size)
+        if self._groups is None:
+            rows = np.flatnonzero(mask)
+            return rows, np.ones(rows.size, dtype=np.int64)
+        counts = np.bincount(self._groups[mask], minlength=self._rows.shape[0]).astype(np.int64)
+        rows = np.flatnonzero(counts)
+        return rows, counts[rows]
+
+    def __repr__(self) -> str:
+        return f"NoisySums({self.steps_left} of {self.steps} steps left, {self.guarantee})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A plan can be neither copied nor pickled: its steps are paid for once.")
+
+
+def _method(public: Public) -> str:
+    """Say how records are sampled, which follows from the neighbour relation."""
+    return next(name for name, relation in SAMPLINGS.items() if relation == public.neighbours)
+
+
+def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
+    """Find the norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
+    bound = int(min(_GRID / (noise_multiplier * sensitivity), 2.0 * _GRID))
+    return bound, noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
+
+
+def _require_fine(guarantee: Guarantee, steps: int, *parts: tuple[int, float]) -> None:
+    """Refuse numbers of cells, with the scale of their noise, of which the grid costs more than its share of delta."""
+    needed = sum(grid_delta(guarantee.epsilon, steps, cells, scale) for cells, scale in parts)
+    if needed > guarantee.delta * GRID_SHARE:
+        raise ValueError(
+            f"A plan of {steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger delta (or "
+            f"smaller epsilon) than {guarantee.delta:g}: noise lives on a grid, and the grid's share of delta is too "
+            "small."
+        )

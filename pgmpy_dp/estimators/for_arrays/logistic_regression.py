@@ -1,0 +1,264 @@
+"""Bayesian logistic regression learns from noisy sums, by variational Bayes with Polya-Gamma variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pgmpy_dp.data.features import PrivateFeatures
+from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.public_records import require_public
+from pgmpy_dp.estimators.steps import require_same
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
+
+
+@dataclass(eq=False, repr=False)
+class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Private logistic regression, of two classes or more, with its posterior.
+
+    A scikit-learn classifier. A step takes a random sample of the records, weighs each by the current posterior, and
+    moves the posterior by noisy sums over them.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What all steps together cost; charged before the first as one block. Delta must be given.
+    bounds : pair of float or array of shape (d,)
+        Public lower and upper bounds of the features, for raw records. Values beyond are set to the bound.
+    classes : sequence
+        Public classes, for raw records; which occur in the records is private.
+    steps : int
+        One in four measures the Fisher information, for the covariance; below four, none does, and covariances are too
+        small by what variational Bayes makes them.
+    sampling_rate : float
+        Probability of a record to be in a step's sample.
+    batch_size : int, optional
+        Size of a sample in place of the rate, for neighbours "replace_one".
+    clip_norm : float, optional
+        Bound on the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; those of longer ones are
+        scaled down. By default sqrt(d), which no record exceeds. Where most are much shorter, a smaller bound means
+        less noise, which goes with its square.
+    delay, forgetting : float
+        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+    prior_shape, prior_rate : float
+        Of the Gamma prior of the precision of the coefficients.
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateFeatures` has its own.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        As declared, not sorted.
+    coef_ : ndarray of shape (n_classes - 1, d)
+        Posterior means. Row k - 1 belongs to the log-odds of class k against all classes declared before it; for two
+        classes, of the second against the first.
+    intercept_ : ndarray of shape (n_classes - 1,)
+    covariance_ : ndarray of shape (n_classes - 1, d + 1, d + 1)
+        Posterior covariances of each row of `coef_` followed by its intercept; what the noise hides is counted in.
+    guarantee_ : Guarantee
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the features have names.
+
+    Notes
+    -----
+    More than two classes are told apart by a chain of independent binary regressions: is the record of the last class;
+    if not, of the one before; and so on (Linderman, Johnson and Adams 2015 break a stick in this way). This is a proper
+    likelihood, of which the order of the classes is part. A record says nothing about regressions after its own.
+
+    Released are the sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x'), under one noise multiplier: see
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, `pgmpy_dp.estimators.for_arrays.polya_gamma` for
+    the posterior. Probabilities are averages over the posterior (MacKay 1992).
+
+    Examples
+    --------
+    >>> import numpy as np, pgmpy_dp as dp
+    >>> X = np.linspace(-1, 1, 4000)[:, None]
+    >>> y = np.where(X[:, 0] > 0.2, "high", "low")
+    >>> model = dp.PrivateLogisticRegression(1.0, 1e-6, bounds=(-1, 1), classes=["low", "high"]).fit(X, y)
+    >>> model.predict([[-0.5], [0.7]]).tolist()
+    ['low', 'high']
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+        "prior_shape": exact_positive,
+        "prior_rate": exact_positive,
+    }
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    bounds: tuple[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
+    steps: int = 30
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    prior_shape: float = 1.0
+    prior_rate: float = 1.0
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+
+    def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
+        """Learn the posterior.
+
+        Parameters
+        ----------
+        X : PrivateFeatures, or array or frame of shape (n, d)
+            A data set with its classes (charged), or features (with declared bounds and classes).
+        y : array of shape (n,)
+            Classes; none with a `PrivateFeatures`.
+
+        Returns
+        -------
+        PrivateLogisticRegression
+
+        Raises
+        ------
+        SchemaError
+            If the records do not agree with what is declared.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError
+            If an argument is out of range; nothing is charged.
+        """
+        check_parameters(self)
+        shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
+        options = plan_options(self)
+        data = self._data(X, y)
+        low, high = data.bounds
+        features, sticks = low.size, len(data.classes) - 1
+        clip = math.sqrt(features) if self.clip_norm is None else float(self.clip_norm)
+        design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
+        rate = learning_rate(self.delay, self.forgetting)
+        plan = data.plan(**options, width=(features + 1, sticks, sticks))
+        averages = Averages(plan.sampling_rate)
+        posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
+        precision = np.ones((sticks, features + 1))
+        kept = posterior
+
+        def step(number: int) -> None:
+            nonlocal posterior, precision, kept
+            current, (rounds, turn) = posterior, divmod(number, 4)
+            fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
+            noisy = plan.noisy_moments(lambda rows: design.moments(rows, current, fisher), design.bound)
+            # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
+            share = 1.0 / (rounds + 1.0) if fisher else rate(learned)
+            averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
+            posterior = kept = averages.posterior(posterior, precision)
+            if number >= 3:
+                kept = averages.calibrated(posterior, precision)
+            lengths = np.trace(posterior.second, axis1=1, axis2=2)
+            precision[:] = ((shape + (features + 1) / 2.0) / (prior_rate + lengths / 2.0))[:, None]
+
+        self.n_steps_ = run(plan, step, type(self).__name__)
+        original = design.original(kept)
+        self.coef_, self.intercept_ = original.mean[:, :-1], original.mean[:, -1]
+        self.covariance_ = original.covariance
+        self.classes_ = np.array(data.classes)
+        self.n_features_in_ = features
+        if data.names is not None and all(isinstance(name, str) for name in data.names):
+            self.feature_names_in_ = np.array(data.names, dtype=object)
+        self.guarantee_ = plan.guarantee
+        self.noise_multiplier_ = plan.noise_multiplier
+        return self
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Predict probabilities of the classes, averaged over the posterior, of public records; shape (n, classes)."""
+        check_is_fitted(self)
+        require_public(X)
+        values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        design = np.column_stack([values, np.ones(values.shape[0])])
+        centre = values @ self.coef_.T + self.intercept_
+        spread = np.einsum("nd,kde,ne->nk", design, self.covariance_, design)
+        own = expit(centre / np.sqrt(1.0 + np.pi / 8.0 * spread))
+        none_after = np.cumprod((1.0 - own)[:, ::-1], axis=1)[:, ::-1]
+        first = none_after[:, :1]
+        after = np.column_stack([none_after[:, 1:], np.ones(values.shape[0])])
+        return np.column_stack([first, own * after])
+
+    def predict_log_proba(self, X: Any) -> Vector:
+        """Predict the logarithms of the probabilities."""
+        logs: Vector = np.log(self.predict_proba(X))
+        return logs
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class of each row."""
+        found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return found
+
+    def _data(self, X: Any, y: Any) -> PrivateFeatures:
+        """Take the data set that was handed in, or make one for this fit alone."""
+        if isinstance(X, PrivateFeatures):
+            given = {"y": y, "bounds": self.bounds, "classes": self.classes}
+            twice = [name for name, value in given.items() if value is not None]
+            if twice:
+                raise ValueError(f"The data set has its own {twice[0]}: leave it out.")
+            require_same("neighbours", self.neighbours, X.neighbours)
+            return X
+        if self.classes is None:
+            raise ValueError("Classes must be declared, not read off private records: give classes=[...].")
+        return PrivateFeatures(
+            X,
+            y,
+            bounds=self.bounds,
+            classes=self.classes,
+            budget=PrivacyBudget(self.epsilon, self.delta),
+            neighbours=self.neighbours or "add_remove",
+        )
+
+
+@dataclass(frozen=True)
+class _Design:
+    """From records to scaled features with a constant 1, and back from their coefficients."""
+
+    middle: Vector
+    half: Vector
+    clip: float
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(self.clip**2 + 1.0)
+
+    def moments(self, rows: Vector, posterior: Gaussian, fisher: bool) -> Moments:
+        """Compute moments of records, weighted by E[w] or by p (1 - p)."""
+        scaled = (rows[:, :-1] - self.middle) / self.half
+        norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+        x = np.column_stack([scaled * (self.clip / np.maximum(norms, self.clip)), np.ones(rows.shape[0])])
+        label, sticks = rows[:, -1:], np.arange(1, posterior.mean.shape[0] + 1)
+        reached = label <= sticks
+        signs = np.where(label == sticks, 1.0, -1.0) * reached
+        if fisher:
+            weights = fisher_weight(row_products(x, posterior.mean.T))
+        else:
+            squares = [(row_products(x, one) * x).sum(axis=1) for one in posterior.second]
+            weights = expected_weight(np.stack(squares, axis=1))
+        return Moments(x, None, signs, 4.0 * weights * reached)
+
+    def original(self, posterior: Gaussian) -> Gaussian:
+        """Turn the posterior into the features' own units."""
+        back = np.diag(np.append(1.0 / self.half, 1.0))
+        back[-1, :-1] = -self.middle / self.half
+        return Gaussian(posterior.mean @ back.T, back @ posterior.covariance @ back.T)

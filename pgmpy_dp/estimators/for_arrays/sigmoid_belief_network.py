@@ -1,0 +1,298 @@
+"""Sigmoid belief networks of one hidden layer learn from noisy sums, by variational Bayes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr, expit, kve, log_expit
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
+from pgmpy_dp.schema import Schema
+
+_SWEEPS = 8
+
+
+@dataclass(eq=False, repr=False)
+class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Private sigmoid belief network: binary variables with binary hidden causes.
+
+    Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
+    p(v_j = 1 | h) = sigmoid(w_j' h + c_j). A transformer in the manner of scikit-learn's `BernoulliRBM`, of which this
+    is the directed counterpart.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of hidden variables.
+    epsilon, delta : float
+        What all steps together cost; charged before the first as one block. Delta must be given.
+    steps : int
+    sampling_rate : float
+        Probability of a record to be in a step's sample.
+    batch_size : int, optional
+        Size of a sample in place of the rate, for neighbours "replace_one".
+    clip_norm : float, optional
+        Bound on the root of 1 plus the expected number of hidden variables that are 1, beyond which a record's
+        hidden variables are scaled down; by default sqrt(1 + n_components), which no record exceeds.
+    delay, forgetting : float
+        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+    random_state : int
+        Of the public start, which sets the hidden variables apart. No privacy hangs on it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Weights: row k is what hidden variable k adds to the log-odds of the observed ones.
+    intercept_ : ndarray of shape (n_features,)
+    hidden_intercept_ : ndarray of shape (n_components,)
+    guarantee_ : Guarantee
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Foulds, Park, Chaudhuri and Welling (2020), with the horseshoe prior of Gan, Henao, Carlson and Carin (2015):
+    weights are shrunk towards zero, and hidden variables that explain nothing vanish. In each step the hidden variables
+    of the sampled records are inferred anew from released parameters alone (a mean-field approximation), so that no
+    private state crosses steps. Released are sums of (v_j - 1/2) (h, 1), of (h, 1), and for every j of E[w_j] times the
+    second moments of (h, 1), all under one noise multiplier: see :class:`~pgmpy_dp.data.moments.MomentGrid` for their
+    sensitivity, :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given them.
+
+    Hidden variables are exchangeable: which is called what is for the public start to say.
+
+    Examples
+    --------
+    >>> import numpy as np, pgmpy_dp as dp
+    >>> causes = np.arange(8000)[:, None] % 2
+    >>> model = dp.PrivateSigmoidBeliefNetwork(1, 2.0, 1e-6).fit(np.repeat(causes, 6, axis=1))
+    >>> hidden = model.transform([[0] * 6, [1] * 6])
+    >>> bool(abs(hidden[0, 0] - hidden[1, 0]) > 0.9)
+    True
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "n_components": whole(1),
+        "clip_norm": optional(exact_positive),
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+    }
+
+    n_components: int = 10
+    epsilon: float = 1.0
+    delta: float = 0.0
+    steps: int = 50
+    sampling_rate: float | None = 1.0
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    delay: float = 1.0
+    forgetting: float = 0.5
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
+
+    def fit(self, X: Any, y: None = None) -> PrivateSigmoidBeliefNetwork:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : PrivateDataset, or array or frame of shape (n, n_features)
+            A data set of variables with two states each (charged), the second of which counts as 1; or zeros and ones.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        PrivateSigmoidBeliefNetwork
+
+        Raises
+        ------
+        SchemaError
+            If a variable does not have two states, or raw records hold anything but 0 and 1.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError
+            If an argument is out of range; nothing is charged.
+        """
+        check_parameters(self)
+        hidden = int(self.n_components)
+        most = math.sqrt(1.0 + hidden)
+        bound = most if self.clip_norm is None else min(float(self.clip_norm), most)
+        rate = learning_rate(self.delay, self.forgetting)
+        options = plan_options(self)
+        dataset = self._dataset(X)
+        variables = dataset.schema.variables
+        shape = (hidden + 1, len(variables) + 1, len(variables))
+        plan = dataset.plan(**options, variables=variables, width=shape)
+        rng = np.random.default_rng(self.random_state)
+        start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
+        layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
+        prior = _Horseshoe(len(variables), hidden)
+        averages = Averages(plan.sampling_rate)
+
+        def step(number: int) -> None:
+            nonlocal layer
+            current = layer
+            share = rate(number)
+            averages.add(plan.noisy_moments(lambda codes: current.moments(codes), bound), share, share)
+            weights = averages.posterior(current.weights, prior.precision)
+            prior.update(weights.second[:, range(hidden), range(hidden)])
+            on = 2.0 * averages.first.mean[-1]  # the sum of (h, 1)
+            size = max(float(on[-1]), 1.0)
+            pull = 1.0 + size * expected_weight(current.offsets**2)
+            layer = _Layer(weights, (on[:-1] - size / 2.0) / pull)
+
+        self.n_steps_ = run(plan, step, type(self).__name__)
+        self.components_ = layer.weights.mean[:, :-1].T.copy()
+        self.intercept_ = layer.weights.mean[:, -1].copy()
+        self.hidden_intercept_ = layer.offsets
+        self.n_features_in_ = len(variables)
+        self.guarantee_ = plan.guarantee
+        self.noise_multiplier_ = plan.noise_multiplier
+        return self
+
+    def fit_transform(self, X: Any, y: None = None, **options: Any) -> NoReturn:
+        """Refuse, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+
+        Raises
+        ------
+        TypeError
+        """
+        refuse_fit_transform(self)
+
+    def transform(self, X: Any) -> Vector:
+        """Infer probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
+
+        For public records: those of a private one are private and not covered by the guarantee.
+        """
+        return self._layer().infer(self._binary(X))[0]
+
+    def inverse_transform(self, H: Any) -> Vector:
+        """Compute probabilities of the observed variables given hidden ones, shape (n, n_features)."""
+        check_is_fitted(self)
+        found: Vector = expit(np.asarray(H, dtype=np.float64) @ self.components_ + self.intercept_)
+        return found
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Bound the mean log-likelihood of public records from below, in nats: negative, higher is better."""
+        codes, layer = self._binary(X), self._layer()
+        h, squares = layer.infer(codes)
+        xi = np.sqrt(squares)
+        # log sigmoid of each response, bounded by Jaakkola and Jordan (2000), where E[psi^2] = xi^2.
+        observed = log_expit(xi) - xi / 2.0 + (codes - 0.5) * (h @ self.components_ + self.intercept_)
+        own = h * log_expit(layer.offsets) + (1.0 - h) * log_expit(-layer.offsets) + entr(h) + entr(1.0 - h)
+        return float((observed.sum(axis=1) + own.sum(axis=1)).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.uint8]:
+        """Draw synthetic records of zeros and ones, shape (n_samples, n_features)."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(random_state)
+        hidden = rng.random((n_samples, self.hidden_intercept_.size)) < expit(self.hidden_intercept_)
+        chance = self.inverse_transform(hidden)
+        drawn: NDArray[np.uint8] = (rng.random(chance.shape) < chance).astype(np.uint8)
+        return drawn
+
+    def _dataset(self, X: Any) -> PrivateDataset:
+        """Take the data set that was handed in, or make one for this fit; all variables must have two states."""
+        if isinstance(X, PrivateDataset):
+            variables, states = X.schema.variables, None
+        else:
+            values = np.asarray(X)
+            if values.ndim != 2 or values.shape[1] < 1:
+                raise TypeError(f"X must be a two-dimensional array or a frame, got {values.ndim} dimensions.")
+            names = [str(name) for name in getattr(X, "columns", range(values.shape[1]))]
+            states = Schema({name: [0, 1] for name in names})
+            variables = states.variables
+            X = values.astype(np.uint8) if values.dtype == np.bool_ else values
+        dataset = private_dataset(self, X, variables, states)
+        for variable in variables:
+            if dataset.schema.cardinality(variable) != 2:
+                raise SchemaError(f"Variable {variable!r} does not have two states, as sigmoid belief networks need.")
+        return dataset
+
+    def _layer(self) -> _Layer:
+        check_is_fitted(self)
+        mean = np.column_stack([self.components_.T, self.intercept_])
+        return _Layer(Gaussian(mean, np.zeros((*mean.shape, mean.shape[1]))), self.hidden_intercept_)
+
+    def _binary(self, X: Any) -> Vector:
+        check_is_fitted(self)
+        require_public(X)
+        codes = np.asarray(X, dtype=np.float64)
+        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not np.isin(codes, (0.0, 1.0)).all():
+            raise ValueError(f"X must hold zeros and ones, with {self.n_features_in_} columns.")
+        return codes
+
+
+class _Layer:
+    """Hidden variables given observed ones, under a distribution of the weights."""
+
+    def __init__(self, weights: Gaussian, offsets: Vector) -> None:
+        self.weights, self.offsets = weights, offsets
+        self._second = weights.second.reshape(weights.mean.shape[0], -1)
+
+    def infer(self, codes: Vector) -> tuple[Vector, Vector]:
+        """Infer mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
+        count, size = codes.shape[0], self.offsets.size
+        pull = row_products(codes - 0.5, self.weights.mean[:, :-1]) + self.offsets
+        h = np.tile(expit(self.offsets), (count, 1))
+        for _ in range(_SWEEPS):
+            coupling = row_products(expected_weight(self._squares(h)), self._second).reshape(count, size + 1, size + 1)
+            for k in range(size):
+                others = np.einsum("nl,nl->n", coupling[:, k, :-1], h) - coupling[:, k, k] * h[:, k]
+                h[:, k] = expit(pull[:, k] - coupling[:, k, k] / 2.0 - coupling[:, k, -1] - others)
+        return h, self._squares(h)
+
+    def moments(self, codes: NDArray[np.integer]) -> Moments:
+        h, squares = self.infer(codes.astype(np.float64))
+        one = np.ones((codes.shape[0], 1))
+        means, variances = np.hstack([h, one]), np.hstack([h * (1.0 - h), 0.0 * one])
+        return Moments(means, variances, np.hstack([2.0 * codes - 1.0, one]), 4.0 * expected_weight(squares))
+
+    def _squares(self, h: Vector) -> Vector:
+        full = np.hstack([h, np.ones((h.shape[0], 1))])
+        second = full[:, :, None] * full[:, None, :]
+        second[:, range(h.shape[1]), range(h.shape[1])] = h  # h is 0 or 1: its square is itself
+        return np.maximum(row_products(second.reshape(h.shape[0], -1), self._second.T), 0.0)
+
+
+class _Horseshoe:
+    """Prior precisions of the weights, by their scale mixture: variances z, W ~ N(0, z), each hidden variable's own.
+
+    z ~ Gamma(1/2, x), x ~ Gamma(1/2, f_k), f_k ~ Gamma(1/2, w), w ~ Gamma(1/2, 1), in rates; variational Bayes makes z
+    generalised inverse Gaussian and the others Gamma variables.
+    """
+
+    def __init__(self, responses: int, hidden: int) -> None:
+        self.precision = np.ones((responses, hidden + 1))  # the intercepts' stays 1
+        self._rate, self._column, self._overall = np.ones((responses, hidden)), np.ones(hidden), 1.0
+
+    def update(self, squares: Vector) -> None:
+        """Take E[W^2], shape (responses, hidden)."""
+        squares = np.maximum(squares, 1e-12)
+        argument = np.sqrt(2.0 * self._rate * squares)
+        ratio = kve(1, argument) / kve(0, argument)
+        self.precision[:, :-1] = np.sqrt(2.0 * self._rate / squares) * ratio
+        self._rate = 1.0 / (np.sqrt(squares / (2.0 * self._rate)) * ratio + self._column)
+        self._column = (squares.shape[0] / 2.0 + 0.5) / (self._overall + self._rate.sum(axis=0))
+        self._overall = (squares.shape[1] / 2.0 + 0.5) / (1.0 + float(self._column.sum()))

@@ -1,0 +1,1 @@
+"""Estimators in pgmpy's manners: fit(model, data)."""

@@ -1,0 +1,191 @@
+"""`CollectiveEM` fits one distribution to all noisy tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, resolve
+from pgmpy_dp.fitting.directed import fit_release, require_exact
+from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.tying import Tying
+from pgmpy_dp.fitting.undirected import fit_undirected
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.engine import INFERENCE
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
+from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Clique, Schema
+
+
+@dataclass(eq=False, repr=False)
+class CollectiveEM(Parameters, DiscreteParameterEstimator):
+    """One distribution is fitted to all noisy tables or coefficients, for Markov and Bayesian networks.
+
+    Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
+    distribution. The estimator
+    finds the network whose own marginals explain all of them best under the exact likelihood of the noise, kept from
+    over-fitting by a prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
+    2017): there the maximum over noiseless counts, run to convergence, fits the noise.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        What to spend when `fit` is handed records or a `PrivateDataset`; the estimator then decides what to measure.
+        Leave it out to fit a release.
+    delta : float
+        0, or in (0, 1) with ``mechanism="gaussian"``.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    inference : {"auto", "junction_tree", "loopy"}
+        "auto" takes a junction tree where its tables fit in memory, else loopy belief propagation, with a warning: it
+        is approximate, and so is the partition function 1 of a Markov network that it fits.
+    max_iter : int
+        Most iterations of the last round of optimisation.
+    prior_scale : float, optional
+        Scale of the prior on the log-potentials of a Markov network; learned from the release by default.
+    mechanism : {"laplace", "gaussian"}
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the nodes, or factors with partition function 1.
+    state_names_ : dict
+    release_ : NoisyMarginals
+    guarantee_ : Guarantee
+    objective_ : float
+        What was optimised, in nats, up to a constant.
+    prior_scale_ : float
+        For Markov networks, the scale in use.
+
+    Notes
+    -----
+    On a Bayesian network it gains over `PrivateMLE` where the noise is strong or tables overlap. Where noise is weak
+    and the records contradict the network's independences, CPDs read table by table can be the closer ones.
+
+    Bayesian networks: see `pgmpy_dp.fitting.directed.fit_directed`. Markov networks: see
+    `pgmpy_dp.fitting.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
+    edges and isolated nodes, for a Bayesian network its families, merged where that lowers the total noise
+    (`pgmpy_dp.fitting.planning`).
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> _ = network.fit(records, estimator=dp.CollectiveEM(epsilon=1.0, state_names=schema))
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    """
+
+    _tags = {  # noqa: RUF012
+        "supported_model_types": (DAG, DiscreteMarkovNetwork),
+        "supports_latent_variables": False,
+        "supports_weighted_data": False,
+    }
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "prior_scale": optional(exact_positive),
+    }
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    inference: str = "auto"
+    max_iter: int = 60
+    prior_scale: float | None = None
+    mechanism: str = "laplace"
+    neighbours: str | None = None
+
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
+        """Fit a network.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
+        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
+            A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        CollectiveEM
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not agree with them.
+        BudgetExceededError
+            If the data set's ledger has less than epsilon left; nothing is charged.
+        ValueError
+            If an argument is out of range, or a release says nothing of a variable.
+        """
+        check_parameters(self)
+        refuse_weights(type(self).__name__, sample_weight)
+        if isinstance(model, DiscreteMarkovNetwork):
+            return self._fit_markov(markov_network(model, type(self).__name__), data)
+        return self._fit_bayesian(bayesian_network(model, type(self).__name__), data)
+
+    def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
+        scopes = families(network)
+        nodes = list(network.nodes())
+        release = resolve(self, data, nodes)
+        if not isinstance(release, Release):
+            release = measure(self, release, *self._plan(network, release.schema))
+        schema = release.schema.select(nodes)
+        fit = fit_release(release, scopes, self.max_iter, self.inference)
+        self.objective_ = fit.objective
+        cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
+        finish(self, cpds, release, schema)
+        return self
+
+    def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any) -> CollectiveEM:
+        tying = Tying.of(network)
+        if tying is not None:
+            return self._fit_tied(tying, data)
+        nodes = list(network.nodes())
+        release = resolve(self, data, nodes)
+        if not isinstance(release, Release):
+            release = measure(self, release, *plan_measurements(network, release.schema))
+        schema, seen = release.schema.select(nodes), release.observe(nodes)
+        scopes = markov_scopes(network, seen.cliques)
+        cards = schema.cardinalities()
+        engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
+        fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
+        self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
+        finish_markov(self, engine, fit.potentials, scopes, release, schema)
+        return self
+
+    def _fit_tied(self, tying: Tying, data: Any) -> CollectiveEM:
+        if self.inference == "loopy":
+            raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
+        release = resolve(self, data, tying.variables)
+        if not isinstance(release, Release):
+            release = measure(self, release, *tying.plan(release.schema))
+        nodes, tables = tying.node_schema(release.schema), tying.tables(release)
+        names = list(dict.fromkeys(v for name in tying.groups for v in name))
+        engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)
+        fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
+        self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
+        finish_tied(self, engine, fit.potentials, release, nodes)
+        return self
+
+    def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
+        cliques, weights = plan_measurements(network, schema)
+        if self.inference == "junction_tree":
+            require_exact(schema, [*families(network), *cliques])
+        return cliques, weights

@@ -1,0 +1,156 @@
+"""`PosteriorMean` fits the network of least expected divergence under the posterior of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.steps import finish, finish_markov, measure, paid_release, resolve
+from pgmpy_dp.fitting.directed import require_exact
+from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
+from pgmpy_dp.fitting.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.posterior_networks import draw_networks
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.privacy.checks import Constraint, whole
+from pgmpy_dp.release import Release, compose
+from pgmpy_dp.schema import Schema
+
+_REGULARIZATION = 1e-9
+
+
+@dataclass(eq=False, repr=False)
+class PosteriorMean(Parameters, DiscreteParameterEstimator):
+    """Given all that one or several releases say, this network's expected divergence from the truth is least.
+
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_networks.draw_networks`), and the network fitted
+    to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the
+    draws. It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the
+    noise is strong, and is the only estimator that fits several releases of the same records at once.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        What to spend when `fit` is handed records or a `PrivateDataset`. Leave it out to fit releases.
+    delta : float
+        0, or in (0, 1) with ``mechanism="gaussian"``.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    draws : int
+        Networks to draw.
+    mechanism : {"laplace", "gaussian"}
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+    posterior_ : PosteriorNetworks
+        The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` reads its bounds.
+    state_names_ : dict
+    release_ : NoisyMarginals, NoisyCoefficients or tuple of them
+    guarantee_ : Guarantee
+        Of several releases, of all together.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
+    >>> first, second = (data.measure([("smoke", "lung")], epsilon=1.0) for _ in range(2))
+    >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")])
+    >>> network = network.fit([first, second], estimator=dp.PosteriorMean())
+    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    True
+    >>> network.guarantee_.epsilon
+    2.0
+    """
+
+    _tags = {  # noqa: RUF012
+        "supported_model_types": (DAG, DiscreteMarkovNetwork),
+        "supports_latent_variables": False,
+        "supports_weighted_data": False,
+    }
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "draws": whole(20),
+    }
+
+    epsilon: float | None = None
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    draws: int = 200
+    mechanism: str = "laplace"
+    neighbours: str | None = None
+
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PosteriorMean:
+        """Fit a network.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
+        data : release, list of releases, PrivateDataset or data frame
+            Releases (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        sample_weight : None
+            Not supported.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, the records do not agree with them, or releases with each other.
+        BudgetExceededError
+            If the data set's ledger has less than epsilon left; nothing is charged.
+        ValueError
+            If an argument is out of range, releases say nothing of a variable, or promise different things.
+        TreeTooLargeError
+            If the junction tree does not fit in memory.
+        """
+        check_parameters(self)
+        name = type(self).__name__
+        refuse_weights(name, sample_weight)
+        undirected = isinstance(model, DiscreteMarkovNetwork)
+        network = markov_network(model, name) if undirected else bayesian_network(model, name)
+        nodes = list(network.nodes())
+        if isinstance(data, (list, tuple)):
+            releases = self._several(data, nodes)
+        else:
+            release = resolve(self, data, nodes)
+            if not isinstance(release, Release):
+                cliques, weights = plan_measurements(network, release.schema)
+                require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
+                release = measure(self, release, cliques, weights)
+            releases = [release]
+        guarantee = compose([release.guarantee for release in releases])
+        posterior = draw_networks(network, releases, self.draws)
+        schema, layout = posterior.schema, posterior.layout
+        tree = JunctionTree.build(layout.cardinalities, layout.scopes)
+        mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
+        if undirected:
+            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8)
+            finish_markov(self, tree, potentials, layout.scopes, releases[0], schema)
+        else:
+            tables = layout.tables(mean)
+            cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
+            finish(self, cpds, releases[0], schema)
+        self.posterior_, self.guarantee_ = posterior, guarantee
+        if len(releases) > 1:
+            self.release_ = tuple(releases)
+        return self
+
+    def _several(self, releases: Sequence[Any], nodes: list[str]) -> list[Release]:
+        """Check releases of the same records, which hold the variables between them."""
+        if not releases:
+            raise ValueError("Give at least one release.")
+        for release in releases:
+            if not isinstance(release, Release):
+                raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
+            paid_release(self, release, [node for node in nodes if node in release.schema.states])
+        return list(releases)

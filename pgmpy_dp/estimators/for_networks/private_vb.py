@@ -1,0 +1,211 @@
+"""`PrivateVB` learns discrete Bayesian networks with latent variables from noisy sufficient statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from scipy.special import psi
+
+from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.fitting.completing import Completion
+from pgmpy_dp.fitting.factors import families, tabular_cpd
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
+from pgmpy_dp.inference.rows import Rows
+from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
+from pgmpy_dp.schema import Schema
+
+
+@dataclass(eq=False, repr=False)
+class PrivateVB(Parameters, DiscreteParameterEstimator):
+    """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
+
+    Learns all CPDs of a discrete Bayesian network, also of latent variables (the model's `latents`), which no record
+    shows. Every row of a CPD has a Dirichlet distribution. A step takes a random sample of the records, infers their
+    latent variables under the current distribution (exactly, by a junction tree), and moves the Dirichlet parameters
+    towards the noisy sum of the records' expected family tables.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What all steps together cost; charged before the first as one block.
+    state_names : mapping of variable to states, or Schema
+        States of the latent variables, and for raw records of all variables.
+    steps : int
+    sampling_rate : float
+        Probability of a record to be in a step's sample.
+    batch_size : int, optional
+        Size of a sample in place of the rate, for neighbours "replace_one".
+    clip_norm : float, optional
+        Bound on the norm of a record's stacked family tables; by default the square root of the number of families,
+        which no record exceeds.
+    prior : float
+        Pseudo-count of every cell.
+    delay, forgetting : float
+        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+    noise_multiplier : float, optional
+        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+    random_state : int
+        Of the public start, which sets the latent states apart. No privacy hangs on it.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD
+        Posterior means, in the order of the model's nodes.
+    concentrations_ : dict of family to ndarray
+        Dirichlet parameters, axes in family order.
+    state_names_ : dict
+    guarantee_ : Guarantee
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+
+    Notes
+    -----
+    Foulds, Park, Chaudhuri and Welling (2020). Natural parameters are averaged: with S_t the noisy sum over the
+    sampling rate, an unbiased estimate of the expected statistics of all records, s <- (1 - rho_t) s + rho_t S_t, and
+    the Dirichlet parameters are prior + max(s, 0). Averaging before cutting off negative counts lets noise cancel. The
+    first step's statistics replace the start. Latent variables are inferred anew in each step from released parameters
+    alone: no private state crosses steps.
+
+    Each family's part of a record's statistics is a distribution over the family's cells, of norm at most 1. All
+    entries are non-negative, so replacing a record moves a sum by at most sqrt(2) times the clip norm.
+
+    Latent states are exchangeable: which is called what is for the public start to say.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["x", "y"] * 500, "c": ["x", "y"] * 500})
+    >>> network = DiscreteBayesianNetwork([("z", "a"), ("z", "b"), ("z", "c")], latents={"z"})
+    >>> states = {"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y"], "z": [0, 1]}
+    >>> estimator = dp.PrivateVB(epsilon=2.0, delta=1e-6, state_names=states, steps=20, sampling_rate=1.0)
+    >>> _ = network.fit(records, estimator=estimator)
+    >>> abs(network.get_cpds("a").values[0, 0] - network.get_cpds("a").values[0, 1]) > 0.5
+    np.True_
+    """
+
+    _tags = {"supports_latent_variables": True, "supports_weighted_data": False}  # noqa: RUF012
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "clip_norm": optional(checked_norm),
+        "prior": exact_positive,
+        "delay": DELAY,
+        "forgetting": FORGETTING,
+    }
+
+    epsilon: float = 1.0
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    steps: int = 100
+    sampling_rate: float | None = 0.2
+    batch_size: int | None = None
+    clip_norm: float | None = None
+    prior: float = 1.0
+    delay: float = 1.0
+    forgetting: float = 0.6
+    noise_multiplier: float | None = None
+    neighbours: str | None = None
+    random_state: int = 0
+
+    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateVB:
+        """Learn the CPDs of a model.
+
+        Parameters
+        ----------
+        model : pgmpy DAG or DiscreteBayesianNetwork
+            With or without latent variables.
+        data : PrivateDataset or data frame
+            A data set (charged), or records (with declared states of all variables).
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        PrivateVB
+
+        Raises
+        ------
+        SchemaError
+            If a variable, latent ones included, has no declared states.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError
+            If an argument is out of range; nothing is charged.
+        """
+        check_parameters(self)
+        if not isinstance(self.state_names, (Mapping, Schema, type(None))):
+            raise SchemaError(f"state_names must be a dict or a Schema, got {type(self.state_names).__name__}.")
+        refuse_weights(type(self).__name__, sample_weight)
+        if not isinstance(model, DAG):
+            raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
+        prior = float(self.prior)
+        rate = learning_rate(self.delay, self.forgetting)
+        nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
+        observed = [node for node in nodes if node not in latents]
+        if not observed:
+            raise ValueError("The model has no observed variables.")
+        scopes = families(model)
+        hidden = self._latent_states(nodes, latents)
+        clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
+        own = self._observed_states(latents)
+        options = plan_options(self)
+        dataset = private_dataset(self, data, observed, own)
+        states = {**dataset.schema.select(observed).states, **hidden}
+        cards = {node: len(states[node]) for node in nodes}
+        completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
+        layout = completion.layout
+        plan = dataset.plan(**options, variables=observed, width=layout.size)
+        rows = Rows(layout)
+        # Nearly uniform rows: far apart, the latent states end in poor optima more often.
+        start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
+        average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
+
+        def step(number: int) -> None:
+            nonlocal average
+            concentrations = prior + np.maximum(average, 0.0) if number else average + 1.0
+            expected_logs = psi(concentrations) - psi(rows.sums(concentrations))
+            noisy = plan.noisy_sum(lambda codes: completion.expected(codes, expected_logs), clip, non_negative=True)
+            share = rate(number)
+            average = (1.0 - share) * average + share * noisy / plan.sampling_rate
+
+        self.n_steps_ = run(plan, step, type(self).__name__)
+        concentrations = prior + np.maximum(average, 0.0)
+        means = layout.split(concentrations / rows.sums(concentrations))
+        self.parameters_ = [tabular_cpd(scope, mean, states) for scope, mean in zip(scopes, means, strict=True)]
+        self.concentrations_ = layout.tables(concentrations)
+        self.state_names_ = {node: list(states[node]) for node in nodes}
+        self.guarantee_ = plan.guarantee
+        self.noise_multiplier_ = plan.noise_multiplier
+        self._is_fitted = True
+        return self
+
+    def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
+        """Find the declared states of the latent variables."""
+        named = self.state_names.states if isinstance(self.state_names, Schema) else (self.state_names or {})
+        without = [node for node in nodes if node in latents and node not in named]
+        if without:
+            raise SchemaError(
+                f"Latent variable {without[0]!r} has no declared states: add it to state_names, such as "
+                f"state_names={{{without[0]!r}: [0, 1, 2]}}."
+            )
+        hidden = {node: named[node] for node in nodes if node in latents}
+        return dict(Schema(hidden).states) if hidden else {}
+
+    def _observed_states(self, latents: set[str]) -> dict[str, Any] | Schema | None:
+        """Find the rest of what state_names declares, None if nothing."""
+        if isinstance(self.state_names, Schema):
+            rest = [variable for variable in self.state_names.variables if variable not in latents]
+            return self.state_names.select(rest) if rest else None
+        return {v: states for v, states in (self.state_names or {}).items() if v not in latents} or None

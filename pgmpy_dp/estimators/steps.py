@@ -1,0 +1,164 @@
+"""The steps of every estimator: it finds its data, measures what it was not handed, and sets its results.
+
+A release costs nothing. The ledger of a private data set is charged. For records with declared states a private data
+set is made for this one fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.factors import markov_factors, table_places
+from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.collective import Engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tied import TiedTree
+from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.schema import Clique, Schema
+
+
+def resolve(estimator: Any, data: Any, variables: Sequence[str]) -> Release | PrivateDataset:
+    """Find the release to fit in what `fit` was handed, or else the data set to measure.
+
+    Parameters
+    ----------
+    estimator : object
+        Its `epsilon`, `delta`, `neighbours` and `state_names` say how records are measured.
+    data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
+    variables : sequence of str
+        Those of the model.
+
+    Raises
+    ------
+    SchemaError
+        If a variable of the model is not declared.
+    ValueError
+        If epsilon is given with a release, or missing without one; for exact counts.
+    """
+    if isinstance(data, Release):
+        return paid_release(estimator, data, variables)
+    delta = getattr(estimator, "delta", 0.0)
+    return dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
+
+
+def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> Release:
+    """Refuse a release that an estimator cannot be fitted to; errors as `resolve`."""
+    if not release.cliques:
+        raise TypeError(f"{type(release).__name__} hold draws of a network, and no tables to fit: read its mean().")
+    if estimator.epsilon is not None:
+        raise ValueError("A release is already paid for: leave epsilon out of the estimator, or hand it the data set.")
+    if release.guarantee.mechanism == "none":
+        raise ValueError("These are exact counts, not a release: fit the records with MaximumLikelihood.")
+    _require_variables(release.schema, variables, "release")
+    _require_agreement(release, release.guarantee.neighbours, variables, estimator.neighbours, estimator.state_names)
+    return release
+
+
+def dataset_of(
+    data: Any, variables: Sequence[str], epsilon: Any, delta: Any, neighbours: str | None, state_names: Any
+) -> PrivateDataset:
+    """Take the data set that was handed in, or make one of records for this fit alone; errors as `resolve`."""
+    if isinstance(data, (list, tuple)) and any(isinstance(d, Release) for d in data):
+        raise TypeError("Several releases are fitted together by PosteriorMean: give estimator=PosteriorMean().")
+    if epsilon is None:
+        raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+    if isinstance(data, PrivateDataset):
+        _require_variables(data.schema, variables, "data set's schema")
+        _require_agreement(data, data.neighbours, variables, neighbours, state_names)
+        return data
+    schema, budget = declared(state_names, variables), PrivacyBudget(epsilon, delta)
+    return PrivateDataset(data, schema, budget, neighbours=neighbours or "add_remove")
+
+
+def measure(
+    estimator: Any, dataset: PrivateDataset, cliques: Sequence[Clique], weights: Sequence[float]
+) -> NoisyMarginals:
+    """Measure tables as an estimator asks for."""
+    options = {"delta": estimator.delta, "mechanism": estimator.mechanism}
+    return dataset.measure(cliques, estimator.epsilon, weights=weights, **options)
+
+
+def _require_agreement(
+    held: Release | PrivateDataset, relation: str, variables: Sequence[str], neighbours: str | None, state_names: Any
+) -> None:
+    """Refuse an option that says otherwise than the data: it is a mistake, not something to pass over."""
+    require_same("neighbours", neighbours, relation)
+    if state_names is not None:
+        named = declared(state_names, variables)
+        for variable in variables:
+            if named.states[variable] != held.schema.states[variable]:
+                raise SchemaError(
+                    f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
+                    "state_names out."
+                )
+
+
+def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> None:
+    """Refuse an option that says otherwise than the data; None says nothing."""
+    if asked not in (None, held):
+        raise ValueError(f"The estimator asks for {name}={asked!r}, but the {holder} {held!r}: leave it out.")
+
+
+def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
+    """The schema of the model's variables, from a dict of states or a schema.
+
+    Raises
+    ------
+    SchemaError
+        If a variable has no declared states.
+    """
+    if state_names is None:
+        raise SchemaError(
+            "States must be declared, not read off private records: give state_names={variable: states} or a Schema."
+        )
+    schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
+    _require_variables(schema, variables, "state_names")
+    return schema.select(variables)
+
+
+def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:
+    missing = [variable for variable in variables if variable not in schema.states]
+    if missing:
+        names = ", ".join(repr(variable) for variable in missing)
+        raise SchemaError(
+            f"The model has variables that are not in the {where}: {names}. Declare their states, or leave them out "
+            "of the model."
+        )
+
+
+def finish_markov(
+    estimator: Any,
+    engine: Engine,
+    potentials: Vector,
+    scopes: Sequence[Clique],
+    release: Release,
+    schema: Schema,
+) -> None:
+    """Set the fitted attributes of an estimator of a Markov network.
+
+    Factors are made for `scopes`; other tables of the engine's layout must have potentials of zero. pgmpy refuses
+    factors whose variables are no clique of the graph, and measured tables need not be.
+    """
+    log_partition = engine.calibrate(potentials).log_partition
+    layout = Layout.of(engine.layout.cardinalities, scopes)
+    own = potentials[table_places(engine.layout, scopes)]
+    finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
+
+
+def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
+    """Set the fitted attributes of an estimator, its CPDs or factors first."""
+    estimator.parameters_ = parameters
+    estimator.state_names_ = schema.state_names
+    estimator.release_ = release
+    estimator.guarantee_ = release.guarantee
+    estimator._is_fitted = True
+
+
+def finish_tied(estimator: Any, engine: TiedTree, potentials: Vector, release: Release, nodes: Schema) -> None:
+    """Set the fitted attributes of an estimator of a Markov network with tied parameters: a factor for each clique."""
+    tree = engine.tree
+    finish_markov(estimator, tree, engine.expand(potentials), tree.layout.scopes, release, nodes)

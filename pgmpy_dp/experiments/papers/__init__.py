@@ -1,0 +1,31 @@
+"""What papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
+
+from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
+from pgmpy_dp.experiments.papers.posteriors import (
+    PrintedBayesianEstimator,
+    PrintedCoefficients,
+    PrintedExponentialMAP,
+    PrintedLikelyRows,
+    PrintedLinearSampler,
+    PrintedPosteriorSampler,
+    PrintedRegressions,
+    PrintedRows,
+    printed_increment,
+    printed_sensitivity,
+)
+
+__all__ = [
+    "PrintedBayesianEstimator",
+    "PrintedCoefficients",
+    "PrintedExponentialMAP",
+    "PrintedLikelyRows",
+    "PrintedLinearSampler",
+    "PrintedPosteriorSampler",
+    "PrintedRegressions",
+    "PrintedRows",
+    "calibrate",
+    "price",
+    "printed_epsilon",
+    "printed_increment",
+    "printed_sensitivity",
+]

@@ -1,0 +1,163 @@
+"""Zhang, Rubinstein and Dimitrakakis (2016): posterior draws and Fourier releases, calibrated as printed.
+
+What they add to the package's own is a bound that is coarser, so that epsilon is more than what holds. What a release
+really costs is charged and stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from pgmpy_dp import estimators
+from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
+from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.privacy import posterior
+from pgmpy_dp.privacy.checks import decimal_above, rounded_down
+from pgmpy_dp.privacy.fourier import contrasts, fourier_sensitivity
+from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
+from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
+from pgmpy_dp.release import NoisyCoefficients
+from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.schema import Clique
+
+
+def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
+    """Ranges of the nodes' rows, with the smallest probability exp(-epsilon / (2 |I|)) for every node.
+
+    It follows from the bound w**|I| on a record's probability: valid, but coarser than
+    :func:`~pgmpy_dp.privacy.posterior.truncation`, and impossible below epsilon = 2 |I| log r for nodes of r states.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small; the message says the smallest.
+    """
+    posterior.truncation(states, epsilon, neighbours)  # refuses what floating-point numbers do not hold
+    target = float(epsilon)
+    floor, most = math.exp(-target / (2 * len(states))), max(states)
+    if floor * most >= 1:
+        least = math.nextafter(2 * len(states) * math.log(most), math.inf)
+        raise ValueError(
+            f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {most} states leave at most 1 / {most}: "
+            f"the paper's form needs more than epsilon={least!r} here. PosteriorSampler has no such limit."
+        )
+    return [min(range_of(floor, r), WIDEST) for r in states]
+
+
+def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[list[float], float]:
+    """Ranges of the nodes' rows, and the power epsilon / (2 |I| log(1 / w)), from the same bound.
+
+    It is the same for both neighbour relations.
+    """
+    ranges, _ = posterior.tempering(states, floor, epsilon, "replace_one")
+    bound = -len(states) * math.log(floor)
+    return ranges, float(epsilon) / (2 * bound) * (1 - 2 * RESERVE)
+
+
+def temper(
+    parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
+) -> Regression:
+    """As :func:`~pgmpy_dp.privacy.regression.temper`, by the Lipschitz constant in the record that is printed.
+
+    Epsilon is 2 L' with L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1 (appendix D). It is no
+    smaller than what holds, 2 L, since (1 + a)**2 <= 2 (1 + a**2).
+    """
+    mean = largest_mean(parents, bound)
+    precision = min(tau, rounded_down(epsilon / (2 * (1 + mean) * root_above(1 + mean**2))))
+    return tempered(parents, bound, tau, prior_precision, epsilon, neighbours, precision)
+
+
+def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, int]) -> float:
+    """2 |N_I| for two states everywhere: twice the sensitivity of adding a record, in any basis."""
+    return 2 * math.fsum(math.prod(contrasts(cardinalities[v]).spread for v in subset) for subset in subsets)
+
+
+def printed_increment(release: NoisyCoefficients, failure_probability: float = 0.1) -> float:
+    """The increment fixed in advance: enough for a non-negative full table but with this probability.
+
+    No coefficient's noise exceeds b log(m / p) with probability 1 - p, m being their number, and a cell of the full
+    table holds the sum of them weighted by products of contrasts of at most A_i. With two states everywhere and the
+    printed scale it is 4 t |N_I|**2 / epsilon for t = log(|N_I| / p) / 2 (Corollary 3).
+
+    Returns
+    -------
+    float
+        In records, for :meth:`pgmpy_dp.Coefficients.non_negative`.
+    """
+    if not 0 < failure_probability < 1:
+        raise ValueError(f"failure_probability must be between 0 and 1, got {failure_probability!r}.")
+    closure = downward_closure(release.schema, release.cliques)
+    cards = {v: release.schema.cardinality(v) for clique in release.cliques for v in clique}
+    size = sum(math.prod(cards[v] - 1 for v in subset) for subset in closure)
+    largest = release.scale * math.log(size / failure_probability)
+    return fourier_sensitivity(closure, cards, "add_remove") * largest
+
+
+@dataclass(frozen=True)
+class PrintedRows(PosteriorRows):
+    """Draws from the posterior with the printed :func:`truncation`."""
+
+    def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
+        ranges = truncation(states, epsilon, neighbours)
+        return ranges, Fraction(str(draw_cost(ranges, 1.0, neighbours)))
+
+
+@dataclass(frozen=True)
+class PrintedLikelyRows(LikelyRows):
+    """The exponential mechanism with the printed :func:`tempering`."""
+
+    def _tempering(
+        self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
+    ) -> tuple[list[float], float, Fraction]:
+        ranges, power = tempering(states, floor, epsilon)
+        return ranges, power, Fraction(str(draw_cost(ranges, power, neighbours)))
+
+
+@dataclass(frozen=True)
+class PrintedRegressions(PosteriorRegressions):
+    """Linear regressions with the printed :func:`temper`."""
+
+    _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
+
+
+@dataclass(frozen=True)
+class PrintedCoefficients(FourierCoefficients):
+    """Fourier coefficients with noise for the :func:`printed_sensitivity`."""
+
+    def _price(
+        self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
+    ) -> tuple[Fraction, float]:
+        scale = printed_sensitivity(closure, cardinalities) / float(epsilon) * (1 + 1e-9)
+        return min(epsilon, Fraction(str(decimal_above(Fraction(sensitivity) / Fraction(scale))))), scale
+
+
+class PrintedPosteriorSampler(estimators.PosteriorSampler):
+    """`PosteriorSampler` with the printed truncation."""
+
+    _mechanism = PrintedRows
+
+
+class PrintedExponentialMAP(estimators.ExponentialMAP):
+    """`ExponentialMAP` with the printed tempering."""
+
+    _mechanism = PrintedLikelyRows
+
+
+class PrintedLinearSampler(estimators.LinearPosteriorSampler):
+    """`LinearPosteriorSampler` with the printed tempering."""
+
+    _mechanism = PrintedRegressions
+
+
+class PrintedBayesianEstimator(estimators.PrivateBayesianEstimator):
+    """`PrivateBayesianEstimator` with the printed sensitivity, and the printed increment where it is enough."""
+
+    _mechanism = PrintedCoefficients
+
+    def _least_increment(self, release: NoisyCoefficients) -> float:
+        return printed_increment(release)

@@ -1,0 +1,44 @@
+"""Noisy counts have a likelihood, given the counts that a network expects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmpy_dp.fitting.factors import table_places
+from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
+
+
+def observation_noise(
+    mechanism: str, observed: Vector, variance: Vector, counts: Vector, total: float, squares: Vector | None = None
+) -> SmoothedLaplaceNoise | GaussianNoise:
+    """Add the sampling of the records to the noise of the mechanism: both are about expected values.
+
+    Parameters
+    ----------
+    mechanism : str
+        "laplace" or "gaussian".
+    observed, variance : ndarrays
+        Noisy counts, or other sums over records, and the variance of their noise.
+    counts : ndarray
+        Expected values, where to take the sampling variance; at least that of a quarter of a record.
+    total : float
+    squares : ndarray, optional
+        Expected sums of squares over records; those of counts are the counts themselves.
+    """
+    sampling = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
+    if mechanism == "gaussian":
+        return GaussianNoise(observed, np.sqrt(variance + sampling))
+    scale = np.sqrt(variance / 2.0)
+    return SmoothedLaplaceNoise(observed, scale, np.sqrt(scale**2 + sampling))
+
+
+def explain(seen: Observations, engine: Engine, potentials: Vector, total: float, max_iter: int) -> CollectiveMarginals:
+    """Find the most probable counts behind observations under these log-potentials: the E-step, by its dual."""
+    scale = np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) / (1 if seen.gaussian else 2))
+    dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
+    function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)
+    return dual(engine, potentials, function, seen.observed, scale, total, max_iter)

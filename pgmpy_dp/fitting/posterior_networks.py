@@ -1,0 +1,337 @@
+"""Networks drawn from their posterior show what a release leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteMarkovNetwork
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
+from pgmpy_dp.fitting.moment_matching import naive_start
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
+from pgmpy_dp.inference.rows import Rows
+from pgmpy_dp.privacy.checks import choice
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding
+from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
+from pgmpy_dp.schema import Clique, Schema
+
+# Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
+_SIMULATED = 10_000
+# Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
+_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorNetworks:
+    """Networks are drawn from their posterior given one or several releases of the same records.
+
+    Attributes
+    ----------
+    layout : Layout
+        Tables: families, or the cliques that carry potentials.
+    schema : Schema
+    records : ndarray of shape (draws, layout.size)
+        Log-potentials (logarithms of CPDs) of what a fit of the noiseless records would give.
+    population : ndarray of shape (draws, layout.size)
+        The same of what the records are a sample of.
+    totals : ndarray of shape (draws,)
+        Numbers of records.
+    """
+
+    layout: Layout
+    schema: Schema
+    records: Vector
+    population: Vector
+    totals: Vector
+
+    def draws(self, target: str) -> Vector:
+        """Choose the draws of "records" or "population".
+
+        Raises
+        ------
+        ValueError
+            For another name.
+        """
+        choice("records", "population")("target", target)
+        return self.records if target == "records" else self.population
+
+    def __repr__(self) -> str:
+        return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
+
+
+def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+    """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
+
+    Parameters
+    ----------
+    network : DAG, DiscreteBayesianNetwork or DiscreteMarkovNetwork
+        Its structure is used, not its parameters.
+    releases : sequence of NoisyMarginals or NoisyCoefficients
+        One or several releases of the same records.
+    draws : int
+    seed : int
+        Draws are repeatable; no privacy hangs on them.
+
+    Raises
+    ------
+    SchemaError
+        If the releases disagree on the states of a variable.
+    ValueError
+        If they say nothing of a variable, or are exact counts.
+    TreeTooLargeError
+        If the junction tree does not fit in memory.
+
+    Notes
+    -----
+    The records' own distribution is taken for one of the network's family, up to the deviations that sampling N records
+    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) a cell, d being
+    standard normal and n the cell's count (of a Bayesian family, the parents' table has them). Given this distribution
+    the observations have the noise of the mechanism, Laplace densities rounded off within their scale. Conditional
+    rows have Dirichlet priors with a concentration for each state of the node, log-potentials a Student t prior, and
+    the concentrations (the scale) are learned from the release with the rest: rows of rare parents look as the other
+    rows of their CPD do, where the noise leaves it open. Hamiltonian trajectories on the junction tree draw all of
+    it; see `pgmpy_dp.inference.hamiltonian`.
+
+    The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
+    network is fitted to the counts of a simulated sample.
+    """
+    if not releases:
+        raise ValueError("Give at least one release.")
+    problem = _problem(network, releases)
+    generator = np.random.default_rng(seed)
+    rows, size = problem.rows, problem.cells.size
+    prior = Scale(size) if rows is None else Concentrations(rows)
+    density, start = problem.density(prior.first)
+    points, priors = sample_posterior(density, start, draws, prior.renew, generator)
+    records, population, totals = [], [], []
+    layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
+    for point, own in zip(points, priors, strict=True):
+        total = density.total(point)
+        calibration = problem.tree.calibrate(density.potentials(point))
+        if rows is not None:
+            marginals = calibration.marginals[problem.cells]
+            records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
+            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
+        else:
+            logs = point[: problem.cells.size]
+            if problem.effects.size:  # to the network closest to the records, which are none of its family
+                logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
+            records.append(logs)
+            population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
+        totals.append(total)
+    return PosteriorNetworks(layout, problem.schema, np.array(records), np.array(population), np.array(totals))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """All releases observe one network: what they say stands in a junction tree's layout."""
+
+    schema: Schema
+    scopes: tuple[Clique, ...]
+    tree: JunctionTree
+    cells: NDArray[np.int64]
+    rows: Rows | None
+    effects: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sums: Any
+    observed: Vector
+    variance: Vector
+    gaussian: NDArray[np.bool_]
+    total: float
+    total_scale: float
+    start: Vector
+
+    def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
+        """Make the posterior density, and say where to start."""
+        from pgmpy_dp.inference.trajectories import Terms
+
+        scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
+        scale = np.where(self.gaussian, np.sqrt(self.variance), scale)
+        corner = np.where(self.gaussian, -1.0, corner)
+        potentials = np.zeros(self.tree.layout.size)
+        potentials[self.cells] = self.start
+        counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
+        spread = 1 / np.sqrt(np.maximum(counts, 1.0))
+        rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
+        terms = Terms(
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows, prior, self.effects,
+            spread, self.places, self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32),
+            self.sums.data.astype(np.float64), self.observed, scale, corner, self.total, self.total_scale,
+        )  # fmt: skip
+        start = self.start
+        if self.rows is not None:  # rows as Gamma variables: their sums have mean prior * states
+            start = start + np.log(prior * self.rows.sums(np.ones(start.size)))
+        return LogPosterior(self.tree, terms), np.concatenate([start, np.zeros(self.effects.size + 1)])
+
+
+def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
+    directed = not isinstance(network, DiscreteMarkovNetwork)
+    nodes = list((bayesian_network(network, "The posterior") if directed else network).nodes())
+    for release in releases:
+        if release.guarantee.mechanism == "none":
+            raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+    schema = _agreed(releases, nodes)
+    measured = [{variable for clique in release.cliques for variable in clique} for release in releases]
+    seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
+    unseen = [v for v in nodes if not any(v in held for held in measured)]
+    if unseen:
+        raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
+    cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
+    scopes = families(network) if directed else markov_scopes(network, cliques)
+    deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
+    cards = schema.cardinalities()
+    tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
+    assert isinstance(tree, JunctionTree)
+    places = [table_places(tree.layout, part.cliques) for part in seen]
+    blocks = [sparse.eye_array(len(p)) if s.matrix is None else s.matrix for p, s in zip(places, seen, strict=True)]
+    observed = [part.observed for part in seen]
+    variance = [part.variance for part in seen]
+    gaussian = [np.full(part.observed.size, part.gaussian) for part in seen]
+    for number, part in enumerate(seen):
+        if part.total is not None:  # the sum of any table
+            first = np.zeros((1, len(places[number])))
+            first[0, : schema.cells(part.cliques[0])] = 1.0
+            blocks[number] = sparse.vstack([blocks[number], sparse.csr_array(first)])
+            observed[number] = np.append(observed[number], part.total[0])
+            variance[number] = np.append(variance[number], part.total[1])
+            gaussian[number] = np.append(gaussian[number], False)
+    total, total_variance = _total(releases)
+    return _Problem(
+        schema=schema,
+        scopes=scopes,
+        tree=tree,
+        cells=table_places(tree.layout, scopes),
+        rows=Rows(Layout.of(cards, scopes)) if directed else None,
+        effects=table_places(tree.layout, deviating) if deviating else np.zeros(0, dtype=np.int64),
+        places=np.concatenate(places),
+        sums=sparse.csr_array(sparse.block_diag(blocks, format="csr")),
+        observed=np.concatenate(observed).astype(np.float64),
+        variance=np.maximum(np.concatenate(variance), LEAST_VARIANCE),
+        gaussian=np.concatenate(gaussian),
+        total=total,
+        total_scale=math.sqrt(total_variance),
+        start=_start(releases, scopes, schema)
+        if directed
+        # From a start far off, tables larger than the network's would be explained by deviations of the sample.
+        else naive_start(tree, scopes, releases)[table_places(tree.layout, scopes)],
+    )
+
+
+def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
+    """Take the states of the network's variables, on which all releases must agree."""
+    states: dict[str, Any] = {}
+    for release in releases:
+        for variable in nodes:
+            own = release.schema.states.get(variable)
+            if own is not None and states.setdefault(variable, own) != own:
+                raise SchemaError(f"Variable {variable!r} has other states in one release than in another.")
+    missing = [variable for variable in nodes if variable not in states]
+    if missing:
+        raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
+    return Schema({variable: states[variable] for variable in nodes})
+
+
+def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
+
+    A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
+    """
+    own = {frozenset(scope): scope[1:] for scope in scopes}
+    parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
+    return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
+
+
+def _total(releases: Sequence[Release]) -> tuple[float, float]:
+    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    variances = np.array([release.total_variance for release in releases])
+    totals = np.array([release.total for release in releases])
+    if not variances.all():
+        return float(totals[variances == 0][0]), 0.0
+    return float(np.average(totals, weights=1 / variances)), float(1 / (1 / variances).sum())
+
+
+def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
+    """Take logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    rows = []
+    for scope in scopes:
+        holding = first_holding(releases, scope)
+        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else holding.marginal(scope)
+        positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
+        rows.append(np.log(positive / positive.sum(axis=0)).ravel())
+    return np.concatenate(rows)
+
+
+def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
+    potentials = np.zeros(problem.tree.layout.size)
+    potentials[problem.cells] = logs
+    return problem.tree.calibrate(potentials)
+
+
+def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
+    """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
+    size = max(1, min(round(total), _SIMULATED))
+    calibration = _calibrate(problem, logs)
+    codes = sample(problem.tree, calibration, size, generator)
+    place = {variable: number for number, variable in enumerate(problem.tree.variables)}
+    counted = []
+    for scope in problem.scopes:
+        shape = problem.schema.shape(scope)
+        flat = np.ravel_multi_index(tuple(codes[:, place[variable]] for variable in scope), shape)
+        counted.append(np.bincount(flat, minlength=math.prod(shape)))
+    expected = calibration.marginals[problem.cells]
+    counts: Vector = total * expected + math.sqrt(total / size) * (np.concatenate(counted) - size * expected)
+    return counts
+
+
+def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
+    """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
+
+    Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
+    """
+    tree, cells, size = problem.tree, problem.cells, problem.cells.size
+
+    def value_at(moved: Vector) -> tuple[float, Calibration]:
+        calibration = _calibrate(problem, moved)
+        value = total * calibration.log_partition - moved @ counts + 0.5 * precision @ (moved - logs) ** 2
+        return float(value), calibration
+
+    found = logs
+    value, calibration = value_at(found)
+    for _ in range(_NEWTON_STEPS):
+        expected = total * calibration.marginals[cells]
+
+        def product(vector: Vector, here: Calibration = calibration) -> Vector:
+            direction = np.zeros(tree.layout.size)
+            direction[cells] = vector.ravel()
+            curved: Vector = total * tree.covariance_product(here, direction)[cells] + precision * vector.ravel()
+            return curved
+
+        def scaled(vector: Vector, held: Vector = expected + precision) -> Vector:
+            return vector.ravel() / held
+
+        slope = counts - expected - precision * (found - logs)
+        hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
+        step: Vector = cg(hessian, slope, rtol=1e-2, M=scaling)[0]
+        trials = (found + step / 2**halvings for halvings in range(_HALVINGS))
+        for trial in trials:
+            lower, there = value_at(trial)
+            if lower < value:
+                break
+        else:
+            return found
+        gain, found, value, calibration = value - lower, trial, lower, there
+        if gain < _LEAST_GAIN:
+            break
+    return found

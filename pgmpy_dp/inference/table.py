@@ -1,0 +1,44 @@
+"""A table knows the variables of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Variable = Any  # hashable; mappings are invariant in their keys, so no narrower type serves all callers
+Scope = tuple[Variable, ...]
+Vector = NDArray[np.float64]
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Table(Generic[Number]):
+    """Values of all configurations of some variables: one axis a variable.
+
+    Examples
+    --------
+    >>> table = Table(("a", "b"), np.array([[1, 2, 3], [4, 5, 6]]))
+    >>> table.margin(("b",)).values
+    array([5, 7, 9])
+    >>> table.margin(("b", "a")).values.shape
+    (3, 2)
+    """
+
+    variables: Scope
+    values: NDArray[Number]
+
+    def margin(self, variables: Collection[Variable]) -> Table[Number]:
+        """Sum over all other variables; the axes of the result are in the order that is given."""
+        kept = [variable for variable in self.variables if variable in variables]
+        summed = self.values.sum(axis=tuple(i for i, v in enumerate(self.variables) if v not in variables))
+        return Table(tuple(variables), summed.transpose([kept.index(variable) for variable in variables]))
+
+    def expand(self, variables: Collection[Variable]) -> NDArray[Number]:
+        """Order the axes as the variables that are given, with an axis of length 1 where it lacks one of them."""
+        values = self.margin([variable for variable in variables if variable in self.variables]).values
+        return np.expand_dims(values, [i for i, v in enumerate(variables) if v not in self.variables])

@@ -1,0 +1,32 @@
+"""What estimators declare of their parameters holds before they see any records."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp import estimators
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+
+ESTIMATORS = [kind for kind in vars(estimators).values() if inspect.isclass(kind) and issubclass(kind, Parameters)]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_breaks_a_constraint_is_refused_by_name(kind):
+    known = inspect.signature(kind).parameters
+    for name in kind._constraints:
+        assert name in known
+        estimator = kind(**{"epsilon": 1.0} if "epsilon" in known else {})
+        check_parameters(estimator)
+        for wrong in (-1.5, float("nan"), "exact"):
+            with pytest.raises(ValueError, match=name):
+                check_parameters(estimator.set_params(**{name: wrong}))
+
+
+def test_a_refused_parameter_charges_nothing():
+    data = dp.PrivateDataset({("a", "b"): [[3, 1], [1, 3]]}, dp.Schema({"a": [0, 1], "b": [0, 1]}), dp.PrivacyBudget(1))
+    with pytest.raises(ValueError, match="tolerance must be greater than 0"):
+        dp.PrivateMarkovNetwork([("a", "b")]).fit(data, dp.NaiveMLE(epsilon=1.0, tolerance=0.0))
+    assert data.budget.history == ()
