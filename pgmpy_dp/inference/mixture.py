@@ -197,10 +197,8 @@ class Mixture:
                     sums = tables[number].reshape(logs.size, -1).sum(axis=1)
                     logs += np.log(sums)
                     # Where the evidence is impossible the weight is zero, and the table may be any.
-                    tables[number] = np.where(
-                        _column(sums > 0, tables[number]),
-                        tables[number] / _column(np.where(sums > 0, sums, 1.0), tables[number]), self.tables[number],
-                    )  # fmt: skip
+                    sums = np.where(sums > 0, sums, np.inf).reshape(-1, *[1] * len(block))
+                    tables[number] = np.where(sums < np.inf, tables[number] / sums, self.tables[number])
         return logs, tuple(tables)
 
     def _likelihood(self, variable: Variable, given: int | ArrayLike) -> Vector:
@@ -209,8 +207,8 @@ class Mixture:
             state = np.asarray(given)
             if state.dtype.kind not in "iu" or not 0 <= state < states:
                 raise ValueError(f"evidence on {variable!r} is not one of its {states} states")
-            return np.eye(states)[int(state)]
-        likelihood = np.asarray(given, dtype=np.float64)
+            return np.asarray(np.arange(states) == state, dtype=np.float64)
+        likelihood: Vector = np.asarray(given, dtype=np.float64)
         if likelihood.shape != (states,) or not (np.isfinite(likelihood).all() and (likelihood >= 0).all()):
             raise ValueError(
                 f"evidence on {variable!r} needs a finite likelihood, at least 0, of each of {states} states"
@@ -229,7 +227,7 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
     The product of the first few factors and that of the others meet in one matrix product, a few components at a time.
     """
     if not factors:
-        return weights.sum(keepdims=True)
+        return np.ones(1)
     sizes = [factor.shape[1] for factor in factors]
     cut = min(range(len(sizes)), key=lambda place: math.prod(sizes[:place]) + math.prod(sizes[place:]))
     left, right = math.prod(sizes[:cut]), math.prod(sizes[cut:])
@@ -245,11 +243,6 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
 def _row_products(first: Vector, second: Vector) -> Vector:
     """Outer products of the rows of two matrices."""
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
-
-
-def _column(values: NDArray[np.generic], table: Vector) -> NDArray[np.generic]:
-    """One value a component, to be spread over the component's table."""
-    return values.reshape(-1, *([1] * (table.ndim - 1)))
 
 
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:

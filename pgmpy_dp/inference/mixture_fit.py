@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -186,7 +186,7 @@ def _choose(
 
     exponent = 0
     for width in _WIDTHS if start.ordered else _WIDTHS[-1:]:
-        exponent = _walk(lambda place, width=width: risk(width, place), exponent)
+        exponent = _walk(partial(risk, width), exponent)
     width, exponent = min(risks, key=lambda key: risks[key])
     return _FIRST_PENALTY * _FACTOR**exponent, width
 

@@ -17,19 +17,14 @@ from pgmpy_dp._compiled import compiled
 def potentials_of_cells(potentials, base, starts, first, second, logs):
     """Log of every component's unnormalised tables, the largest of each block being 0."""
     components = logs.shape[1]
-    top = np.empty(components, logs.dtype)
+    top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
     for block in range(starts.shape[0] - 1):
         top[:] = -np.inf
         for s in range(starts[block], starts[block + 1]):
             log, one, height = logs[s], potentials[first[s]], base[s]
-            if second[s] < 0:
-                for k in range(components):
-                    log[k] = height + one[k]
-            else:
-                other = potentials[second[s]]
-                for k in range(components):
-                    log[k] = height + one[k] + other[k]
+            other = potentials[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
+                log[k] = height + one[k] + other[k]
                 top[k] = log[k] if log[k] > top[k] else top[k]
         for s in range(starts[block], starts[block + 1]):
             log = logs[s]
@@ -45,6 +40,7 @@ def normalise(base, starts, first, second, logs, tables, states):
     """
     components = logs.shape[1]
     total, shift = np.empty(components, logs.dtype), np.empty(components, logs.dtype)
+    nothing = np.zeros(components, logs.dtype)
     states[:] = 0.0
     for block in range(starts.shape[0] - 1):
         total[:] = 0.0
@@ -54,22 +50,19 @@ def normalise(base, starts, first, second, logs, tables, states):
                 total[k] += table[k]
         for k in range(components):
             shift[k] = np.log(total[k])
-            total[k] = 1 / total[k]
         for s in range(starts[block], starts[block + 1]):
             table, log, one, height = tables[s], logs[s], states[first[s]], base[s]
+            other = states[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
-                table[k] *= total[k]
+                table[k] /= total[k]
                 log[k] -= height + shift[k]
                 one[k] += table[k]
-            if second[s] >= 0:
-                other = states[second[s]]
-                for k in range(components):
-                    other[k] += table[k]
+                other[k] += table[k]
 
 
 @compiled
 def gradient_of_potentials(
-    weights, tables, logs, penalty, by_state, by_cell, starts, first, second, by_potential, by_base, divergences
+    weights, tables, logs, penalty, by_state, by_cell, starts, first, second, by_potential, divergences
 ):
     """Chain rule through the normalisation.
 
@@ -82,53 +75,34 @@ def gradient_of_potentials(
         What a nat of divergence from the base costs.
     by_state : ndarray of shape (states, components)
         Derivatives of the loss by a component's probabilities of states, without the component's weight.
-    by_cell : ndarray of shape (cells, components or 1)
-        The same by probabilities of cells; a single column stands for all components.
+    by_cell : ndarray of shape (cells, components)
+        The same by probabilities of cells; overwritten with the derivatives by the tables' logs before normalisation.
     by_potential : ndarray of shape (states, components)
         Here the derivatives by potentials go.
-    by_base : ndarray of shape (cells,)
-        Here those by the base go, its own normalisation and the penalty's direct dependence on it left out.
     divergences : ndarray of shape (components,)
         Here the Kullback-Leibler divergences from exp(base) go.
     """
-    components, several = tables.shape[1], by_cell.shape[1] > 1
-    mean = np.empty(components, tables.dtype)
+    components = tables.shape[1]
+    mean, nothing = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
     by_potential[:] = 0.0
     divergences[:] = 0.0
-    slopes = np.empty((np.diff(starts).max(), components), tables.dtype)
     for block in range(starts.shape[0] - 1):
         mean[:] = 0.0
+        nothing[:] = 0.0
         for s in range(starts[block], starts[block + 1]):
-            slope, log, table, one = slopes[s - starts[block]], logs[s], tables[s], by_state[first[s]]
+            slope, log, table, one = by_cell[s], logs[s], tables[s], by_state[first[s]]
+            other = by_state[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
-                slope[k] = penalty * log[k] + one[k]
-                divergences[k] += table[k] * log[k]
-            if several:
-                own = by_cell[s]
-                for k in range(components):
-                    slope[k] += own[k]
-            else:
-                same = by_cell[s, 0]
-                for k in range(components):
-                    slope[k] += same
-            if second[s] >= 0:
-                other = by_state[second[s]]
-                for k in range(components):
-                    slope[k] += other[k]
-            for k in range(components):
+                slope[k] += one[k] + other[k] + penalty * log[k]
                 mean[k] += table[k] * slope[k]
+                divergences[k] += table[k] * log[k]
         for s in range(starts[block], starts[block + 1]):
-            slope, table, one = slopes[s - starts[block]], tables[s], by_potential[first[s]]
-            total = mean[0] * 0
+            slope, table, one = by_cell[s], tables[s], by_potential[first[s]]
+            other = by_potential[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
                 slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
                 one[k] += slope[k]
-                total += slope[k]
-            by_base[s] = total
-            if second[s] >= 0:
-                other = by_potential[second[s]]
-                for k in range(components):
-                    other[k] += slope[k]
+                other[k] += slope[k]
 
 
 @compiled

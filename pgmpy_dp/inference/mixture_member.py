@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
-Whole = NDArray[np.int64]
+Whole = NDArray[np.intp]
 Parameters = tuple[Matrix, Matrix, Matrix]
 
 # Adam: length of steps, decays of the mean and of the square, and how far the start lies from the base.
@@ -72,7 +72,8 @@ class Shape:
         """Places of a block's cells in the full table of its variables."""
         block = self.blocks[number]
         shape = [self.cardinalities[variable] for variable in block]
-        return np.ravel_multi_index(tuple(self.cells[number].T), shape)
+        codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
+        return codes
 
     def of_variable(self, variable: int) -> slice:
         return slice(int(self.states[variable]), int(self.states[variable + 1]))
@@ -131,7 +132,7 @@ class MemberProblem:
         log_base: Matrix,
         smoothing: Sequence[Matrix | None],
         targets: Sequence[Target],
-        dtype: type = np.float32,
+        dtype: Any = np.float32,
     ) -> None:
         self.shape, self.dtype = shape, dtype
         self.log_base = np.asarray(log_base, dtype)
@@ -207,25 +208,24 @@ class MemberProblem:
         by_state = weighted @ states
         by_weight = (states * by_state).sum(axis=0) / 2 + alone @ states
         by_state += alone[:, None]
-        by_cell = np.zeros((self.log_base.size, 1), dtype)
+        by_cell = np.zeros_like(tables)
         for cells, shares, weight in self._blocks:
             difference = tables[cells] @ weights - shares
             loss += weight * float(difference @ difference) / 2
-            by_cell[cells, 0] += weight * difference
-            by_weight += (weight * difference) @ tables[cells]
-        if self._wide:
-            by_cell = np.repeat(by_cell, len(weights), axis=1)
-            for parts, shares, weight in self._wide:
-                loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
-        by_potential, by_base, divergences = np.empty_like(states), np.empty_like(self.log_base), np.empty_like(weights)
+            difference *= dtype(weight)
+            by_cell[cells] += difference[:, None]
+            by_weight += difference @ tables[cells]
+        for parts, shares, weight in self._wide:
+            loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
+        by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
             weights, tables, logs, dtype(penalty), by_state, by_cell, shape.starts, shape.first, shape.second,
-            by_potential, by_base, divergences,
+            by_potential, divergences,
         )  # fmt: skip
         loss += penalty * float(weights @ divergences)
         by_weight += dtype(penalty) * divergences
         by_log_weight = weights * (by_weight - weights @ by_weight)
-        return loss, (self._smooth(by_potential, True), by_log_weight, by_base)
+        return loss, (self._smooth(by_potential, True), by_log_weight, by_cell.sum(axis=1))
 
     def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
         """Coefficients to log-potentials or, transposed, derivatives by potentials to those by coefficients."""

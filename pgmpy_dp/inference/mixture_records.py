@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.threads import one_thread
 
@@ -51,7 +52,7 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     records = np.empty((count, sizes.size), dtype=np.int32)
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         flat = np.ascontiguousarray(table.reshape(totals.size, -1))
-        carry = generator.random(flat.shape[1])
+        carry = np.asarray(generator.random(flat.shape[1]))
         counts = np.empty(flat.shape, dtype=np.int64)
         kernel.even_counts(totals, flat, carry - carry.mean(), counts)
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
@@ -72,7 +73,7 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     return records[generator.permutation(count)]
 
 
-def _pair_shares(mixture: Mixture) -> NDArray[np.float64]:
+def _pair_shares(mixture: Mixture) -> Vector:
     """Probabilities of all pairs of states of variables in different blocks; within blocks they mean nothing."""
     found = []
     for variable in mixture.variables:
@@ -81,10 +82,11 @@ def _pair_shares(mixture: Mixture) -> NDArray[np.float64]:
                 axes = tuple(axis + 1 for axis, other in enumerate(block) if other != variable)
                 found.append(table.sum(axis=axes))
     states = np.concatenate(found, axis=1)
-    return (states * mixture.weights[:, None]).T @ states
+    shares: Vector = (states * mixture.weights[:, None]).T @ states
+    return shares
 
 
-def _pair_counts(records: NDArray[np.int32], states: int) -> NDArray[np.float64]:
+def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
     """Records that have both of two states, for all pairs of states; `records` holds the states' places."""
     found = np.zeros((states, states))
     for begin in range(0, len(records), _CODED):

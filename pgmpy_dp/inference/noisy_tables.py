@@ -111,7 +111,8 @@ class NoisyTables:
     def possible(self, variable: int) -> Vector:
         """A variable's shares with none at zero: a state that no record seems to have may have one."""
         raised = np.maximum(self.singles[variable], _LEAST)
-        return raised / raised.sum()
+        shares: Vector = raised / raised.sum()
+        return shares
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
@@ -150,4 +151,5 @@ def _on_simplex(shares: Vector) -> Vector:
     """The nearest probabilities."""
     falling = np.sort(shares)[::-1]
     shifts = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
-    return np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    nearest: Vector = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    return nearest

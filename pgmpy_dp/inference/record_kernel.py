@@ -36,10 +36,10 @@ def even_counts(totals, table, carry, counts):
             left -= counts[k, s]
             behind[s] = carry[s] if rest > 1e-9 else -np.inf
         for _ in range(left):
-            s = np.argmax(behind)
-            counts[k, s] += 1
-            carry[s] -= 1.0
-            behind[s] = -np.inf
+            most = np.argmax(behind)
+            counts[k, most] += 1
+            carry[most] -= 1.0
+            behind[most] = -np.inf
 
 
 @compiled

@@ -111,7 +111,7 @@ def test_the_strongest_pairs_are_matched_and_impossible_cells_left_out():
     shape, log_base = start_from(NoisyTables.of(CARDS, tables_of(joint, 2, 10_000, 1.0, np.random.default_rng(0))))
     assert shape.blocks == ((0, 1), (2, 3))
     assert shape.cells[0].tolist() == [[0, 0], [1, 1], [1, 2]]
-    np.testing.assert_allclose(np.exp(log_base[:3]), joint.sum(axis=(2, 3))[[0, 1, 1], [0, 1, 2]], atol=0.01)
+    np.testing.assert_allclose(np.exp(log_base[:3]), joint.sum(axis=(2, 3))[[0, 1, 1], [0, 1, 2]], atol=0.05)
 
 
 @pytest.mark.parametrize("size", [2, 3])
