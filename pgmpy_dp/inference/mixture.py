@@ -1,0 +1,256 @@
+"""A mixture of products of small tables, and exact answers from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from pgmpy_dp.inference.layout import Scope, Variable, Vector
+
+# Cells of the largest table that is answered, and of the largest product of a few components' tables held meanwhile.
+_MAX_CELLS, _HELD = 20_000_000, 4_000_000
+_RECORDS = 2_000  # records whose likelihoods are computed together
+
+
+class AnswerTooLargeError(ValueError):
+    """A table was asked for that has more cells than are allowed."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Within a component, blocks of variables are independent; within a block they depend on each other as they like.
+
+    Parameters
+    ----------
+    cardinalities : mapping of variable to int
+    blocks : tuple of tuples of variables
+        Each variable in one block.
+    weights : ndarray of shape (components,)
+        Probabilities of the components.
+    tables : tuple of ndarrays, one a block
+        Joint probabilities of the block's variables; axes: the component, then the variables. Each component's sum
+        to one.
+
+    Examples
+    --------
+    >>> weights, sick = np.array([0.9, 0.1]), np.array([[1.0, 0.0], [0.5, 0.5]])
+    >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], weights, [sick, sick])
+    >>> mixture.marginal(("lung", "bronc"))
+    array([[0.925, 0.025],
+           [0.025, 0.025]])
+    >>> mixture.condition({"lung": 1}).marginal(("bronc",))
+    array([0.5, 0.5])
+    """
+
+    cardinalities: Mapping[Variable, int]
+    blocks: tuple[Scope, ...]
+    weights: Vector
+    tables: tuple[Vector, ...]
+
+    @classmethod
+    def of(
+        cls,
+        cardinalities: Mapping[Variable, int],
+        blocks: Iterable[Sequence[Variable]],
+        weights: ArrayLike,
+        tables: Iterable[ArrayLike],
+    ) -> Mixture:
+        """Check the arguments, scale probabilities to sum to one exactly, and freeze."""
+        sizes = {variable: int(states) for variable, states in cardinalities.items()}
+        scopes = tuple(tuple(block) for block in blocks)
+        if sorted(map(repr, sizes)) != sorted(repr(variable) for scope in scopes for variable in scope):
+            raise ValueError("each variable of a mixture belongs to one block")
+        shares = _probabilities(weights, "the weights", axes=1)
+        arrays = []
+        for scope, table in zip(scopes, tables, strict=True):
+            shape = (shares.size, *(sizes[variable] for variable in scope))
+            if np.shape(table) != shape:
+                raise ValueError(f"the tables of block {scope!r} have shape {np.shape(table)}, not {shape}")
+            flat = np.asarray(table, dtype=np.float64).reshape(shares.size, -1)
+            arrays.append(_probabilities(flat, f"the tables of block {scope!r}", axes=2).reshape(shape))
+        return cls(sizes, scopes, shares, tuple(arrays))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(self.cardinalities)
+
+    def marginal(self, variables: Sequence[Variable]) -> Vector:
+        """Joint probabilities of some variables; one axis a variable, in the order asked for.
+
+        Raises
+        ------
+        AnswerTooLargeError
+            If the table would have more than 20 million cells.
+        """
+        asked = tuple(variables)
+        self._known(asked)
+        if len(set(asked)) != len(asked):
+            raise ValueError(f"{asked!r} repeats a variable")
+        shape = [self.cardinalities[variable] for variable in asked]
+        cells = math.prod(shape)
+        if cells > _MAX_CELLS:
+            raise AnswerTooLargeError(
+                f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
+            )
+        order: list[Variable] = []
+        factors: list[Vector] = []
+        for block, table in zip(self.blocks, self.tables, strict=True):
+            axes = [place for place, variable in enumerate(block) if variable in asked]
+            if axes:
+                others = tuple(place + 1 for place in range(len(block)) if place not in axes)
+                factors.append(table.sum(axis=others).reshape(self.weights.size, -1))
+                order += [block[place] for place in axes]
+        table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
+        return table.transpose([order.index(variable) for variable in asked])
+
+    def condition(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
+        """The mixture given evidence, over the same variables.
+
+        Parameters
+        ----------
+        evidence : mapping of variable to int or array
+            A variable's state, or the likelihood of every state of it: ones and zeros for a set of states, other
+            numbers for uncertain evidence.
+
+        Raises
+        ------
+        ValueError
+            If the evidence is impossible.
+        """
+        logs, tables = self._weigh(evidence)
+        if logs.max() == -np.inf:
+            raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
+        weights = np.exp(logs - logsumexp(logs))
+        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables)
+
+    def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
+        """Log of the evidence's probability in nats; for likelihoods, of their mean."""
+        return float(logsumexp(self._weigh(evidence)[0]))
+
+    def most_probable(self, variables: Sequence[Variable]) -> tuple[int, ...]:
+        """The states that some variables most probably have together; of several, the first.
+
+        Raises
+        ------
+        AnswerTooLargeError
+            If their joint table would have more than 20 million cells.
+        """
+        table = self.marginal(variables)
+        return tuple(int(state) for state in np.unravel_index(int(table.argmax()), table.shape))
+
+    def log_likelihood(self, codes: NDArray[np.integer]) -> Vector:
+        """Log-probabilities of records in nats.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (records, variables)
+            States, columns in the order of `variables`; -1 where a value is unknown, which is summed over.
+
+        Returns
+        -------
+        ndarray of shape (records,)
+        """
+        codes = np.asarray(codes)
+        sizes = np.array(list(self.cardinalities.values()))
+        if codes.ndim != 2 or codes.shape[1] != sizes.size or codes.dtype.kind not in "iu":
+            raise ValueError(f"records need shape (records, {sizes.size}) and whole numbers")
+        if ((codes < -1) | (codes >= sizes)).any():
+            raise ValueError("records hold states that their variables do not have")
+        column = {variable: place for place, variable in enumerate(self.variables)}
+        # The last entry of each axis is the sum over it: where states of -1 look.
+        padded = [
+            reduce(lambda whole, axis: np.concatenate([whole, whole.sum(axis=axis, keepdims=True)], axis=axis),
+                   range(1, table.ndim), table)
+            for table in self.tables
+        ]  # fmt: skip
+        with np.errstate(divide="ignore"):
+            logs = [np.ascontiguousarray(np.moveaxis(np.log(table), 0, -1)) for table in padded]
+            start = np.log(self.weights)
+        out = np.empty(len(codes))
+        for begin in range(0, len(codes), _RECORDS):
+            part = codes[begin : begin + _RECORDS]
+            terms = np.tile(start, (len(part), 1))
+            for block, log in zip(self.blocks, logs, strict=True):
+                terms += log[tuple(part[:, column[variable]] for variable in block)]
+            out[begin : begin + len(part)] = logsumexp(terms, axis=1)
+        return out
+
+    def _weigh(self, evidence: Mapping[Variable, int | ArrayLike]) -> tuple[Vector, tuple[Vector, ...]]:
+        """Log of every component's weight times the evidence's probability in it, and tables given the evidence."""
+        self._known(evidence)
+        likelihoods = {variable: self._likelihood(variable, given) for variable, given in evidence.items()}
+        tables = list(self.tables)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights)
+            for number, block in enumerate(self.blocks):
+                for axis, variable in enumerate(block):
+                    if variable in likelihoods:
+                        shape = [-1 if place == axis else 1 for place in range(len(block))]
+                        tables[number] = tables[number] * likelihoods[variable].reshape(shape)
+                if any(variable in likelihoods for variable in block):
+                    sums = tables[number].reshape(logs.size, -1).sum(axis=1)
+                    logs += np.log(sums)
+                    # Where the evidence is impossible the weight is zero, and the table may be any.
+                    sums = np.where(sums > 0, sums, np.inf).reshape(-1, *[1] * len(block))
+                    tables[number] = np.where(sums < np.inf, tables[number] / sums, self.tables[number])
+        return logs, tuple(tables)
+
+    def _likelihood(self, variable: Variable, given: int | ArrayLike) -> Vector:
+        states = self.cardinalities[variable]
+        if np.ndim(given) == 0:
+            state = np.asarray(given)
+            if state.dtype.kind not in "iu" or not 0 <= state < states:
+                raise ValueError(f"evidence on {variable!r} is not one of its {states} states")
+            return np.asarray(np.arange(states) == state, dtype=np.float64)
+        likelihood: Vector = np.asarray(given, dtype=np.float64)
+        if likelihood.shape != (states,) or not (np.isfinite(likelihood).all() and (likelihood >= 0).all()):
+            raise ValueError(
+                f"evidence on {variable!r} needs a finite likelihood, at least 0, of each of {states} states"
+            )
+        return likelihood
+
+    def _known(self, variables: Iterable[Variable]) -> None:
+        unknown = [variable for variable in variables if variable not in self.cardinalities]
+        if unknown:
+            raise ValueError(f"the mixture has no variable {unknown[0]!r}")
+
+
+def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
+    """The sum over components of weight times outer product of the factors' rows, flat.
+
+    The product of the first few factors and that of the others meet in one matrix product, a few components at a time.
+    """
+    if not factors:
+        return np.ones(1)
+    sizes = [factor.shape[1] for factor in factors]
+    cut = min(range(len(sizes)), key=lambda place: math.prod(sizes[:place]) + math.prod(sizes[place:]))
+    left, right = math.prod(sizes[:cut]), math.prod(sizes[cut:])
+    total = np.zeros((left, right))
+    rows = max(1, _HELD // (left + right))
+    for begin in range(0, weights.size, rows):
+        part = [factor[begin : begin + rows] for factor in factors]
+        some = weights[begin : begin + rows, None]
+        total += reduce(_row_products, part[:cut], some).T @ reduce(_row_products, part[cut:], np.ones_like(some))
+    return total.ravel()
+
+
+def _row_products(first: Vector, second: Vector) -> Vector:
+    """Outer products of the rows of two matrices."""
+    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+
+
+def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != axes or found.size == 0 or not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ValueError(f"{name} must be finite, at least 0, with {axes} axes")
+    sums = found.sum(axis=-1, keepdims=True)
+    if not np.allclose(sums, 1.0, atol=1e-4):
+        raise ValueError(f"{name} must sum to one in each component")
+    scaled: Vector = found / sums
+    return scaled

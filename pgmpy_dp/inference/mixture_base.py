@@ -1,0 +1,114 @@
+"""Where a mixture's components start from: blocks of variables that depend strongly, and tables of the blocks."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from scipy.special import xlogy
+
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixture_member import Shape
+from pgmpy_dp.inference.noisy_tables import NoisyTable, NoisyTables
+
+# A cell's expected count is a ratio on this grid times that under independence. The ratios' distribution over the
+# cells of all pairs is estimated first, then that over the cells of one pair, drawn to the former with some weight.
+_RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 300.0, 40)])
+_CELLS, _STRENGTH = 4_000, 10.0
+# Two variables may form a block if they tell this much about each other (in nats), if their table is so many standard
+# deviations away from independence, and if it is no larger.
+_INFORMATION, _SIGNIFICANCE, _LARGEST = 0.03, 4.0, 900
+# Cells that are expected to have fewer records are left out of a block, which rules out what cannot be.
+_RARE = 0.3
+
+
+def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
+    """Blocks, and logs of base tables whose probabilities components are drawn to.
+
+    Pairs of variables are matched so that their mutual information is largest; each is a block of its own, and so are
+    the variables that remain.
+
+    Parameters
+    ----------
+    tables : NoisyTables
+
+    Returns
+    -------
+    shape : Shape
+    log_base : ndarray of shape (cells,)
+    """
+    denoised = denoise_pairs(tables)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(tables.cardinalities)))
+    for pair, counts in denoised.items():
+        information = _information(counts)
+        if information > _INFORMATION:
+            graph.add_edge(*pair, weight=information)
+    matched = sorted(tuple(sorted(edge)) for edge in nx.max_weight_matching(graph))
+    alone = sorted(set(range(len(tables.cardinalities))) - {variable for pair in matched for variable in pair})
+    cells, logs = [], []
+    for pair in matched:
+        counts = denoised[pair]
+        kept = np.argwhere(counts > min(_RARE, counts.max() / 2))
+        cells.append(kept)
+        logs.append(np.log(counts[tuple(kept.T)] / counts[tuple(kept.T)].sum()))
+    for variable in alone:
+        cells.append(np.arange(tables.cardinalities[variable])[:, None])
+        logs.append(np.log(tables.possible(variable)))
+    blocks = (*matched, *((variable,) for variable in alone))
+    return Shape(tables.cardinalities, blocks, tuple(cells)), np.concatenate(logs)
+
+
+def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
+    """Expected counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
+    candidates = {
+        pair: (table, tables.total * np.outer(tables.singles[pair[0]], tables.singles[pair[1]]))
+        for pair, table in tables.pairs.items()
+        if table.counts.size <= _LARGEST
+    }
+    if not candidates:
+        return {}
+    everywhere = np.concatenate([
+        np.stack([table.counts.ravel(), expected.ravel(), np.full(expected.size, table.deviation)])
+        for table, expected in candidates.values()
+    ], axis=1)  # fmt: skip
+    every = -(-everywhere.shape[1] // _CELLS)  # cells at equal distances stand for all
+    prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
+    prior = _mixing(_likelihoods(*everywhere[:, ::every]), prior, 60)
+    found = {}
+    for pair, (table, expected) in candidates.items():
+        if _significance(table, expected) > _SIGNIFICANCE:
+            deviation = np.full(expected.size, table.deviation)
+            likelihoods = _likelihoods(table.counts.ravel(), expected.ravel(), deviation)
+            joint = likelihoods * _mixing(likelihoods, prior, 40)
+            ratios = joint @ _RATIOS / joint.sum(axis=1)
+            found[pair] = expected * ratios.reshape(expected.shape)
+    return found
+
+
+def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
+    """Of every cell (row) and ratio (column), up to a factor of the row."""
+    logs = -0.5 * ((counts[:, None] - expected[:, None] * _RATIOS) / deviation[:, None]) ** 2
+    likelihoods: Vector = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return likelihoods
+
+
+def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
+    """Distribution of the ratios by EM, with the prior counting as a few cells."""
+    found = prior
+    for _ in range(iterations):
+        counts = found * ((1 / (likelihoods @ found)) @ likelihoods) + _STRENGTH * prior
+        found = counts / counts.sum()
+    return found
+
+
+def _significance(table: NoisyTable, expected: Vector) -> float:
+    """How far the table is from independence, in standard deviations of what noise alone would give."""
+    squares = float((((table.counts - expected) / table.deviation) ** 2).sum())
+    return (squares - expected.size) / float(np.sqrt(2 * expected.size))
+
+
+def _information(counts: Vector) -> float:
+    """Mutual information of the two variables of a table, in nats."""
+    joint = counts / counts.sum()
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return float((xlogy(joint, joint) - xlogy(joint, product)).sum())

@@ -1,0 +1,223 @@
+"""From one release of noisy tables to an ensemble of mixtures, which is one mixture again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tqdm.auto import tqdm
+
+from pgmpy_dp.inference.layout import Variable, Vector
+from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_base import start_from
+from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
+from pgmpy_dp.inference.noisy_tables import NoisyTables
+from pgmpy_dp.inference.threads import one_thread
+
+# Ordered states share their coefficients with neighbours: so much of them, and as far as this many states away.
+_SHARED = 0.9
+_WIDTHS = (3.0, 0.0)
+# The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
+_FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
+_THINNING = 0.5
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """What was fitted to a release.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The mean of all members, and a component without any dependence that weighs less than one record: so that
+        nothing is impossible.
+    total : float
+        The number of records.
+    size : int
+        Number of members.
+    penalty, width : float
+        What thinning chose: the price of a record's nat of divergence from independent blocks, and how many states
+        away ordered states share coefficients.
+    """
+
+    mixture: Mixture
+    total: float
+    size: int
+    penalty: float
+    width: float
+
+    @property
+    def members(self) -> tuple[Mixture, ...]:
+        """Fits from different starts, each a mixture: how far they agree says where the release speaks clearly."""
+        whole = self.mixture
+        components = (whole.weights.size - 1) // self.size
+        parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
+        return tuple(
+            Mixture(
+                whole.cardinalities, whole.blocks, whole.weights[part] / whole.weights[part].sum(),
+                tuple(table[part] for table in whole.tables),
+            )
+            for part in parts
+        )  # fmt: skip
+
+
+def fit_mixture(
+    cardinalities: Mapping[Variable, int],
+    tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]],
+    *,
+    ordered: Collection[Variable] = (),
+    components: int = 100,
+    members: int = 12,
+    steps: int = 400,
+    generator: np.random.Generator,
+) -> MixtureFit:
+    """Fit an ensemble of mixtures to noisy counts.
+
+    Parameters
+    ----------
+    cardinalities : mapping of variable to int
+    tables : iterable of (variables, counts, standard deviation of the noise)
+        Every variable in one at least. Pairs serve best; larger tables are used as they are.
+    ordered : collection of variables
+        Those whose states have an order.
+    components, members, steps : int
+        Of a member; of the ensemble; of Adam in the fit of a member.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    MixtureFit
+
+    Examples
+    --------
+    >>> pair = [[400.0, 100.0], [100.0, 400.0]]
+    >>> fit = fit_mixture({"a": 2, "b": 2}, [(("a", "b"), pair, 1.0)], generator=np.random.default_rng(0))
+    >>> fit.mixture.marginal(("a", "b")).round(2)
+    array([[0.4, 0.1],
+           [0.1, 0.4]])
+    """
+    noisy = NoisyTables.of(cardinalities, tables)
+    names = list(cardinalities)
+    shape, log_base = start_from(noisy)
+    ordinal = {names.index(variable) for variable in ordered}
+    start = _Start(noisy.total, shape, log_base, ordinal, components, steps)
+    seeds = generator.spawn(members + 1)
+    with (
+        one_thread(),
+        tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
+    ):
+        penalty, width = _choose(noisy, start, seeds[-1], bar.update)
+        bar.total = bar.n + members
+        found = []
+        for seed in seeds[:-1]:
+            problem = start.problem(noisy, width)
+            found.append(problem.tables(start.fit(problem, penalty, seed))[:2])
+            bar.update()
+    mixture = _ensemble(cardinalities, shape, found, noisy)
+    return MixtureFit(mixture, noisy.total, members, penalty, width)
+
+
+def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
+    """Of every pair of variables, the sum over its cells of the standard deviation of the members' probabilities.
+
+    What a second release should spend on.
+    """
+    pairs = itertools.combinations(fit.mixture.variables, 2)
+    return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What all members of an ensemble share."""
+
+    total: float
+    shape: Shape
+    log_base: Vector
+    ordered: Collection[int]
+    components: int
+    steps: int
+
+    def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
+        """The loss of one member given noisy counts, which are taken as shares of the number of records."""
+        smoothing = [
+            _smoothing(states, width) if variable in self.ordered and width > 0 else None
+            for variable, states in enumerate(observed.cardinalities)
+        ]
+        targets = [
+            Target(table.variables, table.counts / self.total, (self.total / table.deviation) ** 2)
+            for table in observed.tables
+        ]
+        return MemberProblem(self.shape, self.log_base, smoothing, targets)
+
+    def fit(self, problem: MemberProblem, penalty: float, generator: np.random.Generator) -> Parameters:
+        scaled = penalty * self.total / problem.precision
+        return fit_member(problem, scaled, self.components, self.steps, generator)
+
+
+def _smoothing(states: int, width: float) -> Vector:
+    place = np.arange(states)
+    near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
+    near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
+    smoothing: Vector = (1 - _SHARED) * np.eye(states) + _SHARED * near
+    return smoothing
+
+
+def _choose(
+    noisy: NoisyTables, start: _Start, generator: np.random.Generator, progress: Callable[[], Any]
+) -> tuple[float, float]:
+    """Penalty and width with which a fit to one half of the thinned release predicts the other half best."""
+    half, other = noisy.thinned(_THINNING, generator)
+    seed = int(generator.integers(2**32))
+    risks: dict[tuple[float, int], float] = {}
+
+    def risk(width: float, exponent: int) -> float:
+        if (width, exponent) not in risks:
+            problem, penalty = start.problem(half, width), _FIRST_PENALTY * _FACTOR**exponent
+            found = start.fit(problem, penalty, np.random.default_rng(seed))
+            risks[width, exponent] = start.problem(other, width).gradient(found, 0.0)[0]
+            progress()
+        return risks[width, exponent]
+
+    exponent = 0
+    for width in _WIDTHS if start.ordered else _WIDTHS[-1:]:
+        exponent = _walk(partial(risk, width), exponent)
+    width, exponent = min(risks, key=lambda key: risks[key])
+    return _FIRST_PENALTY * _FACTOR**exponent, width
+
+
+def _walk(value: Callable[[int], float], start: int) -> int:
+    """Downhill to a whole number with higher values on both sides, or as far as tries last."""
+    place = min((start, start + 1), key=value)
+    step = 1 if place > start else -1
+    for _ in range(_TRIES - 2):
+        if value(place + step) >= value(place):
+            break
+        place += step
+    return place
+
+
+def _ensemble(
+    cardinalities: Mapping[Variable, int], shape: Shape, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables
+) -> Mixture:
+    """Members side by side; last the component of independent variables."""
+    names = list(cardinalities)
+    least = 1 / (noisy.total + 1)
+    weights = np.concatenate([weights * ((1 - least) / len(found)) for weights, _ in found] + [[least]])
+    tables = []
+    for number, block in enumerate(shape.blocks):
+        table = np.zeros((weights.size, math.prod(shape.cardinalities[variable] for variable in block)))
+        begin = 0
+        for part, cells in found:
+            table[begin : begin + part.size, shape.codes(number)] = cells[shape.of_block(number)].T
+            begin += part.size
+        table[-1] = reduce(np.multiply.outer, [noisy.possible(variable) for variable in block]).ravel()
+        tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
+    return Mixture.of(
+        cardinalities, [[names[variable] for variable in block] for block in shape.blocks], weights, tables
+    )

@@ -1,0 +1,114 @@
+"""Compiled passes of the fit of a mixture: from log-potentials to tables of components, and gradients back.
+
+The cells of all blocks lie one under the other, one row a cell and one column a component, so that inner loops run
+over components on vector registers; `starts` says where each block's cells begin. A cell belongs to a state of its
+block's first and, if the block is a pair, of its second variable: `first` and `second` are the places of these states
+among the states of all variables, which lie one under the other too (`second` is -1 in blocks of one variable).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmpy_dp._compiled import compiled
+
+
+@compiled
+def potentials_of_cells(potentials, base, starts, first, second, logs):
+    """Log of every component's unnormalised tables, the largest of each block being 0."""
+    components = logs.shape[1]
+    top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
+    for block in range(starts.shape[0] - 1):
+        top[:] = -np.inf
+        for s in range(starts[block], starts[block + 1]):
+            log, one, height = logs[s], potentials[first[s]], base[s]
+            other = potentials[second[s]] if second[s] >= 0 else nothing
+            for k in range(components):
+                log[k] = height + one[k] + other[k]
+                top[k] = log[k] if log[k] > top[k] else top[k]
+        for s in range(starts[block], starts[block + 1]):
+            log = logs[s]
+            for k in range(components):
+                log[k] -= top[k]
+
+
+@compiled
+def normalise(base, starts, first, second, logs, tables, states):
+    """Scale the exponentials in `tables` to sum to one a block, and sum them by the variables' states.
+
+    The logs become those of tables / exp(base).
+    """
+    components = logs.shape[1]
+    total, shift = np.empty(components, logs.dtype), np.empty(components, logs.dtype)
+    nothing = np.zeros(components, logs.dtype)
+    states[:] = 0.0
+    for block in range(starts.shape[0] - 1):
+        total[:] = 0.0
+        for s in range(starts[block], starts[block + 1]):
+            table = tables[s]
+            for k in range(components):
+                total[k] += table[k]
+        for k in range(components):
+            shift[k] = np.log(total[k])
+        for s in range(starts[block], starts[block + 1]):
+            table, log, one, height = tables[s], logs[s], states[first[s]], base[s]
+            other = states[second[s]] if second[s] >= 0 else nothing
+            for k in range(components):
+                table[k] /= total[k]
+                log[k] -= height + shift[k]
+                one[k] += table[k]
+                other[k] += table[k]
+
+
+@compiled
+def gradient_of_potentials(
+    weights, tables, logs, penalty, by_state, by_cell, starts, first, second, by_potential, divergences
+):
+    """Chain rule through the normalisation.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (components,)
+    tables, logs : ndarrays of shape (cells, components)
+        As `normalise` leaves them.
+    penalty : float
+        What a nat of divergence from the base costs.
+    by_state : ndarray of shape (states, components)
+        Derivatives of the loss by a component's probabilities of states, without the component's weight.
+    by_cell : ndarray of shape (cells, components)
+        The same by probabilities of cells; overwritten with the derivatives by the tables' logs before normalisation.
+    by_potential : ndarray of shape (states, components)
+        Here the derivatives by potentials go.
+    divergences : ndarray of shape (components,)
+        Here the Kullback-Leibler divergences from exp(base) go.
+    """
+    components = tables.shape[1]
+    mean, nothing = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
+    by_potential[:] = 0.0
+    divergences[:] = 0.0
+    for block in range(starts.shape[0] - 1):
+        mean[:] = 0.0
+        nothing[:] = 0.0
+        for s in range(starts[block], starts[block + 1]):
+            slope, log, table, one = by_cell[s], logs[s], tables[s], by_state[first[s]]
+            other = by_state[second[s]] if second[s] >= 0 else nothing
+            for k in range(components):
+                slope[k] += one[k] + other[k] + penalty * log[k]
+                mean[k] += table[k] * slope[k]
+                divergences[k] += table[k] * log[k]
+        for s in range(starts[block], starts[block + 1]):
+            slope, table, one = by_cell[s], tables[s], by_potential[first[s]]
+            other = by_potential[second[s]] if second[s] >= 0 else nothing
+            for k in range(components):
+                slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
+                one[k] += slope[k]
+                other[k] += slope[k]
+
+
+@compiled
+def adam_step(point, gradient, mean, square, step, first_decay, second_decay, first_bias, second_bias):
+    """One step of Adam in place; all arrays are flat."""
+    for i in range(point.shape[0]):
+        mean[i] += (np.float32(1.0) - first_decay) * (gradient[i] - mean[i])
+        square[i] += (np.float32(1.0) - second_decay) * (gradient[i] * gradient[i] - square[i])
+        point[i] -= step * (mean[i] / first_bias) / (np.sqrt(square[i] / second_bias) + np.float32(1e-12))

@@ -1,0 +1,305 @@
+"""One mixture of products fitted to tables of shares: penalised weighted least squares, by Adam."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
+Whole = NDArray[np.intp]
+Parameters = tuple[Matrix, Matrix, Matrix]
+
+# Adam: length of steps, decays of the mean and of the square, and how far the start lies from the base.
+_STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
+_BASE_STEP = 0.2  # steps of the base, as a share of the others
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where the states of variables and the cells of blocks lie in flat vectors.
+
+    Parameters
+    ----------
+    cardinalities : tuple of int
+    blocks : tuple of tuples of int
+        Each variable in one block; blocks of one or two variables.
+    cells : tuple of ndarrays of shape (cells of the block, variables of the block)
+        The states of the cells that a block's tables have.
+    """
+
+    cardinalities: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    cells: tuple[Whole, ...]
+
+    @cached_property
+    def states(self) -> Whole:
+        """Start of every variable's states, and their number as last entry."""
+        return np.cumsum([0, *self.cardinalities])
+
+    @cached_property
+    def starts(self) -> Whole:
+        """Start of every block's cells, and their number as last entry."""
+        return np.cumsum([0, *(len(cells) for cells in self.cells)])
+
+    @cached_property
+    def first(self) -> NDArray[np.int32]:
+        """Place of every cell's state of its block's first variable."""
+        return np.concatenate(
+            [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
+        ).astype(np.int32)
+
+    @cached_property
+    def second(self) -> NDArray[np.int32]:
+        """The same of its second variable, -1 where there is none."""
+        return np.concatenate([
+            self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
+            for block, cells in zip(self.blocks, self.cells, strict=True)
+        ]).astype(np.int32)  # fmt: skip
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of every variable, its block and its place within it."""
+        found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
+        return tuple(found[variable] for variable in range(len(self.cardinalities)))
+
+    def codes(self, number: int) -> Whole:
+        """Places of a block's cells in the full table of its variables."""
+        block = self.blocks[number]
+        shape = [self.cardinalities[variable] for variable in block]
+        codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
+        return codes
+
+    def of_variable(self, variable: int) -> slice:
+        return slice(int(self.states[variable]), int(self.states[variable + 1]))
+
+    def of_block(self, number: int) -> slice:
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table that the mixture's marginal should equal.
+
+    Parameters
+    ----------
+    variables : tuple of int
+    shares : ndarray
+        The table's cells, as shares of the records.
+    precision : float
+        One over the variance of each cell.
+    """
+
+    variables: tuple[int, ...]
+    shares: Matrix
+    precision: float
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a table of three or more variables has in one block: one variable, or both of a pair."""
+
+    block: int
+    variables: tuple[int, ...]
+
+
+class MemberProblem:
+    """The loss of a mixture and its gradient.
+
+    The loss is half the sum over the targets' cells of precision * (marginal - share)^2, all precisions divided by the
+    largest, plus `penalty` times the components' mean divergence from the base.
+
+    Parameters
+    ----------
+    shape : Shape
+    log_base : ndarray of shape (cells,)
+        Log of the tables that components are drawn to, block by block.
+    smoothing : sequence of ndarrays or None, one a variable
+        What a component's coefficients of a variable are multiplied with to become its log-potentials.
+    targets : sequence of Target
+        Pairs in different blocks are fitted together by one matrix product; others one by one.
+    dtype : type
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        log_base: Matrix,
+        smoothing: Sequence[Matrix | None],
+        targets: Sequence[Target],
+        dtype: Any = np.float32,
+    ) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.log_base = np.asarray(log_base, dtype)
+        self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
+        self.precision = max(target.precision for target in targets)
+        states = int(shape.states[-1])
+        self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
+        self._blocks: list[tuple[slice, Matrix, float]] = []
+        self._wide: list[tuple[list[_Part], Matrix, float]] = []
+        for target in targets:
+            self._add(target, target.precision / self.precision)
+
+    def _add(self, target: Target, weight: float) -> None:
+        shape, variables = self.shape, target.variables
+        blocks = sorted({shape.places[variable][0] for variable in variables})
+        shares = np.asarray(target.shares, self.dtype)
+        if len(variables) == 1:
+            one = shape.of_variable(variables[0])
+            self._weight[one, one], self._shares[one, one] = weight * np.eye(shares.size), np.diag(shares)
+        elif len(variables) == 2 and len(blocks) == 2:
+            a, b = (shape.of_variable(variable) for variable in variables)
+            self._weight[a, b] = self._weight[b, a] = 0.0
+            self._weight[a, b], self._shares[a, b] = weight, shares
+            self._weight[b, a], self._shares[b, a] = weight, shares.T
+        else:
+            parts = [_Part(number, tuple(v for v in shape.blocks[number] if v in variables)) for number in blocks]
+            order = [variable for part in parts for variable in part.variables]
+            shares = shares.transpose([variables.index(variable) for variable in order]).ravel()
+            if len(parts) == 1:
+                self._blocks.append((shape.of_block(blocks[0]), shares[shape.codes(blocks[0])], weight))
+            else:
+                self._wide.append((parts, shares, weight))
+
+    def start(self, components: int, generator: np.random.Generator) -> Parameters:
+        """Components near the base: coefficients, logs of weights, and what the base's logs are shifted by."""
+        noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
+        return (
+            np.ascontiguousarray(noise.T, self.dtype),
+            np.zeros(components, self.dtype),
+            np.zeros(self.log_base.size, self.dtype),
+        )
+
+    def tables(self, parameters: Parameters) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """Weights, tables (cells, components), logs of tables / base, and probabilities (states, components)."""
+        from pgmpy_dp.inference import mixture_kernel as kernel  # numba is slow to import
+
+        coefficients, log_weights, shift = parameters
+        shape = self.shape
+        base = self.log_base + shift
+        logs = np.empty((base.size, len(log_weights)), self.dtype)
+        states = np.empty(coefficients.shape, self.dtype)
+        kernel.potentials_of_cells(
+            self._smooth(coefficients, False), base, shape.starts, shape.first, shape.second, logs
+        )
+        tables = np.exp(logs)
+        kernel.normalise(base, shape.starts, shape.first, shape.second, logs, tables, states)
+        weights = np.exp(log_weights - log_weights.max())
+        return weights / weights.sum(), tables, logs, states
+
+    def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Parameters]:
+        """Loss and its derivatives by all parameters."""
+        from pgmpy_dp.inference import mixture_kernel as kernel
+
+        shape, dtype = self.shape, self.dtype
+        weights, tables, logs, states = self.tables(parameters)
+        residual = (states * weights) @ states.T
+        np.fill_diagonal(residual, states @ weights)
+        residual -= self._shares
+        weighted = self._weight * residual
+        alone = np.diagonal(weighted).copy()
+        np.fill_diagonal(weighted, 0.0)
+        loss = float(np.vdot(weighted, residual)) / 4 + float(alone @ np.diagonal(residual)) / 2
+        by_state = weighted @ states
+        by_weight = (states * by_state).sum(axis=0) / 2 + alone @ states
+        by_state += alone[:, None]
+        by_cell = np.zeros_like(tables)
+        for cells, shares, weight in self._blocks:
+            difference = tables[cells] @ weights - shares
+            loss += weight * float(difference @ difference) / 2
+            difference *= dtype(weight)
+            by_cell[cells] += difference[:, None]
+            by_weight += difference @ tables[cells]
+        for parts, shares, weight in self._wide:
+            loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
+        by_potential, divergences = np.empty_like(states), np.empty_like(weights)
+        kernel.gradient_of_potentials(
+            weights, tables, logs, dtype(penalty), by_state, by_cell, shape.starts, shape.first, shape.second,
+            by_potential, divergences,
+        )  # fmt: skip
+        loss += penalty * float(weights @ divergences)
+        by_weight += dtype(penalty) * divergences
+        by_log_weight = weights * (by_weight - weights @ by_weight)
+        return loss, (self._smooth(by_potential, True), by_log_weight, by_cell.sum(axis=1))
+
+    def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
+        """Coefficients to log-potentials or, transposed, derivatives by potentials to those by coefficients."""
+        out = matrix.copy()
+        for variable, smoothing in enumerate(self._smoothing):
+            if smoothing is not None:
+                place = self.shape.of_variable(variable)
+                out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
+        return out
+
+    def _add_wide(
+        self,
+        parts: list[_Part],
+        shares: Matrix,
+        weight: float,
+        weights: Matrix,
+        tables: Matrix,
+        states: Matrix,
+        by_weight: Matrix,
+        by_state: Matrix,
+        by_cell: Matrix,
+    ) -> float:
+        """Loss of a table over several blocks; its derivatives are added to the last three arguments."""
+        components = len(weights)
+        factors = [self._factor(part, tables, states) for part in parts]
+        products = [factors[0]]
+        for factor in factors[1:-1]:
+            products.append((products[-1][:, None] * factor).reshape(-1, components))
+        last = factors[-1]
+        difference = (products[-1] * weights) @ last.T - shares.reshape(-1, len(last))
+        loss = weight * float(np.vdot(difference, difference)) / 2
+        difference *= self.dtype(weight)
+        slope = difference.T @ products[-1]
+        self._add_factor(parts[-1], slope, by_state, by_cell)
+        by_weight += np.einsum("ck,ck->k", slope, last)
+        rest = difference @ last
+        for place in range(len(parts) - 2, 0, -1):
+            cube = rest.reshape(len(products[place - 1]), -1, components)
+            self._add_factor(parts[place], np.einsum("ack,ak->ck", cube, products[place - 1]), by_state, by_cell)
+            rest = np.einsum("ack,ck->ak", cube, factors[place])
+        self._add_factor(parts[0], rest, by_state, by_cell)
+        return loss
+
+    def _factor(self, part: _Part, tables: Matrix, states: Matrix) -> Matrix:
+        if len(part.variables) == 1:
+            return states[self.shape.of_variable(part.variables[0])]
+        full = np.zeros((math.prod(self.shape.cardinalities[v] for v in part.variables), tables.shape[1]), self.dtype)
+        full[self.shape.codes(part.block)] = tables[self.shape.of_block(part.block)]
+        return full
+
+    def _add_factor(self, part: _Part, slope: Matrix, by_state: Matrix, by_cell: Matrix) -> None:
+        if len(part.variables) == 1:
+            by_state[self.shape.of_variable(part.variables[0])] += slope
+        else:
+            by_cell[self.shape.of_block(part.block)] += slope[self.shape.codes(part.block)]
+
+
+def fit_member(
+    problem: MemberProblem, penalty: float, components: int, steps: int, generator: np.random.Generator
+) -> Parameters:
+    """Parameters after a fixed number of Adam's steps from a random start."""
+    from pgmpy_dp.inference.mixture_kernel import adam_step  # numba is slow to import
+
+    parameters = problem.start(components, generator)
+    means = [np.zeros_like(values) for values in parameters]
+    squares = [np.zeros_like(values) for values in parameters]
+    first, second = (problem.dtype(decay) for decay in _DECAYS)
+    for step in range(1, steps + 1):
+        _, gradient = problem.gradient(parameters, penalty)
+        length = _STEP * min(1.0, 2 * (1 - step / steps) + 0.02)
+        for number, slope in enumerate(gradient):
+            adam_step(
+                parameters[number].ravel(), np.ascontiguousarray(slope).ravel(), means[number].ravel(),
+                squares[number].ravel(), problem.dtype(length * (_BASE_STEP if number == 2 else 1.0)),
+                first, second, problem.dtype(1 - _DECAYS[0] ** step), problem.dtype(1 - _DECAYS[1] ** step),
+            )  # fmt: skip
+    return parameters

@@ -1,0 +1,97 @@
+"""Records from a mixture, drawn so evenly that their tables are as close to the mixture's as can be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.threads import one_thread
+
+_SWEEPS = 12  # exchanges tried for each record and block
+_CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
+
+
+def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.int32]:
+    """Records whose tables differ from the mixture's by far less than those of independent records.
+
+    Every component has its expected number of records, rounded, and so has every cell of its blocks. Which values of
+    different blocks meet in a record is drawn by chance within a component; values are then exchanged between records
+    of a component wherever that brings the counts of pairs of states nearer to the mixture's.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    count : int
+        Number of records.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (count, number of variables)
+        States; columns in the order of `mixture.variables`, records in random order.
+
+    Examples
+    --------
+    >>> coin = Mixture.of({"a": 2, "b": 2}, [("a",), ("b",)], [1.0], [[[0.5, 0.5]], [[0.25, 0.75]]])
+    >>> codes = draw_records(coin, 80, np.random.default_rng(0))
+    >>> np.bincount(2 * codes[:, 0] + codes[:, 1]).tolist()
+    [10, 30, 10, 30]
+    """
+    from pgmpy_dp.inference import record_kernel as kernel  # numba is slow to import
+
+    if count < 0:
+        raise ValueError(f"cannot draw {count} records")
+    ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
+    ends[-1] = count
+    totals = np.diff(ends, prepend=0)
+    sizes = np.array([mixture.cardinalities[variable] for variable in mixture.variables])
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    states = np.cumsum([0, *sizes])
+    records = np.empty((count, sizes.size), dtype=np.int32)
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        flat = np.ascontiguousarray(table.reshape(totals.size, -1))
+        carry = np.asarray(generator.random(flat.shape[1]))
+        counts = np.empty(flat.shape, dtype=np.int64)
+        kernel.even_counts(totals, flat, carry - carry.mean(), counts)
+        cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
+        # In random order within each component.
+        cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
+        for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
+            records[:, place[variable]] = values + states[place[variable]]
+    numbers = np.array([[place[block[0]], place[block[1]] if len(block) > 1 else -1] for block in mixture.blocks])
+    with one_thread():
+        expected = count * _pair_shares(mixture)
+        excess = _pair_counts(records, int(states[-1])) - expected
+    price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
+    starts = np.concatenate([[0], ends])
+    kernel.swap_within_components(
+        records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, _SWEEPS, generator
+    )
+    records -= states[:-1].astype(np.int32)
+    return records[generator.permutation(count)]
+
+
+def _pair_shares(mixture: Mixture) -> Vector:
+    """Probabilities of all pairs of states of variables in different blocks; within blocks they mean nothing."""
+    found = []
+    for variable in mixture.variables:
+        for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+            if variable in block:
+                axes = tuple(axis + 1 for axis, other in enumerate(block) if other != variable)
+                found.append(table.sum(axis=axes))
+    states = np.concatenate(found, axis=1)
+    shares: Vector = (states * mixture.weights[:, None]).T @ states
+    return shares
+
+
+def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
+    """Records that have both of two states, for all pairs of states; `records` holds the states' places."""
+    found = np.zeros((states, states))
+    for begin in range(0, len(records), _CODED):
+        part = records[begin : begin + _CODED]
+        coded = np.zeros((len(part), states), dtype=np.float32)
+        np.put_along_axis(coded, part.astype(np.int64), 1.0, axis=1)
+        found += coded.T @ coded
+    return found

@@ -1,0 +1,155 @@
+"""Noisy tables of counts, and what they say together of the number of records and of small marginals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmpy_dp.inference.layout import Variable, Vector
+
+_LEAST = 1e-6  # share of a state that no record seems to have
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """Counts of a few variables with independent noise of mean zero on every cell.
+
+    Parameters
+    ----------
+    variables : tuple of int
+        Numbers of the table's variables, ascending.
+    counts : ndarray
+    deviation : float
+        Standard deviation of the noise.
+    """
+
+    variables: tuple[int, ...]
+    counts: Vector
+    deviation: float
+
+    def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
+        """The table of some of its variables, with the deviation of the sums."""
+        axes = tuple(axis for axis, variable in enumerate(self.variables) if variable not in variables)
+        summed = self.counts.sum(axis=axes)
+        return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
+
+
+@dataclass(frozen=True)
+class NoisyTables:
+    """One release's tables over numbered variables, one a set of variables.
+
+    Parameters
+    ----------
+    cardinalities : tuple of int
+    tables : tuple of NoisyTable
+
+    Examples
+    --------
+    >>> pairs = NoisyTables.of({"a": 2, "b": 2}, [(("b", "a"), [[3, 0], [1, 6]], 1.0), (("a",), [4, 5], 1.0)])
+    >>> pairs.tables[1].counts
+    array([[3., 1.],
+           [0., 6.]])
+    >>> round(pairs.total, 2)
+    9.33
+    """
+
+    cardinalities: tuple[int, ...]
+    tables: tuple[NoisyTable, ...]
+
+    @classmethod
+    def of(
+        cls, cardinalities: Mapping[Variable, int], tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]]
+    ) -> NoisyTables:
+        """Check, number the variables, and pool tables of the same variables.
+
+        Parameters
+        ----------
+        cardinalities : mapping of variable to int
+        tables : iterable of (variables, counts, standard deviation of the noise)
+            Axes in the order of the variables.
+        """
+        numbers = {variable: number for number, variable in enumerate(cardinalities)}
+        sizes = tuple(int(states) for states in cardinalities.values())
+        pooled: dict[tuple[int, ...], list[NoisyTable]] = {}
+        for scope, counts, deviation in tables:
+            if not scope or len(set(scope)) != len(scope) or any(variable not in numbers for variable in scope):
+                raise ValueError(f"table {scope!r} is empty, repeats a variable, or names one without a cardinality")
+            array = np.asarray(counts, dtype=np.float64)
+            shape = tuple(sizes[numbers[variable]] for variable in scope)
+            if array.shape != shape:
+                raise ValueError(f"the table of {scope!r} has shape {array.shape}, not {shape}")
+            if not (np.isfinite(array).all() and 0 < deviation < math.inf):
+                raise ValueError(f"the table of {scope!r} needs finite counts and a positive standard deviation")
+            order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
+            table = NoisyTable(tuple(numbers[scope[axis]] for axis in order), array.transpose(order), float(deviation))
+            pooled.setdefault(table.variables, []).append(table)
+        missing = [v for v, number in numbers.items() if not any(number in variables for variables in pooled)]
+        if not numbers or missing:
+            raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
+        return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)))
+
+    @cached_property
+    def total(self) -> float:
+        """The number of records: all tables' sums, weighted by precision; at least 1."""
+        return max(float(_pool([table.sum_to(()) for table in self.tables]).counts), 1.0)
+
+    @cached_property
+    def singles(self) -> tuple[Vector, ...]:
+        """Shares of every variable's states, from all tables that have it, put on the simplex."""
+        found: list[list[NoisyTable]] = [[] for _ in self.cardinalities]
+        for table in self.tables:
+            for variable in table.variables:
+                found[variable].append(table.sum_to((variable,)))
+        return tuple(_on_simplex(_pool(tables).counts / self.total) for tables in found)
+
+    def possible(self, variable: int) -> Vector:
+        """A variable's shares with none at zero: a state that no record seems to have may have one."""
+        raised = np.maximum(self.singles[variable], _LEAST)
+        shares: Vector = raised / raised.sum()
+        return shares
+
+    @cached_property
+    def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
+        """Counts of all pairs that some table has, from all tables that have them."""
+        found: dict[tuple[int, int], list[NoisyTable]] = {}
+        for table in self.tables:
+            for pair in itertools.combinations(table.variables, 2):
+                found.setdefault(pair, []).append(table.sum_to(pair))
+        return {pair: _pool(found[pair]) for pair in sorted(found)}
+
+    def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
+        """Two releases of the same counts with independent noise.
+
+        Normal noise of `share` times the counts' deviation is added to one, and subtracted over share^2 from the other.
+        With Gaussian noise on the counts, the two noises are then independent; with other noise, uncorrelated.
+        """
+        one, other = [], []
+        for table in self.tables:
+            noise = table.deviation * generator.standard_normal(table.counts.shape)
+            root = math.sqrt(1 + share**2)
+            one.append(replace(table, counts=table.counts + share * noise, deviation=table.deviation * root))
+            other.append(replace(table, counts=table.counts - noise / share, deviation=table.deviation * root / share))
+        return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
+
+
+def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
+    """Mean of tables of the same variables, weighted by precision."""
+    if len(tables) == 1:
+        return tables[0]
+    weights = np.array([table.deviation**-2 for table in tables])
+    counts = sum(weight * table.counts for weight, table in zip(weights, tables, strict=True)) / weights.sum()
+    return NoisyTable(tables[0].variables, np.asarray(counts), float(weights.sum() ** -0.5))
+
+
+def _on_simplex(shares: Vector) -> Vector:
+    """The nearest probabilities."""
+    falling = np.sort(shares)[::-1]
+    shifts = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
+    nearest: Vector = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    return nearest

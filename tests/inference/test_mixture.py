@@ -1,0 +1,163 @@
+"""Answers of a mixture against its whole joint table."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.inference.mixture import AnswerTooLargeError, Mixture
+from pgmpy_dp.inference.mixture_records import draw_records
+
+CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
+
+
+def random_mixture(seed: int, components: int = 3, blocks=(("c", "a"), ("b",), ("d",))) -> Mixture:
+    """Probabilities uneven, some of them zero."""
+    generator = np.random.default_rng(seed)
+    tables = []
+    for block in blocks:
+        shape = [CARDS[variable] for variable in block]
+        table = generator.dirichlet(np.full(np.prod(shape), 0.5), components)
+        table[0, 0], table[0, 1] = 0.0, table[0, 0] + table[0, 1]
+        tables.append(table.reshape(components, *shape))
+    return Mixture.of(CARDS, blocks, generator.dirichlet(np.ones(components)), tables)
+
+
+def joint(mixture: Mixture) -> np.ndarray:
+    """Axes in the order of `CARDS`."""
+    letters = {"a": "w", "b": "x", "c": "y", "d": "z"}
+    terms = ["k" + "".join(letters[variable] for variable in block) for block in mixture.blocks]
+    return np.einsum(f"k,{','.join(terms)}->wxyz", mixture.weights, *mixture.tables)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.permutations(list(CARDS)), st.integers(0, 4))
+def test_marginals_are_sums_of_the_joint_table(seed, order, count):
+    mixture, asked = random_mixture(seed), order[:count]
+    whole = joint(mixture)
+    summed = whole.sum(axis=tuple(axis for axis, variable in enumerate(CARDS) if variable not in asked))
+    kept = [variable for variable in CARDS if variable in asked]
+    np.testing.assert_allclose(
+        mixture.marginal(asked).reshape([CARDS[variable] for variable in asked]),
+        summed.transpose([kept.index(variable) for variable in asked]), atol=1e-12,
+    )  # fmt: skip
+    if asked:
+        best = dict(zip(asked, mixture.most_probable(asked), strict=True))
+        assert summed[tuple(best[variable] for variable in kept)] == pytest.approx(summed.max())
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.sets(st.sampled_from(list(CARDS)), min_size=1))
+def test_evidence_multiplies_the_joint_table(seed, observed):
+    mixture, generator = random_mixture(seed), np.random.default_rng(seed + 1)
+    evidence, likelihood = {}, np.ones(tuple(CARDS.values()))
+    for variable in sorted(observed):
+        states = CARDS[variable]
+        if generator.random() < 0.5:
+            evidence[variable] = int(generator.integers(states))
+            factor = np.eye(states)[evidence[variable]]
+        else:
+            evidence[variable] = factor = generator.random(states)
+        likelihood = likelihood * factor.reshape([-1 if other == variable else 1 for other in CARDS])
+    expected = joint(mixture) * likelihood
+    if expected.sum() < 1e-12:
+        with pytest.raises(ValueError, match="probability zero"):
+            mixture.condition(evidence)
+        return
+    np.testing.assert_allclose(joint(mixture.condition(evidence)), expected / expected.sum(), atol=1e-12)
+    assert mixture.log_evidence(evidence) == pytest.approx(np.log(expected.sum()))
+
+
+def test_log_likelihoods_of_all_records_complete_or_not():
+    mixture = random_mixture(5)
+    whole = joint(mixture)
+    codes = np.array(list(itertools.product(*(range(-1, states) for states in CARDS.values()))))
+    expected = [whole[tuple(slice(None) if code < 0 else code for code in row)].sum() for row in codes]
+    np.testing.assert_allclose(np.exp(mixture.log_likelihood(codes)), expected, atol=1e-12)
+
+
+def test_evidence_of_many_variables_does_not_underflow():
+    names = list(range(400))
+    half = Mixture.of(
+        dict.fromkeys(names, 2), [(name,) for name in names], [0.5, 0.5], [[[1e-4, 0.9999], [2e-4, 0.9998]]] * 400
+    )
+    given = half.condition(dict.fromkeys(names[1:], 0))
+    assert half.log_evidence(dict.fromkeys(names, 0)) == pytest.approx(np.log(2e-4) * 400 - np.log(2), rel=1e-3)
+    assert given.marginal((0,))[0] == pytest.approx(2e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [(lambda m: m.marginal(("a", "a")), "repeats"), (lambda m: m.marginal(("q",)), "no variable"),
+     (lambda m: m.condition({"a": 2}), "states"), (lambda m: m.condition({"a": [1.0, -1.0]}), "likelihood"),
+     (lambda m: m.log_likelihood(np.zeros((1, 3), int)), "shape"),
+     (lambda m: m.log_likelihood(np.full((1, 4), 7)), "states"),
+     (lambda m: draw_records(m, -1, np.random.default_rng(0)), "draw"),
+     (lambda m: Mixture.of(CARDS, [("a",)], [1.0], [[[1.0, 0.0]]]), "one block"),
+     (lambda m: Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.4]]]), "sum to one")],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(call, problem):
+    with pytest.raises(ValueError, match=problem):
+        call(random_mixture(0))
+
+
+def test_answers_beyond_memory_are_refused():
+    names = list(range(30))
+    mixture = Mixture.of(dict.fromkeys(names, 2), [(name,) for name in names], [1.0], [[[0.5, 0.5]]] * 30)
+    with pytest.raises(AnswerTooLargeError, match="1,073,741,824 cells"):
+        mixture.marginal(names)
+    assert mixture.most_probable(names[:10]) == (0,) * 10
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 10**6), st.integers(0, 3000))
+def test_records_of_single_blocks_are_as_close_as_whole_numbers_can_be(seed, count):
+    mixture = random_mixture(seed, components=6)
+    codes = draw_records(mixture, count, np.random.default_rng(seed))
+    assert codes.shape == (count, 4)
+    for block in mixture.blocks:
+        columns = [list(CARDS).index(variable) for variable in block]
+        shape = [CARDS[variable] for variable in block]
+        found = np.bincount(np.ravel_multi_index(codes[:, columns].T, shape), minlength=np.prod(shape))
+        assert np.abs(found - count * mixture.marginal(block).ravel()).max() < 4
+    assert np.isfinite(mixture.log_likelihood(codes)).all()
+
+
+def test_every_component_has_its_share_of_records_and_of_each_cell():
+    """Components that share no state: records tell which one they are from."""
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.ones(5))
+    tables = np.zeros((5, 20))
+    for k in range(5):
+        tables[k, 4 * k : 4 * k + 4] = generator.dirichlet(np.ones(4))
+    mixture = Mixture.of({"a": 20, "b": 20}, [("a",), ("b",)], weights, [tables, tables[:, ::-1]])
+    codes = draw_records(mixture, 1000, np.random.default_rng(1))
+    totals = np.bincount(codes[:, 0] // 4, minlength=5)
+    assert np.abs(totals - 1000 * weights).max() < 1
+    for column, table in enumerate([tables, tables[:, ::-1]]):
+        found = np.bincount(codes[:, column], minlength=20)
+        assert np.abs(found - totals @ table).max() < 1
+
+
+def test_pairs_of_records_are_far_closer_than_those_of_independent_records():
+    mixture, count = random_mixture(1, components=4), 4000
+    generator = np.random.default_rng(2)
+    even = draw_records(mixture, count, generator)
+    cells = generator.choice(joint(mixture).size, count, p=joint(mixture).ravel())
+    independent = np.stack(np.unravel_index(cells, tuple(CARDS.values())), axis=1)
+
+    def error(codes):
+        total = 0.0
+        for a, b in itertools.combinations(range(4), 2):
+            pair = (list(CARDS)[a], list(CARDS)[b])
+            expected = count * mixture.marginal(pair)
+            found = np.zeros_like(expected)
+            np.add.at(found, (codes[:, a], codes[:, b]), 1)
+            total += np.abs(found - expected).sum()
+        return total
+
+    assert error(even) < error(independent) / 5

@@ -1,0 +1,164 @@
+"""Fits of mixtures: gradients, what noisy tables say together, and what comes back."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from pgmpy_dp.inference.mixture_base import start_from
+from pgmpy_dp.inference.mixture_fit import disagreement, fit_mixture
+from pgmpy_dp.inference.mixture_member import MemberProblem, Shape, Target
+from pgmpy_dp.inference.noisy_tables import NoisyTables
+
+CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
+
+
+def chain(seed: int = 0) -> np.ndarray:
+    """A joint table in which neighbours depend on each other."""
+    generator = np.random.default_rng(seed)
+    ab, bc, cd = (generator.gamma(0.5, size=shape) for shape in ((2, 3), (3, 2), (2, 4)))
+    table = np.einsum("ab,bc,cd->abcd", ab, bc, cd)
+    return table / table.sum()
+
+
+def tables_of(joint, size, total=1.0, deviation=1.0, generator=None):
+    """All marginals of some size as noisy tables."""
+    found = []
+    for axes in itertools.combinations(range(4), size):
+        counts = total * joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes))
+        if generator is not None:
+            counts = counts + deviation * generator.standard_normal(counts.shape)
+        found.append((tuple(list(CARDS)[axis] for axis in axes), counts, deviation))
+    return found
+
+
+def every_kind_of_target(blocks, kept):
+    """A problem with targets within a block and across two and three of them; a cell of the pair's block is missing."""
+    generator = np.random.default_rng(0)
+    cells = tuple(np.argwhere(np.ones([list(CARDS.values())[variable] for variable in block])) for block in blocks)
+    cells = tuple(cell[:kept] if len(block) == 2 else cell for cell, block in zip(cells, blocks, strict=True))
+    shape = Shape(tuple(CARDS.values()), blocks, cells)
+    joint = chain()
+    targets = [
+        Target(axes, joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes)), 1.0 + len(axes))
+        for axes in [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
+    ]
+    log_base = np.log(generator.dirichlet(np.ones(int(shape.starts[-1]))))
+    smoothing = [None, generator.random((3, 3)), None, generator.random((4, 4))]
+    return MemberProblem(shape, log_base, smoothing, targets, dtype=np.float64)
+
+
+@pytest.mark.parametrize("blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2))])
+def test_gradients_are_finite_differences(blocks):
+    problem = every_kind_of_target(blocks, kept=5)
+    generator = np.random.default_rng(1)
+    parameters = problem.start(3, generator)
+    parameters[1][:] = generator.standard_normal(3)
+    _, gradient = problem.gradient(parameters, 0.3)
+    for number in (0, 1):
+        direction = generator.standard_normal(parameters[number].shape)
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = list(parameters)
+            moved[number] = parameters[number] + step * direction
+            ends.append(problem.gradient(tuple(moved), 0.3)[0])
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(float((gradient[number] * direction).sum()), rel=1e-6)
+
+
+def test_the_loss_is_that_of_the_marginals():
+    problem = every_kind_of_target(((1, 2), (0,), (3,)), kept=6)
+    weights, tables, _, states = problem.tables(problem.start(3, np.random.default_rng(1)))
+    whole = np.einsum("k,bck,ak,dk->abcd", weights, tables[:6].reshape(3, 2, -1), states[:2], states[-4:])
+    expected, joint = 0.0, chain()
+    for axes in [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]:
+        others = tuple(axis for axis in range(4) if axis not in axes)
+        expected += (1 + len(axes)) / 5 * ((whole - joint).sum(axis=others) ** 2).sum() / 2
+    parameters = problem.start(3, np.random.default_rng(1))
+    assert problem.gradient(parameters, 0.0)[0] == pytest.approx(expected)
+
+
+def test_total_and_shares_are_pooled_by_precision():
+    noisy = NoisyTables.of(
+        {"a": 2, "b": 2}, [(("a",), [30.0, 70.0], 1.0), (("b", "a"), [[20.0, 40.0], [10.0, 50.0]], 2.0)]
+    )
+    # Sums of 100 and of 120, of variances 2 and 16; the first state has 30 either way, of variances 1 and 8.
+    assert noisy.total == pytest.approx((100 / 2 + 120 / 16) / (1 / 2 + 1 / 16))
+    second = (70 + 90 / 8) / (1 + 1 / 8)
+    excess = (30 + second - noisy.total) / 2
+    np.testing.assert_allclose(noisy.singles[0], np.array([30 - excess, second - excess]) / noisy.total)
+
+
+def test_thinned_halves_have_the_noise_they_say_and_independent():
+    table = np.zeros((100, 100))
+    noisy = NoisyTables.of({"a": 100, "b": 100}, [(("a", "b"), np.random.default_rng(0).normal(table, 3.0), 3.0)])
+    halves = [half.tables[0] for half in noisy.thinned(0.5, np.random.default_rng(1))]
+    for half in halves:
+        assert half.counts.std() == pytest.approx(half.deviation, rel=0.03)
+    assert np.corrcoef(halves[0].counts.ravel(), halves[1].counts.ravel())[0, 1] == pytest.approx(0.0, abs=0.04)
+
+
+def test_the_strongest_pairs_are_matched_and_impossible_cells_left_out():
+    joint = np.zeros((2, 3, 2, 4))
+    joint[0, 0, :, :] = joint[1, 1:, :, :] = 0.1
+    joint[:, :, 0, :2] *= 10
+    joint[:, :, 1, 2:] *= 10
+    joint /= joint.sum()
+    shape, log_base = start_from(NoisyTables.of(CARDS, tables_of(joint, 2, 10_000, 1.0, np.random.default_rng(0))))
+    assert shape.blocks == ((0, 1), (2, 3))
+    assert shape.cells[0].tolist() == [[0, 0], [1, 1], [1, 2]]
+    np.testing.assert_allclose(np.exp(log_base[:3]), joint.sum(axis=(2, 3))[[0, 1, 1], [0, 1, 2]], atol=0.05)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_joint_table_comes_back_from_its_marginals(size):
+    joint = chain(3)
+    tables = tables_of(joint, size, 1e5, 3.0, np.random.default_rng(1))
+    fit = fit_mixture(CARDS, tables, components=20, members=2, generator=np.random.default_rng(0))
+    assert fit.total == pytest.approx(1e5, rel=1e-3)
+    for axes in itertools.combinations(range(4), 2):
+        pair = tuple(list(CARDS)[axis] for axis in axes)
+        exact = joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes))
+        assert np.abs(fit.mixture.marginal(pair) - exact).sum() / 2 < 0.004
+    assert np.abs(fit.mixture.marginal(tuple(CARDS)) - joint).sum() / 2 < (0.03 if size == 2 else 0.01)
+    assert (fit.mixture.marginal(tuple(CARDS)) > 0).all()
+    assert len(fit.members) == 2
+    assert max(disagreement(fit).values()) < 0.02
+
+
+def test_the_fit_does_not_depend_on_threads_or_hash_seeds():
+    tables = tables_of(chain(), 2, 1000, 5.0, np.random.default_rng(0))
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fit = fit_mixture(CARDS, tables, components=10, members=2, steps=20, generator=np.random.default_rng(0))
+        found.append(fit.mixture.marginal(tuple(CARDS)))
+    np.testing.assert_array_equal(*found)
+    code = (
+        "import networkx as nx, numpy as np; from pgmpy_dp.inference.mixture_base import start_from;"
+        "from pgmpy_dp.inference.noisy_tables import NoisyTables; t = np.eye(3) * 50 + 10;"
+        "names = 'abcdef'; import itertools;"
+        "print(start_from(NoisyTables.of(dict.fromkeys(names, 3),"
+        " [(p, t, 1.0) for p in itertools.combinations(names, 2)]))[0].blocks)"
+    )
+    blocks = {
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+                       capture_output=True, text=True, check=True).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(blocks) == 1
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [([(("a",), [1.0, 2.0], 1.0)], "in no table"), ([(("a",), [1.0], 1.0)], "shape"),
+     ([(("q",), [1.0], 1.0)], "names one"),
+     ([(("a",), [1.0, np.nan], 1.0)], "finite"), ([(("a",), [1.0, 2.0], 0.0)], "positive")],
+)  # fmt: skip
+def test_wrong_tables_are_refused(tables, problem):
+    with pytest.raises(ValueError, match=problem):
+        NoisyTables.of({"a": 2, "b": 2}, tables)
