@@ -16,6 +16,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 
@@ -179,6 +180,12 @@ def regressions(data, epsilon):
     return data.sample_regressions([("n",)], {"n": 0.2}, {"n": 1.0}, epsilon)
 
 
+def twice(data, epsilon):
+    """Two tables measured twice; the first answer decides which has less noise the second time."""
+    wanted = lambda first: {clique: float(table.ravel()[0]) for clique, table in first.tables.items()}
+    return data.release(TwoStageTables(TWO, epsilon, DELTA, [1, 1], ["one", "one"], wanted))
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -188,6 +195,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
     "gaussian block": (measured(TWO, weights=[3, 1], delta=DELTA, mechanism="gaussian_block"), LARGE),
+    "two stages": (twice, LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),

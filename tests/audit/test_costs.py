@@ -109,7 +109,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
     before = [seen(mechanism, without)[0]] if mechanism.relation == "add_remove" else [own for own, _ in found]
     worst = max(loss(one, other) for one, _ in found for other in before)
     paid = charge.rho or float(charge.epsilon)
-    if mechanism.name == "gaussian block":
+    if mechanism.name in ("gaussian block", "two stages"):
         # No neighbour moves more counts than are priced, each by 1; tests/privacy/test_blocks.py sums that price up.
         counts = 2 if mechanism.relation == "replace_one" else 1
         paid = sum(counts / (2 * scale**2) for _, _, scale in found[0][0])
@@ -136,6 +136,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("laplace", tables, "table_sensitivity"),
         ("gaussian", tables, "table_sensitivity"),
         ("gaussian block", blocks, "table_sensitivity"),
+        ("two stages", blocks, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),

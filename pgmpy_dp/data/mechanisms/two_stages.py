@@ -1,0 +1,123 @@
+"""Tables measured twice, where the first answer decides which of them get the less noise the second time.
+
+Sensitivity. As in :mod:`pgmpy_dp.data.mechanisms.tables`, a record is in one cell of each table. The scales of the
+second stage are a fixed ladder: how many tables have which scale is public and settled with the price, and the first
+answer only says which table takes which rung. So whatever the first answer is, the second stage has the same
+distribution of privacy losses, those of its ladder. Both stages together are therefore priced before the first as one
+block (:mod:`pgmpy_dp.privacy.blocks`), although the second depends on the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.privacy.blocks import block_rho, block_scales
+from pgmpy_dp.privacy.checks import exact_positive, number
+from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.records.memory import Counts
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique
+
+# Shares of the second stage spread about their public mean like a normal variable of this deviation in the logarithm,
+# cut off at these many: as wanted shares do on census records, where it was seen.
+_SPREAD, _CUT = 0.7, 1.7
+
+Scales = dict[Clique, float]
+
+
+@dataclass(frozen=True)
+class TwoStageTables:
+    """Gaussian tables in one block, of which the second stage goes where the first answer wants it.
+
+    Attributes
+    ----------
+    cliques : sequence of tuples of str
+    epsilon, delta : float
+        Of both stages together.
+    weights : sequence of float
+        The tables' shares of the privacy loss, in the first stage and, on average over a group, in the second.
+    groups : sequence of hashable values, or None
+        Tables of a group share a ladder in the second stage. Those of the group None keep their share.
+    wanted : callable
+        From the first release to a number for each clique of a group: larger ones get less noise. It sees no record.
+    first : float
+        Share of the privacy loss of the first stage.
+    """
+
+    cliques: Sequence[Clique]
+    epsilon: float | Fraction
+    delta: float
+    weights: Sequence[float]
+    groups: Sequence[Any]
+    wanted: Callable[[NoisyMarginals], Mapping[Clique, float]]
+    first: float = 0.35
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price both stages; the terms are the scales of the first, and the ladder of each group in the second."""
+        public.require_single_records()
+        once = NoisyTables(self.cliques, self.epsilon, self.delta, "gaussian", self.weights).quote(public)
+        number(above=0.0, most=0.999)("first", self.first)
+        cliques = tuple(once.terms)
+        shares = np.array([float(exact_positive("weight", weight)) for weight in self.weights])
+        second = shares / shares.sum()
+        for group in {group: None for group in self.groups if group is not None}:
+            members = [i for i, own in enumerate(self.groups) if own == group]
+            rungs = _rungs(len(members))
+            second[members] = rungs / rungs.sum() * second[members].sum()
+        relative = np.concatenate([(self.first * shares / shares.sum()) ** -0.5, ((1 - self.first) * second) ** -0.5])
+        scales = block_scales(relative.tolist(), self.epsilon, self.delta, public.neighbours)
+        rho = block_rho(scales, public.neighbours)
+        terms = dict(zip(cliques, scales, strict=False)), dict(zip(cliques, scales[len(cliques) :], strict=True))
+        label, epsilon = f"measure {len(cliques)} tables in two stages", exact_positive("epsilon", self.epsilon)
+        charge = Charge(label, "gaussian", epsilon=epsilon, delta=Fraction(str(float(self.delta))))
+        return Quote(charge, terms, replace(once.guarantee, rho=rho))
+
+    def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
+        """Count the records once for both stages."""
+        return held.records.counts(tuple(quote.terms[0]))
+
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], noise: NoiseSource
+    ) -> NoisyMarginals:
+        """Draw both stages, and pool them by precision."""
+        scales, ladder = quote.terms
+        first = NoisyMarginals(public.schema, _drawn(exact, scales, noise), scales, quote.guarantee, public.total)
+        second = self._assigned(ladder, self.wanted(first))
+        again, pooled, deviations = _drawn(exact, second, noise), {}, {}
+        for clique, table in first.tables.items():
+            precisions = scales[clique] ** -2.0, second[clique] ** -2.0
+            mean = (precisions[0] * table + precisions[1] * again[clique]) / sum(precisions)
+            pooled[clique] = np.rint(mean).astype(np.int64)
+            deviations[clique] = float((1.0 / sum(precisions) + 1.0 / 12.0) ** 0.5)  # rounding adds a twelfth
+        return NoisyMarginals(public.schema, pooled, deviations, quote.guarantee, public.total)
+
+    def _assigned(self, ladder: Mapping[Clique, float], wanted: Mapping[Clique, float]) -> Scales:
+        """Give the lowest scales of each group to the tables that want them most."""
+        scales = dict(ladder)
+        groups: dict[Any, list[Clique]] = {}
+        for clique, group in zip(ladder, self.groups, strict=True):
+            if group is not None:
+                groups.setdefault(group, []).append(clique)
+        for members in groups.values():
+            rungs = sorted(ladder[clique] for clique in members)
+            scales |= dict(zip(sorted(members, key=lambda clique: -wanted[clique]), rungs, strict=True))
+        return scales
+
+
+def _rungs(count: int) -> np.ndarray[Any, Any]:
+    quantiles = ndtri((np.arange(count) + 0.5) / count)
+    rungs: np.ndarray[Any, Any] = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
+    return rungs
+
+
+def _drawn(exact: Mapping[Clique, Counts], scales: Mapping[Clique, float], noise: NoiseSource) -> dict[Clique, Counts]:
+    return {c: noise.discrete_gaussian(np.ravel(t), scales[c]).reshape(t.shape) for c, t in exact.items()}

@@ -1,0 +1,50 @@
+"""All pairs of variables, planned as one measurement."""
+
+from __future__ import annotations
+
+import itertools
+
+from pgmpy_dp.schema import Clique, Schema
+
+# The variables' own tables get this share of the privacy loss together; each pair adds to what is known of them.
+_SINGLES = 0.03
+# Wider pairs get more, in proportion to this power of their cells; those with the target more again.
+_POWER, _TARGET = 0.25, 5.0
+
+
+def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
+    """Plan to measure each variable and every pair of variables, for a model that needs no network.
+
+    Parameters
+    ----------
+    schema : Schema
+    target : str, optional
+        A variable to be predicted from the others: pairs with it get five times the share.
+
+    Returns
+    -------
+    cliques : tuple of tuples of str
+    weights : list of float
+        Each table's share; of the privacy loss by Gaussian noise (rho), they were chosen for.
+
+    Raises
+    ------
+    SchemaError
+        If the target is no variable of the schema.
+
+    Examples
+    --------
+    >>> cliques, weights = plan_pairs(Schema({"age": ["young", "old"], "smoke": ["yes", "no"], "lung": ["yes", "no"]}))
+    >>> cliques[3:]
+    (('age', 'smoke'), ('age', 'lung'), ('smoke', 'lung'))
+    >>> [round(weight, 3) for weight in weights]
+    [0.01, 0.01, 0.01, 0.323, 0.323, 0.323]
+    """
+    if target is not None:
+        schema.require([(target,)])
+    variables = list(schema.variables)
+    pairs = list(itertools.combinations(variables, 2))
+    sizes = [schema.cells(pair) ** _POWER * (_TARGET if target in pair else 1.0) for pair in pairs]
+    singles = _SINGLES if pairs else 1.0
+    weights = [singles / len(variables)] * len(variables) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
+    return (*((variable,) for variable in variables), *pairs), weights
