@@ -254,8 +254,10 @@ def parquet_parts(parts: tuple[Any, ...], folder: Path) -> Path:
 
 
 def dask_frame(frame: Any, folder: Path, parts: int = 2) -> Any:
-    """A Dask frame."""
-    return dask.dataframe.from_pandas(frame, npartitions=parts, sort=False)
+    """A Dask frame that Dask can compute: bytes that are no text fail it, whoever asks."""
+    made = dask.dataframe.from_pandas(frame, npartitions=parts, sort=False)
+    made.compute()
+    return made
 
 
 def spark(frame: Any, folder: Path) -> Any:
