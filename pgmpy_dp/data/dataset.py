@@ -1,4 +1,4 @@
-"""The wall: private records behind a ledger, and the measurements that leave."""
+"""Private records stand behind a ledger, and measurements are what leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pgmpy_dp.schema import Bins, Clique, Schema
 
 
 class PrivateDataset(Wall):
-    """Private records, their public schema and their privacy budget.
+    """Private records are held with their public schema and their privacy budget.
 
     All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
     refused, with the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
@@ -171,7 +171,7 @@ class PrivateDataset(Wall):
         return self.release(NoisyTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
 
     def measure_coefficients(self, cliques: Iterable[Iterable[str]], epsilon: float | Fraction) -> NoisyCoefficients:
-        """Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
+        """Measure Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
 
         The marginals of the answer agree on common variables, as those of `measure` do not. Every subset of the
         cliques has its coefficients measured once (Barak et al. 2007; Zhang et al. 2016, Algorithm 2).
@@ -212,7 +212,7 @@ class PrivateDataset(Wall):
         *,
         draws: int = 1,
     ) -> PosteriorDraws:
-        """CPDs drawn from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
+        """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
 
         For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
         Dirichlet parameters, axes in family order. Errors as `measure`.
@@ -227,7 +227,7 @@ class PrivateDataset(Wall):
         *,
         floor: float = 0.01,
     ) -> PosteriorDraws:
-        """CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
+        """Draw CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
         For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
         """
@@ -243,7 +243,7 @@ class PrivateDataset(Wall):
         prior_precision: float = 1.0,
         draws: int = 1,
     ) -> RegressionDraws:
-        """Linear regressions drawn from their truncated posterior, for a charge of at most epsilon for each draw.
+        """Draw linear regressions from their truncated posterior, for a charge of at most epsilon for each draw.
 
         For :class:`~pgmpy_dp.LinearPosteriorSampler`. `families`: a node and its parents, for every node; all with
         bounds in the schema. `std` and `coefficient_bound`: of each node. Errors as `measure`.
@@ -292,7 +292,7 @@ class PrivateDataset(Wall):
         return self.release(QuantileBins(variable, parts, epsilon))
 
     def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
-        """The same records behind a ledger of their own, for a method of several steps.
+        """Put the same records behind a ledger of their own, for a method of several steps.
 
         Epsilon is charged as a whole with the first step, or refused as a whole; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
@@ -380,7 +380,7 @@ class PrivateDataset(Wall):
         batch_size: int | None = None,
         non_negative: bool = False,
     ) -> Vector:
-        """Sum of one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
+        """Sum one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
 
         See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
         """

@@ -1,4 +1,4 @@
-"""Matrices as they are handed in, one row a record."""
+"""Matrices are taken as they are handed in, one row a record."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy import sparse
 
 
 def is_masked(values: Any) -> bool:
-    """Whether numpy would drop a mask, and show what is behind it, to make an array of these values."""
+    """Say whether numpy would drop a mask, and show what is behind it, to make an array of these values."""
     rows = values if isinstance(values, (list, tuple)) else [values]
     return any(isinstance(row, np.ma.MaskedArray) for row in rows)
 
 
 def number_matrix(given: Any) -> NDArray[Any] | None:
-    """An array of numbers with a row for each record and at least one column; None where that cannot be made.
+    """Make an array of numbers with a row for each record and at least one column; None where that cannot be.
 
     What numpy says of values that it does not take stays here: it would tell how many rows there are, how long a text
     is, or that a value is masked.
@@ -36,13 +36,13 @@ def number_matrix(given: Any) -> NDArray[Any] | None:
 
 
 def floats(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers as float64; those beyond are infinite, without a warning that would tell of them."""
+    """Take numbers as float64; those beyond are infinite, without a warning that would tell of them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64)
 
 
 def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
-    """Sparse rows with each column once and in order; repeated entries are added in the order they stand in.
+    """Have each column of sparse rows once and in order; repeated entries are added in the order they stand in.
 
     Each row is, to the last bit, what it would be alone: scipy's own sorts all rows, in no fixed order of equal
     columns, as soon as one of them is out of order.

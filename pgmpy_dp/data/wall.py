@@ -1,4 +1,4 @@
-"""What every private source is: a ledger, a promise, and no way out but through it."""
+"""Every private source has a ledger and a promise, and nothing leaves but through them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 
 
 class Wall:
-    """The part that :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
+    """What :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
 
     Raises
     ------

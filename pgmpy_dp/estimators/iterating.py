@@ -1,4 +1,4 @@
-"""What estimators that iterate through the wall share: a plan, charged before the first step, and the loop."""
+"""Estimators that iterate through the wall share a plan, charged before the first step, and the loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELAY, FORGETTING = number(least=1.0), number(above=0.0, most=1.0)
 
 
 def plan_options(estimator: Any) -> dict[str, Any]:
-    """An estimator's parameters as arguments of :meth:`~pgmpy_dp.PrivateDataset.plan`.
+    """Read an estimator's parameters as arguments of :meth:`~pgmpy_dp.PrivateDataset.plan`.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def plan_options(estimator: Any) -> dict[str, Any]:
 
 
 def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
-    """The private data set behind what `fit` was handed.
+    """Find the private data set behind what `fit` was handed.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_n
 
 
 def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
-    """The weight of step t = 0, 1, ... in a running average: 1, and then (delay + t)^(-forgetting)."""
+    """Weigh step t = 0, 1, ... in a running average: by 1, and then by (delay + t)^(-forgetting)."""
     tau, kappa = float(delay), float(forgetting)
     return lambda step: (tau + step) ** -kappa if step else 1.0
 

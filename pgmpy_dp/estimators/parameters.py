@@ -1,4 +1,4 @@
-"""What estimators are made with: parameters alone, and no records in the place of one."""
+"""Estimators are made with parameters alone, and no records in the place of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SINGLE = {"None", "bool", "float", "int", "str"}
 
 
 class Parameters:
-    """Base of the estimators, which are data classes of their parameters, with constraints on some of them.
+    """An estimator is a data class of its parameters, with constraints on some of them.
 
     Their representation shows numbers and names, and the type alone of all others: records may be among them.
     """
@@ -66,6 +66,6 @@ def check_parameters(estimator: Any) -> None:
 
 
 def refuse_weights(estimator: str, sample_weight: Any) -> None:
-    """Weighted records have another sensitivity than counted ones."""
+    """Refuse weighted records: they have another sensitivity than counted ones."""
     if sample_weight is not None:
         raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")

@@ -1,4 +1,4 @@
-"""What fitted estimators say of single records: of public ones only."""
+"""Fitted estimators say something of single records only where these are public."""
 
 from __future__ import annotations
 

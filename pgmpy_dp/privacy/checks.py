@@ -101,7 +101,7 @@ def whole(least: int) -> Constraint:
 
 
 def shown(value: Any) -> str:
-    """What an error may show of an argument: a number or a short text; of all else the type, as it may hold records.
+    """Say what an error may show of an argument: a number or a short text; of all else the type alone.
 
     Examples
     --------
@@ -114,12 +114,12 @@ def shown(value: Any) -> str:
 
 
 def single(value: Any) -> bool:
-    """Whether an argument is a number, a text or None, and so holds no records."""
+    """Say whether an argument is a number, a text or None, and so holds no records."""
     return value is None or isinstance(value, (str, Number, np.generic))
 
 
 def exact_text(name: str, exact: Fraction) -> str:
-    """The text of a fraction, such as "1/10"; ValueError if that takes more than a thousand digits or so.
+    """Write a fraction as text, such as "1/10"; ValueError if that takes more than a thousand digits or so.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def exact_text(name: str, exact: Fraction) -> str:
 
 
 def exact_from_text(name: str, text: Any) -> Fraction:
-    """Inverse of :func:`exact_text`, and nothing else: the text "1e999999999" alone would fill the memory."""
+    """Read what :func:`exact_text` writes, and nothing else: the text "1e999999999" alone would fill the memory."""
     if not isinstance(text, str) or _EXACT.fullmatch(text) is None:
         raise ValueError(f"{name} must be a fraction as text, such as '1/10'.")
     return Fraction(text)

@@ -47,7 +47,7 @@ def price(
     sampling_rate: float,
     sampling: str = "poisson",
 ) -> float:
-    """Epsilon of a plan at the given delta, found before it starts.
+    """Find the epsilon of a plan at the given delta, before it starts.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def calibrate(
     sampling_rate: float,
     sampling: str = "poisson",
 ) -> float:
-    """The least noise multiplier for which a plan costs at most epsilon and delta, to about one part in ten thousand.
+    """Find the least noise multiplier for which a plan costs at most epsilon and delta, to a part in ten thousand.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def calibrate(
 def price_by(
     accountant: Accountant, noise_multiplier: float, delta: float, steps: int, sampling_rate: float, sampling: str
 ) -> float:
-    """As :func:`price`, by an accountant of one's own."""
+    """Price a plan as :func:`price`, by an accountant of one's own."""
     sigma = rounded_down(exact_positive("noise_multiplier", noise_multiplier))
     delta = checked_delta(delta, zero_allowed=False)
     rate = _checked_plan(steps, sampling_rate, sampling)
@@ -133,7 +133,7 @@ def price_by(
 def calibrate_by(
     accountant: Accountant, epsilon: float | Fraction, delta: float, steps: int, sampling_rate: float, sampling: str
 ) -> float:
-    """As :func:`calibrate`, by an accountant of one's own."""
+    """Find the noise as :func:`calibrate`, by an accountant of one's own."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = checked_delta(delta, zero_allowed=False)
     rate = _checked_plan(steps, sampling_rate, sampling)
@@ -152,7 +152,7 @@ def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
 
 
 def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> float:
-    """What plans with discrete Gaussian noise add to the delta of the continuous ones.
+    """Bound what plans with discrete Gaussian noise add to the delta of the continuous ones.
 
     Let all sums be integers, and the noise of every cell a discrete Gaussian variable of parameter sigma, the
     `deviation`. Were it a continuous normal variable rounded to the nearest integer, rounding after adding would give
@@ -169,7 +169,7 @@ def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> floa
 
 
 def _without_grid(delta: float) -> float:
-    """Delta, which is charged as the decimal it prints as, without the grid's share: rounded down."""
+    """Take the grid's share off delta, which is charged as the decimal it prints as; rounded down."""
     return rounded_down(Fraction(str(delta)) * (1 - Fraction(GRID_SHARE)))
 
 

@@ -1,1 +1,1 @@
-"""One file a mechanism: the argument of its sensitivity, its price and its draw together."""
+"""Each mechanism has one file: the argument of its sensitivity, its price and its draw stand together."""

@@ -1,4 +1,4 @@
-"""Noisy Fourier coefficients of marginals.
+"""Fourier coefficients of marginals are released with noise.
 
 Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, in proportion to public
 weights w. They cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d over b: see
@@ -42,7 +42,7 @@ class FourierCoefficients:
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """The terms are the cliques to count, and the scale of the noise."""
+        """Price the noise; the terms are the cliques to count, and its scale."""
         public.require_single_records()
         cliques = public.schema.require(self.cliques)
         closure = downward_closure(public.schema, cliques)
@@ -62,13 +62,13 @@ class FourierCoefficients:
         return Quote(charge, _Terms(cliques, held, scale), public.guarantee(cost, "laplace"))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """The tables of the cliques that hold the coefficients."""
+        """Count the cliques that hold the coefficients."""
         return held.records.counts(tuple(quote.terms.held))
 
     def draw(
         self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
     ) -> NoisyCoefficients:
-        """Independent noise on every integer coefficient."""
+        """Add independent noise to every integer coefficient."""
         coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
         values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)
         return NoisyCoefficients(
@@ -78,14 +78,14 @@ class FourierCoefficients:
     def _price(
         self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
     ) -> tuple[Fraction, float]:
-        """The charge, and the noise scale b, of which parts in 1e9 cover the rounding of the scales."""
+        """Find the charge and the noise scale b, of which parts in 1e9 cover the rounding of the scales."""
         return epsilon, sensitivity / float(epsilon) * (1 + 1e-9)
 
 
 def smallest_holders(
     schema: Schema, cliques: Sequence[Clique], subsets: Sequence[Clique]
 ) -> dict[Clique, list[Clique]]:
-    """The cliques to count, with the subsets whose coefficients are taken from each: the smallest that holds them."""
+    """Choose the cliques to count, with the subsets to take from each: the smallest clique that holds a subset."""
     held: dict[Clique, list[Clique]] = {}
     missing = dict.fromkeys(subsets)
     for clique in sorted(cliques, key=schema.cells):
@@ -100,7 +100,7 @@ def smallest_holders(
 def integer_coefficients(
     schema: Schema, tables: Mapping[Clique, NDArray[np.int64]], held: Mapping[Clique, Sequence[Clique]]
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Exact integer coefficients of the subsets, from the tables of the cliques that hold them."""
+    """Compute exact integer coefficients of the subsets from the tables of the cliques that hold them."""
     place = {variable: number for number, variable in enumerate(schema.variables)}
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
@@ -113,7 +113,7 @@ def integer_coefficients(
 def _perturbed(
     coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Independent discrete Laplace noise of scale b / w on every integer coefficient, drawn scale by scale."""
+    """Add independent discrete Laplace noise of scale b / w to every integer coefficient, scale by scale."""
     if not coefficients:  # variables of one state only
         return {}
     exact = np.concatenate([array.ravel() for array in coefficients.values()])

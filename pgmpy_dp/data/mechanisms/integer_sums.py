@@ -1,4 +1,4 @@
-"""Exact sums of records' clipped vectors and tables, in whole steps of a grid.
+"""Records' clipped vectors and tables are summed exactly, in whole steps of a grid.
 
 A record's own vector is scaled down to the clip norm where it is longer, by a factor rounded down by more than all
 floating-point error there is in its norm, and then cut off towards zero, which lengthens no vector. So it becomes an
@@ -65,7 +65,7 @@ class CentredTables:
         self.longest = math.sqrt(len(sizes)) + math.sqrt(self._square)
 
     def room(self, bound: int) -> float:
-        """The part of a record's bound that its indicators may take; see `sum`.
+        """Find the part of a record's bound that its indicators may take; see `sum`.
 
         Raises
         ------
@@ -127,13 +127,13 @@ def checked_norm(name: str, value: Any) -> float:
 
 
 def zero_row(rows: Any) -> Any:
-    """One row of zeros, of the kind and width of these rows."""
+    """Make one row of zeros, of the kind and width of these rows."""
     shape = (1, *rows.shape[1:])
     return sparse.csr_array(shape, dtype=rows.dtype) if sparse.issparse(rows) else np.zeros(shape, dtype=rows.dtype)
 
 
 def checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, int]:
-    """A statistic's result as float64, dense by rows or CSR with each row in order, and its width."""
+    """Take a statistic's result as float64, dense by rows or CSR with each row in order, and its width."""
     kind = getattr(getattr(vectors, "dtype", None), "kind", None)
     if kind not in ("f", "i", "u", "b"):
         raise ValueError(f"The statistic must return an array of numbers, got {type(vectors).__name__}, kind {kind!r}.")
@@ -149,7 +149,7 @@ def checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, i
 
 
 def integer_rows(vectors: Any, clip: float, bound: int) -> Any:
-    """Rows clipped to norm `clip` = `bound` grid steps, and cut off to whole steps towards zero.
+    """Clip rows to norm `clip` = `bound` grid steps, and cut them off to whole steps towards zero.
 
     A row with NaN or infinity, or of a norm beyond floating-point numbers, becomes zero.
     """

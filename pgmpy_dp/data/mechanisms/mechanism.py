@@ -1,4 +1,4 @@
-"""What a mechanism is: public parameters with a price, an exact answer, and a draw once the price is paid."""
+"""A mechanism is public parameters with a price, an exact answer, and a draw once the price is paid."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Public:
         return 1 if self.unit is None else self.unit.contribution
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """What a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
+        """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
         return Guarantee(
             epsilon=decimal_above(epsilon),
             delta=delta,
@@ -77,7 +77,7 @@ class PublicTable(Public):
 
 @dataclass(frozen=True)
 class Held:
-    """The private records, for the step of a mechanism that reads them."""
+    """What the step of a mechanism that reads private records is handed."""
 
     records: Records
     numbers: Mapping[str, Integers]
@@ -95,14 +95,14 @@ class Held:
         return self.records.codes
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
-        """The distinct records in some variables, all by default, and which of them each record is."""
+        """Find the distinct records in some variables, all by default, and which of them each record is."""
         codes = self.codes
         return Rows(*distinct(codes, codes if variables is None else variables))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Private rows of numbers, in memory.
+    """What it is handed of rows of numbers in memory.
 
     Attributes
     ----------
@@ -120,13 +120,13 @@ class Rows:
         return int(self.values.shape[0] if self.groups is None else self.groups.shape[0])
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
-        """The rows themselves: they have no variables by name."""
+        """Return the rows themselves: they have no variables by name."""
         return self
 
 
 @dataclass(frozen=True)
 class Quote:
-    """A price, the public numbers that the draw goes by, and the guarantee of what is drawn, if it is a release."""
+    """What is paid, the public numbers that the draw goes by, and the guarantee of what is drawn, if it has one."""
 
     charge: Charge
     terms: Any

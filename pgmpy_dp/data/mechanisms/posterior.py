@@ -1,4 +1,4 @@
-"""Draws from truncated Dirichlet posteriors, and near their modes.
+"""Rows are drawn from truncated Dirichlet posteriors, or near their modes.
 
 Sensitivity: :mod:`pgmpy_dp.privacy.posterior` argues what one draw costs by how far one record moves the log-likelihood
 of a row whose probabilities have a floor.
@@ -56,13 +56,13 @@ class _DrawnRows:
     prior: Mapping[Clique, Any]
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """The tables of the families."""
+        """Count the families."""
         return held.records.counts(tuple(quote.terms.ranges))
 
     def draw(
         self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
     ) -> PosteriorDraws:
-        """Draws of whole networks by :func:`draw_rows`."""
+        """Draw whole networks by :func:`draw_rows`."""
         rows = quote.terms
         found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
         floors = {family: floor_of(rows.ranges[family], public.schema.cardinality(family[0])) for family in exact}
@@ -79,7 +79,7 @@ class PosteriorRows(_DrawnRows):
     draws: int = 1
 
     def quote(self, public: PublicTable) -> Quote:
-        """The price of all draws; the terms are the ranges of the rows."""
+        """Price all draws; the terms are the ranges of the rows."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
@@ -88,7 +88,7 @@ class PosteriorRows(_DrawnRows):
         return _quote(public, "posterior_sampling", rows, cost)
 
     def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
-        """The ranges of the nodes' rows, and what one draw costs."""
+        """Find the ranges of the nodes' rows, and what one draw costs."""
         return truncation(states, epsilon, neighbours), epsilon
 
 
@@ -102,7 +102,7 @@ class LikelyRows(_DrawnRows):
     floor: float = 0.01
 
     def quote(self, public: PublicTable) -> Quote:
-        """The price; the terms are the ranges of the rows and the power of the likelihood."""
+        """Price the draw; the terms are the ranges of the rows and the power of the likelihood."""
         epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
@@ -113,14 +113,14 @@ class LikelyRows(_DrawnRows):
     def _tempering(
         self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
     ) -> tuple[list[float], float, Fraction]:
-        """The ranges of the nodes' rows, the power of the likelihood, and what the draw costs."""
+        """Find the ranges of the nodes' rows, the power of the likelihood, and what the draw costs."""
         return *tempering(states, floor, epsilon, neighbours), epsilon
 
 
 def _checked_families(
     schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
 ) -> tuple[tuple[Clique, ...], list[int]]:
-    """A network's families and the number of states of each node.
+    """Check a network's families and their prior; return them with the number of states of each node.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def draw_rows(
     draws: int,
     below: Below,
 ) -> list[dict[Clique, Floats]]:
-    """Networks of rows from their truncated, tempered posterior, exactly.
+    """Draw networks of rows from their truncated, tempered posterior, exactly.
 
     Every row theta of every family is drawn, independently, from the probabilities proportional to
 

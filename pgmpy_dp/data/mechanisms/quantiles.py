@@ -1,4 +1,4 @@
-"""Bins at private quantiles.
+"""Bins are chosen at private quantiles.
 
 Sensitivity. Every inner edge is drawn by permute-and-flip among the fine public ones; :func:`score_sensitivity` says
 how far one unit moves its scores.
@@ -33,7 +33,7 @@ class QuantileBins:
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """The terms are the fine edges, and the scale at which each inner edge costs an equal share of epsilon."""
+        """Price the edges; the terms are the fine ones, and the scale at which each inner one costs an equal share."""
         edges = _fine_edges(public.schema, self.variable, self.parts)
         epsilon = exact_positive("epsilon", self.epsilon)
         scales = [
@@ -47,12 +47,12 @@ class QuantileBins:
         return Quote(charge, (edges, scales))
 
     def read(self, quote: Quote, held: Held) -> Counts:
-        """The number of values in each fine bin."""
+        """Count the values in each fine bin."""
         edges, _ = quote.terms
         return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
 
     def draw(self, quote: Quote, public: PublicTable, exact: Counts, noise: NoiseSource) -> Bins:
-        """Bins with the first and the last edge and those drawn between them."""
+        """Make bins of the first and the last edge and those drawn between them."""
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
@@ -60,7 +60,7 @@ class QuantileBins:
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
-    """Edges of a variable's own bins, if they can be made into fewer.
+    """Find the edges of a variable's own bins, if they can be made into fewer.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
 
 
 def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
-    """How far each inner edge is from each quantile, in ranks times `parts`: the lower, the better.
+    """Measure how far each inner edge is from each quantile, in ranks times `parts`: the lower, the better.
 
     Of n values B lie below an edge; the edge's score for quantile j of k is |k B - j n|.
 
@@ -105,7 +105,7 @@ def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
 
 
 def score_sensitivity(quantile: int, parts: int, neighbours: str, rows: int) -> int:
-    """Most that one unit of at most `rows` rows changes a score of :func:`edge_scores`.
+    """Bound how much one unit of at most `rows` rows changes a score of :func:`edge_scores`.
 
     A row adds k - j to k B - j n if its value is below the edge, -j if it is above, and 0 if it is in no bin. Adding
     or removing a unit changes it by at most max(j, k - j) `rows`. Replacing one moves each of at most `rows` rows from

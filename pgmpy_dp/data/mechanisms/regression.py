@@ -1,4 +1,4 @@
-"""Draws from the truncated posteriors of linear regressions.
+"""Linear regressions are drawn from their truncated posteriors.
 
 Sensitivity: :mod:`pgmpy_dp.privacy.regression` argues what one draw costs by the range of one record's log-likelihood
 over a ball of coefficients.
@@ -45,7 +45,7 @@ class PosteriorRegressions:
     _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
 
     def quote(self, public: PublicTable) -> Quote:
-        """The price of all draws; the terms are the regressions, and a public bound on the number of records."""
+        """Price all draws; the terms are the regressions, and a public bound on the number of records."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
         most = MOST_RECORDS if public.total is None else public.total
@@ -56,13 +56,13 @@ class PosteriorRegressions:
         return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
 
     def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
-        """The numbers, on their public grid."""
+        """Take the numbers, on their public grid."""
         return held.numbers
 
     def draw(
         self, quote: Quote, public: PublicTable, exact: Mapping[str, Integers], noise: NoiseSource
     ) -> RegressionDraws:
-        """Draws of whole networks by :func:`draw_coefficients`."""
+        """Draw whole networks by :func:`draw_coefficients`."""
         regressions, most = quote.terms
         found = draw_coefficients(exact, public.schema, regressions, self.draws, most, noise)
         by_node = {family[0]: regression for family, regression in regressions.items()}
@@ -76,7 +76,7 @@ class PosteriorRegressions:
         )
 
     def _priced(self, public: PublicTable, epsilon: Fraction, records: int) -> dict[Clique, Regression]:
-        """The regressions of one draw of a network, for at most so many records.
+        """Temper the regressions of one draw of a network, for at most so many records.
 
         They share epsilon equally, but for those whose untempered posterior costs less: what they leave the others
         share.
@@ -115,7 +115,7 @@ class PosteriorRegressions:
 
 
 def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficient_bound: Mapping[str, Any]) -> float:
-    """Of the scaled node about its regression; and all that the regression needs is there."""
+    """Find the precision of the scaled node about its regression, and check that all is there that it needs."""
     for variable in family:
         if variable not in schema.bounds:
             raise SchemaError(f"Variable {variable!r} has no bounds: declare Schema(bounds={{{variable!r}: ...}}).")
@@ -135,7 +135,7 @@ def draw_coefficients(
     records: int,
     noise: NoiseSource,
 ) -> tuple[Mapping[Clique, Floats], ...]:
-    """Coefficients of every node, from their tempered posterior on a public grid, truncated to a ball; exactly.
+    """Draw coefficients of every node from their tempered posterior on a public grid, truncated to a ball; exactly.
 
     Values are whole numbers of steps, so that the sums that the posterior consists of are exact, and its density at
     every grid point is a rational power of e: see `pgmpy_dp.privacy.ball`.
@@ -169,7 +169,7 @@ def draw_coefficients(
 def _posterior(
     squares: list[list[int]], products: list[int], regression: Regression
 ) -> tuple[list[list[Fraction]], list[Fraction]]:
-    """Quadratic and linear part of the negative log-posterior in units of the ball's radius."""
+    """Compute the quadratic and linear part of the negative log-posterior in units of the ball's radius."""
     bound, weight = Fraction(regression.bound), Fraction(regression.precision) / STEPS**2
     prior = Fraction(regression.prior_precision)
     square = [
@@ -180,7 +180,7 @@ def _posterior(
 
 
 def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
-    """Coefficients of the variables themselves from those of the scaled ones."""
+    """Turn coefficients of the scaled variables into those of the variables themselves."""
     middle, half = _scale(schema, family[0])
     centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
     slopes = coefficients[1:] * half / halves

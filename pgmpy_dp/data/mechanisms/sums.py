@@ -1,4 +1,4 @@
-"""Gaussian sums over random samples of the records: what methods that iterate are given.
+"""Methods that iterate are given Gaussian sums over random samples of the records.
 
 Sensitivity. A record contributes an integer vector of norm at most B, in grid steps of clip_norm / B: see
 :mod:`pgmpy_dp.data.mechanisms.integer_sums`. Adding or removing a record (Poisson samples) moves a sum by at most B;
@@ -112,7 +112,7 @@ class SampledSums:
         return NoisySums(exact, noise, quote.guarantee, quote.terms)
 
     def advice(self, public: Public, left: PrivacyLoss) -> str:
-        """What a caller may do whose budget has less left than the plan costs."""
+        """Say what a caller may do whose budget has less left than the plan costs."""
         quote = self.quote(public)
         epsilon = quote.guarantee.epsilon
         text = f"The plan's noise multiplier is {quote.terms.noise_multiplier:.4g}, for epsilon={epsilon:.6g}."
@@ -125,11 +125,11 @@ class SampledSums:
         return text
 
     def _plan(self, public: Public) -> dict[str, Any]:
-        """The plan as arguments of `price` and `calibrate`."""
+        """State the plan as arguments of `price` and `calibrate`."""
         return {"steps": self.steps, "sampling_rate": self._sample(public)[0], "sampling": _method(public)}
 
     def _sample(self, public: Public) -> tuple[Fraction, int | None]:
-        """The exact sampling rate, and the size of samples where it is fixed."""
+        """Find the exact sampling rate, and the size of samples where it is fixed."""
         if self.sampling not in (None, method := _method(public)):
             raise ValueError(
                 f"sampling={self.sampling!r} does not go with neighbours={public.neighbours!r}, which takes {method!r}."
@@ -183,7 +183,7 @@ class NoisySums:
         self.sampling = "poisson" if self.batch_size is None else "without_replacement"
 
     def noisy_sum(self, statistic: Statistic, clip_norm: float, *, non_negative: bool = False) -> Vector:
-        """Sum of one vector a record over a fresh random sample, with noise. Takes one of the plan's steps.
+        """Sum one vector a record over a fresh random sample, with noise. Takes one of the plan's steps.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class NoisySums:
         clip_norm: float,
         centre: Vector | None = None,
     ) -> Vector:
-        """Sum of clipped clique indicators over a fresh random sample, with noise. Takes one of the plan's steps.
+        """Sum clipped clique indicators over a fresh random sample, with noise. Takes one of the plan's steps.
 
         A record's vector is ``phi - centre``: phi holds, for every clique end to end, 1 in the cell that the record is
         in and 0 elsewhere. As `noisy_sum` of it, but by counting: no vector is made (Bernstein et al. 2017 use this sum
@@ -260,7 +260,7 @@ class NoisySums:
         return self._noisy(tables.sum(self._rows[rows], weights, clip, room), scale, clip / bound)
 
     def noisy_moments(self, moments: Callable[[Any], Moments], bound: float) -> NoisyMoments:
-        """Sums of weighted vectors and of their weighted outer products, with noise. Takes one of the plan's steps.
+        """Sum weighted vectors and their weighted outer products, with noise. Takes one of the plan's steps.
 
         What regressions with Gaussian latent responses learn from: sum u x and sum w E[x x'], for several weights u in
         [-1, 1] and w in [0, 1] at a time. As `noisy_sum` of both stacked, with less noise where a record is replaced
@@ -296,24 +296,24 @@ class NoisySums:
         return grid.noisy(drawn, bound)
 
     def _grid(self, cells: int, replacing: float) -> tuple[int, float]:
-        """A record's bound and the scale of the noise; `replacing` is how many bounds a replaced record moves a sum."""
+        """Find a record's bound and the noise scale; `replacing` is how many bounds a replaced record moves a sum."""
         bound, scale = _grid(self.noise_multiplier, 1.0 if self.sampling == "poisson" else replacing)
         _require_fine(self.guarantee, self.steps, (cells, scale))
         return bound, scale
 
     def _noisy(self, total: Integers, scale: float, step: float) -> Vector:
-        """A sum with its noise, in the statistic's units."""
+        """Add noise to a sum, and return it in the statistic's units."""
         noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * step
         return noisy
 
     def _parts(self, most: int) -> Iterator[tuple[Any, Integers]]:
-        """Take a step; its sample's rows, so many at a time, and how many of its records have each of them."""
+        """Take a step: yield its sample's rows, so many at a time, and how many of its records have each of them."""
         rows, weights = self._step()
         for start in range(0, rows.size, most):
             yield self._rows[rows[start : start + most]], weights[start : start + most]
 
     def _step(self) -> tuple[Integers, Integers]:
-        """Take a step: row numbers of a fresh sample, and how many of its records have that row."""
+        """Take a step: draw the row numbers of a fresh sample, and how many of its records have each row."""
         if os.getpid() != self._process:
             raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
         with self._lock:
@@ -339,12 +339,12 @@ class NoisySums:
 
 
 def _method(public: Public) -> str:
-    """How records are sampled, which follows from the neighbour relation."""
+    """Say how records are sampled, which follows from the neighbour relation."""
     return next(name for name, relation in SAMPLINGS.items() if relation == public.neighbours)
 
 
 def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
-    """Norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
+    """Find the norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
     bound = int(min(_GRID / (noise_multiplier * sensitivity), 2.0 * _GRID))
     return bound, noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
 

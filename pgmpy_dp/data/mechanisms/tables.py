@@ -1,4 +1,4 @@
-"""Noisy counting tables.
+"""Records are counted in tables, with noise.
 
 Sensitivity. A unit adds at most its contribution to the sum of a table (1 for a record): neighbours' tables differ as
 :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. Each table gets noise of a scale at which it costs its
@@ -40,7 +40,7 @@ class NoisyTables:
     sampling_rate: float = 1.0
 
     def quote(self, public: PublicTable) -> Quote:
-        """The terms are the noise scale of each table."""
+        """Price the tables; the terms are the noise scale of each."""
         cliques = public.schema.require(self.cliques)
         for clique in cliques:
             require_countable(public.schema, clique)
@@ -80,11 +80,11 @@ class NoisyTables:
         return Quote(charge, scales, guarantee)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
-        """The counts; or the codes, where a sample of them is to be counted."""
+        """Count the records; or hand on their codes, where a sample of them is to be counted."""
         return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
 
     def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
-        """Independent noise on every cell."""
+        """Add independent noise to every cell."""
         if quote.guarantee.sampling_rate < 1.0:
             rate = Fraction(str(quote.guarantee.sampling_rate))
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
@@ -111,7 +111,7 @@ def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
 
 
 def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Fraction:
-    """A sampling rate, as the guarantee will state it, for which samples are priced.
+    """Take a sampling rate, as the guarantee will state it, if samples are priced at it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Bayesian logistic regression through noisy sums: variational Bayes with Polya-Gamma variables."""
+"""Bayesian logistic regression learns from noisy sums, by variational Bayes with Polya-Gamma variables."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         return self
 
     def predict_proba(self, X: Any) -> Vector:
-        """Probabilities of the classes, averaged over the posterior, for public records; shape (n, n_classes)."""
+        """Predict probabilities of the classes, averaged over the posterior, of public records; shape (n, classes)."""
         check_is_fitted(self)
         require_public(X)
         values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
@@ -200,17 +200,17 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         return np.column_stack([first, own * after])
 
     def predict_log_proba(self, X: Any) -> Vector:
-        """Logarithms of the probabilities."""
+        """Predict the logarithms of the probabilities."""
         logs: Vector = np.log(self.predict_proba(X))
         return logs
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """Predict the most probable class of each row."""
         found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return found
 
     def _data(self, X: Any, y: Any) -> PrivateFeatures:
-        """The data set that was handed in, or one for this fit alone."""
+        """Take the data set that was handed in, or make one for this fit alone."""
         if isinstance(X, PrivateFeatures):
             given = {"y": y, "bounds": self.bounds, "classes": self.classes}
             twice = [name for name, value in given.items() if value is not None]
@@ -243,7 +243,7 @@ class _Design:
         return math.sqrt(self.clip**2 + 1.0)
 
     def moments(self, rows: Vector, posterior: Gaussian, fisher: bool) -> Moments:
-        """Moments of records, weighted by E[w] or by p (1 - p)."""
+        """Compute moments of records, weighted by E[w] or by p (1 - p)."""
         scaled = (rows[:, :-1] - self.middle) / self.half
         norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
         x = np.column_stack([scaled * (self.clip / np.maximum(norms, self.clip)), np.ones(rows.shape[0])])
@@ -258,7 +258,7 @@ class _Design:
         return Moments(x, None, signs, 4.0 * weights * reached)
 
     def original(self, posterior: Gaussian) -> Gaussian:
-        """The posterior in the features' own units."""
+        """Turn the posterior into the features' own units."""
         back = np.diag(np.append(1.0 / self.half, 1.0))
         back[-1, :-1] = -self.middle / self.half
         return Gaussian(posterior.mean @ back.T, back @ posterior.covariance @ back.T)

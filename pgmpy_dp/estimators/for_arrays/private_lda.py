@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation through noisy sums: a private topic model."""
+"""Latent Dirichlet allocation, a topic model, learns from noisy sums."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         return self
 
     def fit_transform(self, counts: Any, y: None = None, **options: Any) -> NoReturn:
-        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+        """Refuse, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         refuse_fit_transform(self)
 
     def transform(self, counts: Any) -> Matrix:
-        """What public documents are about: expected shares of the topics, shape (documents, n_components).
+        """Infer what public documents are about: expected shares of the topics, shape (documents, n_components).
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         return shares
 
     def perplexity(self, counts: Any, total_documents: float | None = None) -> float:
-        """Upper bound on the perplexity of a word of public, held-out documents.
+        """Bound the perplexity of a word of public, held-out documents.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         return np.full(self.n_components, alpha), eta
 
     def _documents(self, counts: Any) -> PrivateDocuments:
-        """The documents behind a ledger that were handed in, or raw ones behind one of their own."""
+        """Take the documents behind a ledger that were handed in, or put raw ones behind one of their own."""
         if not isinstance(counts, PrivateDocuments):
             if self.epsilon is None:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Sigmoid belief networks of one hidden layer through noisy sums: variational Bayes with Polya-Gamma variables."""
+"""Sigmoid belief networks of one hidden layer learn from noisy sums, by variational Bayes."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         return self
 
     def fit_transform(self, X: Any, y: None = None, **options: Any) -> NoReturn:
-        """Refused, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+        """Refuse, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
 
         Raises
         ------
@@ -181,20 +181,20 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         refuse_fit_transform(self)
 
     def transform(self, X: Any) -> Vector:
-        """Probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
+        """Infer probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
 
         For public records: those of a private one are private and not covered by the guarantee.
         """
         return self._layer().infer(self._binary(X))[0]
 
     def inverse_transform(self, H: Any) -> Vector:
-        """Probabilities of the observed variables given hidden ones, shape (n, n_features)."""
+        """Compute probabilities of the observed variables given hidden ones, shape (n, n_features)."""
         check_is_fitted(self)
         found: Vector = expit(np.asarray(H, dtype=np.float64) @ self.components_ + self.intercept_)
         return found
 
     def score(self, X: Any, y: None = None) -> float:
-        """Lower bound on the mean log-likelihood of public records, in nats: negative, higher is better."""
+        """Bound the mean log-likelihood of public records from below, in nats: negative, higher is better."""
         codes, layer = self._binary(X), self._layer()
         h, squares = layer.infer(codes)
         xi = np.sqrt(squares)
@@ -204,7 +204,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         return float((observed.sum(axis=1) + own.sum(axis=1)).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.uint8]:
-        """Synthetic records of zeros and ones, shape (n_samples, n_features)."""
+        """Draw synthetic records of zeros and ones, shape (n_samples, n_features)."""
         check_is_fitted(self)
         rng = np.random.default_rng(random_state)
         hidden = rng.random((n_samples, self.hidden_intercept_.size)) < expit(self.hidden_intercept_)
@@ -213,7 +213,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         return drawn
 
     def _dataset(self, X: Any) -> PrivateDataset:
-        """The data set that was handed in, or one for this fit alone; all variables have two states."""
+        """Take the data set that was handed in, or make one for this fit; all variables must have two states."""
         if isinstance(X, PrivateDataset):
             variables, states = X.schema.variables, None
         else:
@@ -252,7 +252,7 @@ class _Layer:
         self._second = weights.second.reshape(weights.mean.shape[0], -1)
 
     def infer(self, codes: Vector) -> tuple[Vector, Vector]:
-        """Mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
+        """Infer mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
         count, size = codes.shape[0], self.offsets.size
         pull = row_products(codes - 0.5, self.weights.mean[:, :-1]) + self.offsets
         h = np.tile(expit(self.offsets), (count, 1))

@@ -1,4 +1,4 @@
-"""CPDs drawn from a truncated posterior, and the exponential mechanism for the most likely ones."""
+"""CPDs are drawn from a truncated posterior, or near the most likely ones by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class PosteriorSampler(Parameters, DiscreteParameterEstimator):
-    """Networks drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
+    """Networks are drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
 
     The Dirichlet posterior of every row is truncated to probabilities of at least w, found from epsilon, and sampled
     (Zhang, Rubinstein and Dimitrakakis 2016, section 4, for variables of any number of states). For small epsilon w is
@@ -114,7 +114,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         return self
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
-        """The draws, each as a network."""
+        """Return the draws, each as a network."""
         if not hasattr(self, "release_"):
             raise ValueError("The estimator is not fitted yet: call fit first.")
         states = self.release_.schema.states
@@ -126,7 +126,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
 
 @dataclass(eq=False, repr=False)
 class ExponentialMAP(Parameters, DiscreteParameterEstimator):
-    """CPDs close to the most likely ones, by the exponential mechanism.
+    """CPDs are drawn close to the most likely ones, by the exponential mechanism.
 
     Rows are drawn with density proportional to prior(theta) exp(lam log p(records | theta)) over rows whose
     probabilities are at least `floor`: the mechanism's score is the log-likelihood, its base measure the prior (Zhang,

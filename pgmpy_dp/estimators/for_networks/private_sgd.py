@@ -1,4 +1,4 @@
-"""Stochastic gradients of the likelihood of a Markov network, clipped a record and noised."""
+"""`PrivateSGD` follows stochastic gradients of the likelihood, which are clipped for each record and noised."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class PrivateSGD(Parameters, DiscreteParameterEstimator):
-    """Log-potentials of a Markov network by noisy stochastic gradient ascent.
+    """Log-potentials of a Markov network are learned by noisy stochastic gradient ascent.
 
     The baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step takes a random sample of the records,
     sums their clipped gradients of the log-likelihood with Gaussian noise, and moves the log-potentials.

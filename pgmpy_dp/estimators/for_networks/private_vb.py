@@ -1,4 +1,4 @@
-"""Variational Bayes for discrete Bayesian networks with latent variables, through noisy sufficient statistics."""
+"""`PrivateVB` learns discrete Bayesian networks with latent variables from noisy sufficient statistics."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         return self
 
     def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
-        """Declared states of the latent variables."""
+        """Find the declared states of the latent variables."""
         named = self.state_names.states if isinstance(self.state_names, Schema) else (self.state_names or {})
         without = [node for node in nodes if node in latents and node not in named]
         if without:
@@ -204,7 +204,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         return dict(Schema(hidden).states) if hidden else {}
 
     def _observed_states(self, latents: set[str]) -> dict[str, Any] | Schema | None:
-        """The rest of what state_names declares, None if nothing."""
+        """Find the rest of what state_names declares, None if nothing."""
         if isinstance(self.state_names, Schema):
             rest = [variable for variable in self.state_names.variables if variable not in latents]
             return self.state_names.select(rest) if rest else None

@@ -1,4 +1,4 @@
-"""Linear Gaussian networks drawn from a truncated posterior."""
+"""Linear Gaussian networks are drawn from a truncated posterior."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
-    """Linear Gaussian networks drawn from the posterior: no noise is added, its own spread is the privacy.
+    """Linear Gaussian networks are drawn from the posterior: no noise is added, its own spread is the privacy.
 
     Every node is a Bayesian linear regression on its parents with a known standard deviation. Its coefficients have a
     Gaussian prior that is truncated to a ball, and one exact draw from their posterior is released (Zhang, Rubinstein
@@ -143,7 +143,7 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         return self
 
     def networks(self) -> list[LinearGaussianBayesianNetwork]:
-        """The draws, each as a network."""
+        """Return the draws, each as a network."""
         if not hasattr(self, "release_"):
             raise ValueError("The estimator is not fitted yet: call fit first.")
         found = []
