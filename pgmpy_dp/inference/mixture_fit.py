@@ -28,7 +28,7 @@ _MARGIN = 10.0  # nats by which a smaller width must predict better: less may be
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _THINNING = 0.5
 _LEAST_SHARE = 1e-9
-_SIGNAL = 1.5  # signal to noise, below which half the steps fit better
+_SIGNAL = 4.0  # signal to noise, below which half the steps fit better
 
 
 @dataclass(frozen=True)
