@@ -21,7 +21,6 @@ from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
-from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
@@ -64,7 +63,8 @@ class PosteriorNetworks:
         ValueError
             For another name.
         """
-        choice("records", "population")("target", target)
+        if target not in ("records", "population"):
+            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
         return self.records if target == "records" else self.population
 
     def __repr__(self) -> str:

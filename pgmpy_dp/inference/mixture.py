@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from pgmpy_dp.inference.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.threads import one_thread
 
 # Cells of the largest table that is answered, and of the largest product of a few components' tables held meanwhile.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000
@@ -106,7 +107,8 @@ class Mixture:
                 others = tuple(place + 1 for place in range(len(block)) if place not in axes)
                 factors.append(table.sum(axis=others).reshape(self.weights.size, -1))
                 order += [block[place] for place in axes]
-        table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
+        with one_thread():
+            table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
         return table.transpose([order.index(variable) for variable in asked])
 
     def condition(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:

@@ -85,6 +85,16 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     return found
 
 
+def signal_to_noise(tables: NoisyTables) -> float:
+    """Mean square distance of the pairs' cells from independence, over the noise's variance: one if all is noise."""
+    squares, cells = 0.0, 0
+    for (a, b), table in tables.pairs.items():
+        expected = tables.total * np.outer(tables.singles[a], tables.singles[b])
+        squares += float((((table.counts - expected) / table.deviation) ** 2).sum())
+        cells += expected.size
+    return squares / max(cells, 1)
+
+
 def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
     """Of every cell (row) and ratio (column), up to a factor of the row."""
     logs = -0.5 * ((counts[:, None] - expected[:, None] * _RATIOS) / deviation[:, None]) ** 2

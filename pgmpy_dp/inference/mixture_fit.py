@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_base import start_from
+from pgmpy_dp.inference.mixture_base import signal_to_noise, start_from
 from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 from pgmpy_dp.inference.threads import one_thread
@@ -23,9 +23,12 @@ from pgmpy_dp.inference.threads import one_thread
 # Ordered states share their coefficients with neighbours: so much of them, and as far as this many states away.
 _SHARED = 0.9
 _WIDTHS = (3.0, 0.0)
+_MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
 # The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _THINNING = 0.5
+_LEAST_SHARE = 1e-9
+_SIGNAL = 4.0  # signal to noise, below which half the steps fit better
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class MixtureFit:
     penalty, width : float
         What thinning chose: the price of a record's nat of divergence from independent blocks, and how many states
         away ordered states share coefficients.
+    steps : int
+        Adam's steps.
     """
 
     mixture: Mixture
@@ -51,6 +56,7 @@ class MixtureFit:
     size: int
     penalty: float
     width: float
+    steps: int
 
     @property
     def members(self) -> tuple[Mixture, ...]:
@@ -87,7 +93,8 @@ def fit_mixture(
     ordered : collection of variables
         Those whose states have an order.
     components, members, steps : int
-        Of a member; of the ensemble; of Adam in the fit of a member.
+        Of a member; of the ensemble; of Adam in the fit of a member, half as many where the release is
+        hardly more than noise.
     generator : numpy.random.Generator
 
     Returns
@@ -106,21 +113,24 @@ def fit_mixture(
     names = list(cardinalities)
     shape, log_base = start_from(noisy)
     ordinal = {names.index(variable) for variable in ordered}
-    start = _Start(noisy.total, shape, log_base, ordinal, components, steps)
+    enough = steps if signal_to_noise(noisy) > _SIGNAL else max(steps // 2, 1)
+    start = _Start(noisy.total, shape, log_base, ordinal, components, enough)
     seeds = generator.spawn(members + 1)
     with (
         one_thread(),
         tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
-        penalty, width = _choose(noisy, start, seeds[-1], bar.update)
+        chosen = _choose(noisy, start, seeds[-1], bar.update)
         bar.total = bar.n + members
-        found = []
-        for seed in seeds[:-1]:
-            problem = start.problem(noisy, width)
-            found.append(problem.tables(start.fit(problem, penalty, seed))[:2])
+        found: list[tuple[Matrix, Matrix]] = []
+        for number, seed in enumerate(seeds[:-1]):
+            if number == members // 3 > 0:
+                start = replace(start, log_base=_mean_logs(found))
+            problem = start.problem(noisy, chosen.width)
+            found.append(problem.tables(start.fit(problem, chosen, seed))[:2])
             bar.update()
     mixture = _ensemble(cardinalities, shape, found, noisy)
-    return MixtureFit(mixture, noisy.total, members, penalty, width)
+    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, enough)
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
@@ -130,6 +140,14 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
     """
     pairs = itertools.combinations(fit.mixture.variables, 2)
     return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What thinning chooses."""
+
+    penalty: float
+    width: float
 
 
 @dataclass(frozen=True)
@@ -155,9 +173,9 @@ class _Start:
         ]
         return MemberProblem(self.shape, self.log_base, smoothing, targets)
 
-    def fit(self, problem: MemberProblem, penalty: float, generator: np.random.Generator) -> Parameters:
-        scaled = penalty * self.total / problem.precision
-        return fit_member(problem, scaled, self.components, self.steps, generator)
+    def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
+        penalty = settings.penalty * self.total / problem.precision
+        return fit_member(problem, penalty, self.components, self.steps, generator)
 
 
 def _smoothing(states: int, width: float) -> Vector:
@@ -170,36 +188,52 @@ def _smoothing(states: int, width: float) -> Vector:
 
 def _choose(
     noisy: NoisyTables, start: _Start, generator: np.random.Generator, progress: Callable[[], Any]
-) -> tuple[float, float]:
-    """Penalty and width with which a fit to one half of the thinned release predicts the other half best."""
+) -> _Settings:
+    """Settings with which a fit to one half of the thinned release predicts the other half best."""
     half, other = noisy.thinned(_THINNING, generator)
+    other_precision = start.problem(other, 0.0).precision
     seed = int(generator.integers(2**32))
-    risks: dict[tuple[float, int], float] = {}
+    risks: dict[_Settings, float] = {}
 
-    def risk(width: float, exponent: int) -> float:
-        if (width, exponent) not in risks:
-            problem, penalty = start.problem(half, width), _FIRST_PENALTY * _FACTOR**exponent
-            found = start.fit(problem, penalty, np.random.default_rng(seed))
-            risks[width, exponent] = start.problem(other, width).gradient(found, 0.0)[0]
+    def risk(settings: _Settings) -> float:
+        if settings not in risks:
+            found = start.fit(start.problem(half, settings.width), settings, np.random.default_rng(seed))
+            risks[settings] = start.problem(other, settings.width).gradient(found, 0.0)[0]
             progress()
-        return risks[width, exponent]
+        return risks[settings]
 
-    exponent = 0
-    for width in _WIDTHS if start.ordered else _WIDTHS[-1:]:
-        exponent = _walk(partial(risk, width), exponent)
-    width, exponent = min(risks, key=lambda key: risks[key])
-    return _FIRST_PENALTY * _FACTOR**exponent, width
+    best, least = _Settings(_FIRST_PENALTY, 0.0), math.inf
+    for width in _WIDTHS if start.ordered else (0.0,):
+        found = _walk(risk, replace(best, width=width))
+        if risk(found) < least - _MARGIN / other_precision:
+            best, least = found, risk(found)
+    return replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
 
 
-def _walk(value: Callable[[int], float], start: int) -> int:
-    """Downhill to a whole number with higher values on both sides, or as far as tries last."""
-    place = min((start, start + 1), key=value)
-    step = 1 if place > start else -1
+def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
+    """Downhill from penalty to penalty until the next one is worse, or as far as tries last."""
+    best = min((start, replace(start, penalty=start.penalty * _FACTOR)), key=risk)
+    factor = 1 / _FACTOR if best == start else _FACTOR
     for _ in range(_TRIES - 2):
-        if value(place + step) >= value(place):
+        following = replace(best, penalty=best.penalty * factor)
+        if risk(following) >= risk(best):
             break
-        place += step
-    return place
+        best = following
+    return best
+
+
+def _vertex(risk: Callable[[_Settings], float], best: _Settings) -> float:
+    """Where the parabola through a penalty's risk and its neighbours' is least, in factors from that penalty."""
+    below, here, above = (risk(replace(best, penalty=best.penalty * _FACTOR**step)) for step in (-1, 0, 1))
+    curvature = below - 2 * here + above
+    return min(max((below - above) / (2 * curvature), -0.5), 0.5) if curvature > 0 else 0.0
+
+
+def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
+    """Logs of the members' mean tables: nearer to the truth than the release's own, and so a better base."""
+    mean = sum(tables @ weights for weights, tables in found) / len(found)
+    logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
+    return logs
 
 
 def _ensemble(

@@ -193,7 +193,11 @@ class MemberProblem:
         return weights / weights.sum(), tables, logs, states
 
     def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Parameters]:
-        """Loss and its derivatives by all parameters."""
+        """Loss and its derivatives by all parameters.
+
+        Of what the loss owes to the base directly, through the penalty, nothing is in the base's derivatives: the base
+        is to follow the targets, not the components.
+        """
         from pgmpy_dp.inference import mixture_kernel as kernel
 
         shape, dtype = self.shape, self.dtype

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.threads import one_thread
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 
@@ -77,11 +76,6 @@ def minimise(
 
     from scipy.optimize import minimize  # 0.4 s and 40 MB, which descent does without
 
-    with _threads().limit(limits=1, user_api="blas"):
+    with one_thread():
         found = minimize(scaled, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Minimum(found.x * unit, float(found.fun), int(found.nit))
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -73,7 +73,7 @@ def calibrate(
     --------
     >>> noise = calibrate(1.0, 1e-6, steps=100, sampling_rate=0.05, accounting="moments")
     >>> round(noise, 1)
-    2.6
+    3.0
     """
     return calibrate_by(_accountant(accounting), epsilon, delta, steps, sampling_rate, sampling)
 
