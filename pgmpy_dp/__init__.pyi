@@ -23,6 +23,7 @@ from .estimators import (
     UniformAllocation,
     laskey_sensitivities,
     plan_measurements,
+    plan_pairs,
 )
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
@@ -37,6 +38,7 @@ from .release import (
     mutual_consistency,
 )
 from .schema import Bins, Schema
+from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 
 __version__: str
 
@@ -55,6 +57,7 @@ __all__ = [
     "NaiveMLE",
     "NoisyCoefficients",
     "NoisyMarginals",
+    "PairwiseMixture",
     "PlannedAllocation",
     "PosteriorDraws",
     "PosteriorMean",
@@ -69,6 +72,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMLE",
     "PrivateMarkovNetwork",
+    "PrivateMixtureNetwork",
     "PrivateSGD",
     "PrivateSigmoidBeliefNetwork",
     "PrivateVB",
@@ -84,5 +88,6 @@ __all__ = [
     "laskey_sensitivities",
     "mutual_consistency",
     "plan_measurements",
+    "plan_pairs",
     "price",
 ]

@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.for_networks.private_vb import PrivateVB
 from pgmpy_dp.estimators.for_networks.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.fitting.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
 from pgmpy_dp.fitting.laskey import laskey_sensitivities
+from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "UniformAllocation",
     "laskey_sensitivities",
     "plan_measurements",
+    "plan_pairs",
 ]

@@ -1,0 +1,304 @@
+"""A mixture of products answers like a network, gives records, and goes into a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp._files import parse_json, replacing
+from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.networks.conditioning import checked_evidence
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.records.frames import encode
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+from pgmpy_dp.synthesis.numbers import Numbers, decoded
+
+_FORMAT, _VERSION = "pgmpy_dp mixture network", 1
+_COMPONENT = "component"
+# Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
+_MOST_CELLS = 2**26
+
+
+class PrivateMixtureNetwork:
+    """A mixture over all variables of a schema, fitted to a release; no graph is needed.
+
+    Each record is taken to come from one of the mixture's components, within which small blocks of variables are
+    independent. Answers are exact, by sums over the components. Everything is post-processing and costs no privacy.
+
+    Parameters
+    ----------
+    schema : Schema
+    mixture : Mixture
+        Over the variables of the schema.
+    total : float
+        The number of records behind the fit, as the release tells it.
+    guarantee : Guarantee
+        It holds for the records behind the fit.
+
+    Attributes
+    ----------
+    schema_, mixture_, total_, guarantee_
+        As the parameters.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> estimator = dp.PairwiseMixture(epsilon=2.0, delta=1e-6, state_names=schema, members=2).fit(records)
+    >>> network = estimator.network_
+    >>> answer = network.query(["lung"], evidence={"smoke": "no"})
+    >>> bool(answer.get_value(lung="no") > 0.9)
+    True
+    >>> network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450
+    True
+    """
+
+    def __init__(self, schema: Schema, mixture: Mixture, total: float, guarantee: Guarantee) -> None:
+        if dict(mixture.cardinalities) != schema.cardinalities():
+            raise SchemaError("The mixture is not over the variables and states of the schema.")
+        self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+
+    def query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> DiscreteFactor:
+        """Find the distribution of some variables given the states of others.
+
+        Parameters
+        ----------
+        variables : sequence of str
+        evidence : mapping of variable to state, optional
+
+        Returns
+        -------
+        DiscreteFactor
+            It is normalised.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown.
+        ValueError
+            If the joint table has more than 20 million cells.
+        """
+        asked, given = self._checked(variables, evidence)
+        states = {variable: list(self.schema_.states[variable]) for variable in asked}
+        return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
+
+    def marginal(self, variables: Sequence[str]) -> Vector:
+        """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
+        return self.query(variables).values
+
+    def map_query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Find the most probable joint state of some variables; of several, the first.
+
+        Raises
+        ------
+        SchemaError, ValueError
+            As `query`.
+        """
+        asked, given = self._checked(variables, evidence)
+        places = self._given(given).most_probable(asked)
+        return {v: self.schema_.states[v][place] for v, place in zip(asked, places, strict=True)}
+
+    def expectation(
+        self, values: Mapping[str, Mapping[Any, float]], evidence: Mapping[str, Any] | None = None
+    ) -> pd.Series:
+        """Find the expected values of numbers attached to states.
+
+        Parameters
+        ----------
+        values : mapping of variable to mapping of state to float
+            Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
+        evidence : mapping of variable to state, optional
+        """
+        asked, given = self._checked(list(values), evidence)
+        mixture, found = self._given(given), {}
+        for variable in asked:
+            numbers, states = dict(values[variable]), self.schema_.states[variable]
+            if set(numbers) != set(states):
+                raise SchemaError(f"Give a number for each state of {variable!r}, and for no other.")
+            found[variable] = float(mixture.marginal((variable,)) @ [numbers[state] for state in states])
+        return pd.Series(found, name="value").rename_axis("variable")
+
+    def log_likelihood(self, records: Any) -> float:
+        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
+
+        The records must be public, or the number kept secret: it is computed from them exactly.
+
+        Parameters
+        ----------
+        records : pandas, Polars or Arrow frame
+        """
+        codes = encode(records, self.schema_, self.schema_.variables)
+        columns = [codes[variable].astype(np.int64) for variable in self.mixture_.variables]
+        return float(self.mixture_.log_likelihood(np.stack(columns, axis=1)).mean())
+
+    def simulate(
+        self,
+        n_samples: int | None = None,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        numbers: Numbers = "states",
+    ) -> pd.DataFrame:
+        """Draw synthetic records, evenly: their tables are as close to the mixture's as those of whole records can be.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            By default as many as the release says there are.
+        evidence : mapping of variable to state, optional
+            Records are drawn from the distribution given these states.
+        seed : int, optional
+            The same seed gives the same records. No privacy hangs on it: the distribution is released already.
+        numbers : {"states", "uniform", "midpoint"}
+            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
+            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns in the order of the schema.
+
+        Notes
+        -----
+        Records are no independent draws: a mean over them is closer to the mixture's own than that of as many
+        independent draws. How far the mixture is from the records behind it, they do not show.
+        """
+        count = max(round(self.total_), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
+        mixture, generator = self._given(checked_evidence(self.schema_, evidence)), np.random.default_rng(seed)
+        codes = draw_records(mixture, count, generator)
+        column = {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
+        return pd.DataFrame(
+            {v: decoded(self.schema_, v, column[v], numbers, generator) for v in self.schema_.variables}
+        )
+
+    def to_bayesian_network(self) -> DiscreteBayesianNetwork:
+        """Write the mixture as a pgmpy network: a latent root, the component, with every block below it.
+
+        pgmpy's variable elimination, prediction and files then work on it.
+
+        Raises
+        ------
+        ValueError
+            If a CPD would have more than 67 million cells.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.release import Guarantee
+        >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
+        >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
+        >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> network = PrivateMixtureNetwork(schema, mixture, 100, guarantee).to_bayesian_network()
+        >>> sorted(network.edges()), network.latents
+        ([('component', 'bronc'), ('component', 'lung')], {'component'})
+        """
+        mixture, states, root = self.mixture_, self.schema_.state_names, _COMPONENT
+        while root in states:
+            root += "_"
+        count = mixture.weights.size
+        if count * max(self.schema_.cells(block) for block in mixture.blocks) > _MOST_CELLS:
+            raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
+        names = {**states, root: list(range(count))}
+        cpds = [TabularCPD(root, count, mixture.weights[:, None], state_names={root: names[root]})]
+        for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+            for place, variable in enumerate(block):
+                known = table.sum(axis=tuple(range(place + 2, table.ndim)))
+                whole = known.sum(axis=-1, keepdims=True)
+                rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
+                parents = [root, *block[:place]]
+                values = np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1)
+                sizes = [len(names[parent]) for parent in parents]
+                kept = {name: names[name] for name in (variable, *parents)}
+                cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+        network = DiscreteBayesianNetwork(latents={root})
+        network.add_node(root)
+        for cpd in cpds:
+            network.add_node(cpd.variable)
+            network.add_edges_from((parent, cpd.variable) for parent in cpd.variables[1:])
+        network.add_cpds(*cpds)
+        network.check_model()
+        return network
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete."""
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "schema": self.schema_.to_dict(),
+            "guarantee": self.guarantee_.to_dict(),
+            "total": self.total_,
+            "weights": self.mixture_.weights.tolist(),
+            "blocks": [
+                {"variables": list(block), "probabilities": table.ravel().tolist()}
+                for block, table in zip(self.mixture_.blocks, self.mixture_.tables, strict=True)
+            ],
+        }
+        with replacing(Path(path)) as handle:
+            handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is no mixture network, or is damaged.
+        """
+        content = Path(path).read_bytes()
+        try:
+            stored = parse_json(content)
+            if stored["format"] != _FORMAT or stored["version"] != _VERSION:
+                raise ValueError("it is no mixture network that this version of pgmpy_dp reads")
+            schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
+            weights = np.array(stored["weights"], dtype=np.float64)
+            blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
+            tables = [
+                np.array(block["probabilities"], dtype=np.float64).reshape(-1, *schema.shape(names))
+                for names, block in zip(blocks, stored["blocks"], strict=True)
+            ]
+            total = float(stored["total"])
+            if not 0.0 < total < math.inf:
+                raise ValueError("its number of records is not positive")
+            return cls(schema, Mixture.of(schema.cardinalities(), blocks, weights, tables), total, guarantee)
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise ReleaseFormatError(f"{path}: not a sound mixture network ({reason}). Save it anew.") from error
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateMixtureNetwork({len(self.schema_.variables)} variables, {self.mixture_.weights.size} components)\n"
+            f"  {self.guarantee_}"
+        )
+
+    def _checked(
+        self, variables: Sequence[str], evidence: Mapping[str, Any] | None
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Refuse what the network does not have."""
+        if isinstance(variables, str):
+            raise TypeError(f"Name the variables in a list: [{variables!r}].")
+        (asked,) = self.schema_.require([variables])
+        given = checked_evidence(self.schema_, evidence)
+        if twice := set(given) & set(asked):
+            raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
+        return list(asked), given
+
+    def _given(self, evidence: Mapping[str, Any]) -> Mixture:
+        places = {variable: self.schema_.states[variable].index(state) for variable, state in evidence.items()}
+        return self.mixture_.condition(places) if places else self.mixture_
