@@ -20,7 +20,7 @@ from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import NoisyMarginals, Release, require_tables
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 
 # Members that say by their disagreement where a second stage should measure.
@@ -156,13 +156,14 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
     def _measured(self, dataset: PrivateDataset) -> NoisyMarginals:
         """Measure all pairs, in one stage or two."""
+        assert self.epsilon is not None
         schema = dataset.schema
         cliques, weights = plan_pairs(schema, self.target)
         if self.stages == 1:
             mechanism = "gaussian_block" if self.mechanism == "gaussian" else "laplace"
             return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=mechanism, weights=weights)
 
-        def wanted(first: NoisyMarginals) -> Mapping[Clique, float]:
+        def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
 
         groups = [None if len(clique) == 1 else self.target in clique for clique in cliques]
@@ -187,8 +188,8 @@ def _measured_variables(release: Release) -> tuple[str, ...]:
 
 
 def _is_ordered(schema: Schema, variable: str) -> bool:
-    states = schema.states[variable]
+    states: tuple[Any, ...] = schema.states[variable]
+    if variable in schema.bins or len(states) < 3:
+        return variable in schema.bins
     numbers = all(isinstance(state, Real) and not isinstance(state, bool) for state in states)
-    return variable in schema.bins or (
-        numbers and len(states) > 2 and all(low < high for low, high in pairwise(states))
-    )
+    return numbers and all(low < high for low, high in pairwise(states))
