@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records import counting
 from pgmpy_dp.records.frames import encode
-from pgmpy_dp.records.memory import count, distinct
+from pgmpy_dp.records.memory import MAX_CELLS, count, distinct
 from pgmpy_dp.schema import Bins, Schema
 
 
@@ -263,7 +262,7 @@ def test_tables_too_large_are_refused_before_any_memory_is_taken():
     codes = {v: np.zeros(1, dtype=np.uint16) for v in "abc"}
     with pytest.raises(SchemaError, match=r"\('a', 'b', 'c'\) has 1000000000 cells"):
         count(codes, schema, ("a", "b", "c"))
-    assert counting.MAX_CELLS == 2**26
+    assert MAX_CELLS == 2**26
 
 
 @pytest.mark.parametrize("states", [(2, 3, 1, 4), (200,) * 12])  # as one number, and too many for one
