@@ -11,11 +11,15 @@ from .engine import build_engine
 from .factor_graph import FactorGraph
 from .junction_tree import Calibration, JunctionTree, TreeTooLargeError
 from .layout import Layout
+from .mixture import AnswerTooLargeError, Mixture
+from .mixture_fit import MixtureFit, disagreement, fit_mixture
+from .mixture_records import draw_records
 from .noise import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
 from .sampling import sample
 from .table import Table
 
 __all__ = [
+    "AnswerTooLargeError",
     "Calibration",
     "ClosestMarginals",
     "CollectiveMarginals",
@@ -24,6 +28,8 @@ __all__ = [
     "JunctionTree",
     "LaplaceNoise",
     "Layout",
+    "Mixture",
+    "MixtureFit",
     "NonlinearBeliefPropagation",
     "NormalLaplaceNoise",
     "SmoothedLaplaceNoise",
@@ -31,6 +37,9 @@ __all__ = [
     "TreeTooLargeError",
     "build_engine",
     "closest_marginals",
+    "disagreement",
+    "draw_records",
+    "fit_mixture",
     "gaussian_dual",
     "laplace_dual",
     "sample",

@@ -98,7 +98,8 @@ class PrivateMixtureNetwork:
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
-        return self.query(variables).values
+        asked, _ = self._checked(variables, None)
+        return self.mixture_.marginal(asked)
 
     def map_query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Find the most probable joint state of some variables; of several, the first.
@@ -212,7 +213,7 @@ class PrivateMixtureNetwork:
         count = mixture.weights.size
         if count * max(self.schema_.cells(block) for block in mixture.blocks) > _MOST_CELLS:
             raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
-        names = {**states, root: list(range(count))}
+        names: dict[str, list[Any]] = {**states, root: list(range(count))}
         cpds = [TabularCPD(root, count, mixture.weights[:, None], state_names={root: names[root]})]
         for block, table in zip(mixture.blocks, mixture.tables, strict=True):
             for place, variable in enumerate(block):

@@ -17,7 +17,7 @@ Numbers = Literal["states", "uniform", "midpoint"]
 
 def decoded(
     schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, generator: np.random.Generator
-) -> pd.Series | pd.Categorical | NDArray[Any]:
+) -> Any:
     """Give a column of positions its states, or the numbers of its bins.
 
     Parameters
@@ -32,8 +32,9 @@ def decoded(
 
     Returns
     -------
-    Categorical of states, or numbers; missing or other values of a binned variable, which have states of their own,
-    are missing then.
+    Categorical, ndarray or Series
+        States, or numbers. Missing or other values of a binned variable have states of their own; among numbers they
+        are missing.
 
     Raises
     ------
@@ -46,7 +47,7 @@ def decoded(
         raise ValueError(f'numbers must be "states", "uniform" or "midpoint", got {numbers!r}.')
     bins = schema.bins.get(variable)
     if bins is None or numbers == "states":
-        return pd.Categorical.from_codes(codes, pd.Index(list(schema.states[variable])))
+        return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
     edges = np.array(bins.edges)
     if not np.isfinite(edges).all():
         raise SchemaError(

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import declared, resolve
+from pgmpy_dp.estimators.steps import resolve
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
-from pgmpy_dp.release import NoisyMarginals, Release, require_tables
+from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 
@@ -146,13 +146,10 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         """Name the variables of whatever was handed in."""
         if isinstance(data, Release):
             return tuple(data.schema.variables) if self.target is None else (*_measured_variables(data), self.target)
-        held = data.schema if isinstance(data, PrivateDataset) else None
-        if held is None:
-            known = self.state_names if isinstance(self.state_names, Schema) else None
-            held = known or declared(self.state_names, tuple(self.state_names or ()))
-        if not held.variables:
-            raise SchemaError("A mixture needs variables with states: declare them, numbers as Bins.")
-        return tuple(held.variables)
+        if isinstance(data, PrivateDataset):
+            return tuple(data.schema.variables)
+        states = self.state_names
+        return tuple(states.variables if isinstance(states, Schema) else states or ())
 
     def _measured(self, dataset: PrivateDataset) -> NoisyMarginals:
         """Measure all pairs, in one stage or two."""
