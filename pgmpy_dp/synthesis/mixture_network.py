@@ -63,7 +63,7 @@ class PrivateMixtureNetwork:
     >>> answer = network.query(["lung"], evidence={"smoke": "no"})
     >>> bool(answer.get_value(lung="no") > 0.9)
     True
-    >>> network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450
+    >>> bool(network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450)
     True
     """
 
@@ -225,11 +225,8 @@ class PrivateMixtureNetwork:
                 sizes = [len(names[parent]) for parent in parents]
                 kept = {name: names[name] for name in (variable, *parents)}
                 cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
-        network = DiscreteBayesianNetwork(latents={root})
-        network.add_node(root)
-        for cpd in cpds:
-            network.add_node(cpd.variable)
-            network.add_edges_from((parent, cpd.variable) for parent in cpd.variables[1:])
+        edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
+        network = DiscreteBayesianNetwork(edges, latents={root})
         network.add_cpds(*cpds)
         network.check_model()
         return network

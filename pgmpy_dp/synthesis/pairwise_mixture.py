@@ -89,7 +89,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "components": whole(1),
         "members": whole(1),
-        "stages": choice(1, 2),
+        "stages": whole(1),
         "mechanism": choice("gaussian", "laplace"),
     }
 
@@ -127,6 +127,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             If an argument is out of range.
         """
         check_parameters(self)
+        if self.stages > 2:
+            raise ValueError(f"stages must be 1 or 2, got {self.stages}.")
         if self.stages == 2 and self.mechanism != "gaussian":
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
         source = resolve(self, data, self._variables(data))
