@@ -147,7 +147,9 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     def _variables(self, data: Any) -> tuple[str, ...]:
         """Name the variables of whatever was handed in."""
         if isinstance(data, Release):
-            return tuple(data.schema.variables) if self.target is None else (*_measured_variables(data), self.target)
+            if self.stages == 2 or self.target is not None:
+                raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
+            return _measured_variables(data)
         if isinstance(data, PrivateDataset):
             return tuple(data.schema.variables)
         states = self.state_names

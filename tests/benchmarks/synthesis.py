@@ -81,10 +81,8 @@ def main() -> None:
 
         model, records = errors(tables, network.marginal), errors(tables, of_records)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{seed:4}  {model[0]:11.4f} {model[1]:5.4f}  {records[0]:13.4f} {records[1]:5.4f}  {seconds:5.1f}  {peak:7.0f}",
-            flush=True,
-        )
+        errors_found = f"{model[0]:11.4f} {model[1]:5.4f}  {records[0]:13.4f} {records[1]:5.4f}"
+        print(f"{seed:4}  {errors_found}  {seconds:5.1f}  {peak:7.0f}", flush=True)
 
 
 if __name__ == "__main__":

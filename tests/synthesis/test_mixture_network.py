@@ -1,0 +1,142 @@
+"""A mixture network's answers against its joint distribution, pgmpy's inference, and its records."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.inference import VariableElimination
+
+import pgmpy_dp as dp
+from pgmpy_dp.inference import Mixture
+from pgmpy_dp.networks import load_network, save_network
+from pgmpy_dp.release import Guarantee
+
+SCHEMA = dp.Schema(
+    {"a": ["x", "y"], "b": dp.Bins([0, 1, 4, 10]), "c": [1, 2], "d": ["n", "m", "o"]}, missing={"b": "none"}
+)
+GUARANTEE = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+
+
+def made(schema=SCHEMA, total=1000.0, seed=0):
+    """A mixture of five components with one block of two variables."""
+    draw = np.random.default_rng(seed)
+    blocks = [("a",), ("d", "b"), ("c",)]
+    tables = []
+    for block in blocks:
+        flat = draw.dirichlet(np.full(schema.cells(block), 0.5), size=5)
+        tables.append(flat.reshape(5, *schema.shape(block)))
+    mixture = Mixture.of(schema.cardinalities(), blocks, draw.dirichlet(np.ones(5)), tables)
+    return dp.PrivateMixtureNetwork(schema, mixture, total, GUARANTEE)
+
+
+NETWORK = made()
+JOINT = NETWORK.marginal(list("abcd"))
+
+
+def test_answers_are_those_of_the_joint_distribution():
+    given = NETWORK.query(["d", "a"], {"c": 2, "b": "1_to_4"})
+    expected = JOINT[:, 1, 1, :].T
+    assert given.values == pytest.approx(expected / expected.sum())
+    assert given.state_names["d"] == ["n", "m", "o"]
+    place = np.unravel_index(JOINT[1].argmax(), JOINT[1].shape)
+    best = {v: SCHEMA.states[v][i] for v, i in zip("bcd", place, strict=True)}
+    assert NETWORK.map_query(["b", "c", "d"], {"a": "y"}) == best
+    mean = NETWORK.expectation({"c": {1: 1.0, 2: 2.0}}, {"a": "x"})
+    shares = JOINT[0].sum(axis=(0, 2))
+    assert mean["c"] == pytest.approx((shares @ [1, 2]) / shares.sum())
+
+
+def test_log_likelihood_of_records():
+    frame = pd.DataFrame({"a": ["x", "y"], "b": [0.5, None], "c": [1, 2], "d": ["m", "o"]})
+    assert NETWORK.log_likelihood(frame) == pytest.approx(np.log([JOINT[0, 0, 0, 1], JOINT[1, 3, 1, 2]]).mean())
+
+
+def test_pgmpy_finds_the_same(tmp_path):
+    network = NETWORK.to_bayesian_network()
+    assert network.latents == {"component"}
+    exact = NETWORK.query(["b", "d"], {"a": "y"})
+    found = VariableElimination(network).query(["b", "d"], evidence={"a": "y"}, show_progress=False)
+    assert np.allclose(found.values, exact.values) or np.allclose(found.values.T, exact.values)
+    save_network(network, tmp_path / "mixture.bif")
+    assert sorted(load_network(tmp_path / "mixture.bif").nodes()) == ["a", "b", "c", "component", "d"]
+
+
+def test_records_are_as_near_as_whole_ones_can_be():
+    frame = NETWORK.simulate(5000, seed=3)
+    assert list(frame) == list("abcd")
+    states = dp.Schema(dict(SCHEMA.states))
+    counts = dp.exact_marginals(frame.astype({"b": str}), states, itertools.combinations("abcd", 2))
+    for pair, table in counts.tables.items():
+        assert np.abs(table - 5000 * NETWORK.marginal(pair)).sum() / 2 / 5000 < 0.005, pair  # .012 if independent
+    assert NETWORK.simulate(seed=3).equals(NETWORK.simulate(1000, seed=3))
+    assert not NETWORK.simulate(50, seed=3).equals(NETWORK.simulate(50, seed=4))
+    assert set(NETWORK.simulate(200, evidence={"a": "y"}, seed=0)["a"]) == {"y"}
+    assert len(NETWORK.simulate(0)) == 0
+
+
+def test_numbers_come_back_as_numbers():
+    frame = NETWORK.simulate(3000, seed=1, numbers="uniform")
+    labels = NETWORK.simulate(3000, seed=1)["b"]
+    assert str(frame["b"].dtype) == "Int64"
+    assert (frame["b"].isna() == (labels == "none")).all()
+    assert set(frame["b"][labels == "0_to_1"]) == {0}  # a spike with a bin of its own
+    assert set(frame["b"][labels == "1_to_4"]) == {1, 2, 3}
+    middles = NETWORK.simulate(3000, seed=1, numbers="midpoint")["b"]
+    assert set(middles.dropna()) == {0, 2, 6}
+    open_ended = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1, 4, 10, float("inf")])}))
+    with pytest.raises(dp.SchemaError, match="open bin"):
+        open_ended.simulate(5, numbers="uniform")
+    with pytest.raises(ValueError, match="numbers must be"):
+        NETWORK.simulate(5, numbers="mean")
+    assert list(frame["d"].cat.categories) == ["n", "m", "o"]
+
+
+def test_it_goes_into_a_file_and_back(tmp_path):
+    path = tmp_path / "mixture.json"
+    NETWORK.save(path)
+    again = dp.PrivateMixtureNetwork.load(path)
+    assert (again.marginal(list("abcd")) == JOINT).all()
+    assert (again.schema_, again.guarantee_, again.total_) == (SCHEMA, GUARANTEE, 1000.0)
+    again.save(tmp_path / "again.json")
+    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "another"},
+        {"version": 2},
+        {"weights": [0.5, 0.5]},
+        {"weights": [float(10**9)] * 5},
+        {"total": -1},
+        {"blocks": []},
+        {"blocks": [{"variables": ["a"], "probabilities": [1.0]}]},
+        {"schema": {}},
+        {"guarantee": {"epsilon": 1.0}},
+        {"blocks": 7},
+    ],
+    ids=str,
+)
+def test_damaged_files_are_refused_by_name(tmp_path, change):
+    path = tmp_path / "mixture.json"
+    NETWORK.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(dp.ReleaseFormatError, match=r"mixture\.json: not a sound mixture network"):
+        dp.PrivateMixtureNetwork.load(path)
+
+
+def test_typing_errors_are_named():
+    with pytest.raises(dp.SchemaError, match="'e'"):
+        NETWORK.query(["e"])
+    with pytest.raises(dp.SchemaError, match="no state 'z'"):
+        NETWORK.query(["b"], {"a": "z"})
+    with pytest.raises(TypeError, match=r"\['b'\]"):
+        NETWORK.query("b")
+    with pytest.raises(dp.SchemaError, match="both asked for and given"):
+        NETWORK.query(["a"], {"a": "x"})
+    with pytest.raises(dp.SchemaError, match="number for each state"):
+        NETWORK.expectation({"c": {1: 1.0}})
+    with pytest.raises(dp.SchemaError, match="not over the variables"):
+        dp.PrivateMixtureNetwork(dp.Schema({"a": ["x", "y"]}), NETWORK.mixture_, 10.0, GUARANTEE)

@@ -1,0 +1,128 @@
+"""A mixture of noisy pairs: what it measures, charges and refuses, and that it finds what pairs can show."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import pgmpy_dp as dp
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
+SMALL = {"components": 8, "members": 2}
+
+
+def records(count=4000, seed=0):
+    """Pairs of all strengths: b follows a, c follows b, d is alone."""
+    draw = np.random.default_rng(seed)
+    a = draw.random(count) < 0.4
+    b = np.where(draw.random(count) < 0.8, a.astype(int), draw.integers(3, size=count))
+    c = np.where(b == 2, 7.5, b + draw.random(count))
+    return pd.DataFrame(
+        {"a": np.where(a, "y", "x"), "b": np.array(["x", "y", "z"])[b], "c": c, "d": 1 + draw.integers(3, size=count)}
+    )
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return records()
+
+
+@pytest.fixture(scope="module")
+def fitted(frame):
+    return dp.PairwiseMixture(5.0, 1e-6, SCHEMA, **SMALL).fit(frame)
+
+
+def test_pairs_are_planned_with_their_shares():
+    cliques, weights = dp.plan_pairs(SCHEMA, target="a")
+    assert cliques == (("a",), ("b",), ("c",), ("d",), *itertools.combinations("abcd", 2))
+    assert sum(weights) == pytest.approx(1.0)
+    assert sum(weights[:4]) == pytest.approx(0.03)
+    shares = dict(zip(cliques, weights, strict=True))
+    assert shares["a", "b"] / shares["b", "d"] == pytest.approx(5 * (6 / 9) ** 0.25)
+    assert dp.plan_pairs(dp.Schema({"a": ["x", "y"]})) == ((("a",),), [1.0])
+    with pytest.raises(dp.SchemaError, match="'e'"):
+        dp.plan_pairs(SCHEMA, target="e")
+
+
+def test_pairs_of_records_come_back(frame, fitted):
+    exact = dp.exact_marginals(frame, SCHEMA, itertools.combinations("abcd", 2))
+    for pair, table in exact.tables.items():
+        assert np.abs(fitted.network_.marginal(pair) - table / table.sum()).sum() / 2 < 0.02, pair
+    assert fitted.network_.total_ == pytest.approx(4000, rel=0.01)
+
+
+@pytest.mark.parametrize(("stages", "entries"), [(1, "measure 10 tables"), (2, "measure 10 tables in two stages")])
+def test_all_is_charged_at_once(frame, stages, entries):
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    data = dp.PrivateDataset(frame, SCHEMA, budget, "replace_one")
+    estimator = dp.PairwiseMixture(0.4, 1e-7, stages=stages, **SMALL).fit(data)
+    (charge,) = budget.history
+    assert (charge.label, float(charge.epsilon), float(charge.delta)) == (entries, 0.4, 1e-7)
+    assert (estimator.guarantee_.epsilon, estimator.guarantee_.delta) == (0.4, 1e-7)
+    assert estimator.guarantee_ == estimator.network_.guarantee_
+    assert estimator.network_.total_ == 4000
+
+
+def test_two_stages_have_the_noise_they_state(frame):
+    """Pooled tables: standardised errors of many cells, within six deviations of their law."""
+    errors = []
+    exact = dp.exact_marginals(frame, SCHEMA, dp.plan_pairs(SCHEMA)[0]).tables
+    for seed in range(12):
+        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(seed))
+        release = dp.PairwiseMixture(1.0, 1e-6, stages=2, components=2, members=2).fit(data).release_
+        errors += [((table - exact[c]) / release.noise(c)[1]).ravel() for c, table in release.tables.items()]
+    squares = np.concatenate(errors) ** 2
+    assert abs(squares.mean() - 1) < 6 * np.sqrt(2 / squares.size)
+
+
+def test_a_release_is_fitted_for_nothing_and_alike(fitted):
+    again = dp.PairwiseMixture(**SMALL).fit(fitted.release_)
+    assert (again.network_.marginal(["a", "b", "c"]) == fitted.network_.marginal(["a", "b", "c"])).all()
+    with pytest.raises(ValueError, match="already paid for"):
+        dp.PairwiseMixture(1.0).fit(fitted.release_)
+    with pytest.raises(ValueError, match="leave them out"):
+        dp.PairwiseMixture(stages=2).fit(fitted.release_)
+
+
+def test_larger_tables_of_a_release_are_used(frame):
+    """Three variables of which every pair is independent: only the table of all three tells."""
+    draw = np.random.default_rng(1)
+    a, b = draw.integers(2, size=(2, 4000))
+    parity = pd.DataFrame({"a": a, "b": b, "c": a ^ b})
+    schema = dp.Schema({variable: [0, 1] for variable in "abc"})
+    data = dp.PrivateDataset(parity, schema, dp.PrivacyBudget(5.0))
+    network = dp.PairwiseMixture(**SMALL).fit(data.measure([("a", "b", "c")], 5.0)).network_
+    assert network.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.8
+
+
+def test_pure_epsilon_works(frame):
+    estimator = dp.PairwiseMixture(20.0, state_names=SCHEMA, mechanism="laplace", **SMALL).fit(frame)
+    assert (estimator.guarantee_.mechanism, estimator.guarantee_.delta) == ("laplace", 0.0)
+    assert estimator.network_.query(["b"], {"a": "y"}).get_value(b="y") > 0.7
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"epsilon": 1.0}, "delta"),
+        ({"epsilon": 1.0, "delta": 1e-6, "stages": 3}, "stages"),
+        ({"epsilon": 1.0, "delta": 1e-6, "components": 0}, "components"),
+        ({"epsilon": 1.0, "delta": 1e-6, "target": "e"}, "'e'"),
+        ({"epsilon": 1.0, "mechanism": "laplace", "stages": 2}, "Two stages"),
+        ({"epsilon": 1.0, "delta": 1e-6, "mechanism": "gauss"}, "mechanism"),
+        ({}, "epsilon"),
+    ],
+)
+def test_what_cannot_be_is_refused_unpaid(frame, options, said):
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    with pytest.raises(ValueError, match=said):
+        dp.PairwiseMixture(**options).fit(dp.PrivateDataset(frame, SCHEMA, budget))
+    assert not budget.history
+
+
+def test_it_keeps_scikit_learns_rules():
+    estimator = dp.PairwiseMixture(1.0, 1e-6, components=7)
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert repr(estimator) == "PairwiseMixture(epsilon=1.0, delta=1e-06, components=7)"
