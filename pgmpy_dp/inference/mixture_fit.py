@@ -81,6 +81,7 @@ def fit_mixture(
     components: int = 100,
     members: int = 12,
     steps: int = 400,
+    known_total: float | None = None,
     generator: np.random.Generator,
 ) -> MixtureFit:
     """Fit an ensemble of mixtures to noisy counts.
@@ -95,6 +96,8 @@ def fit_mixture(
     components, members, steps : int
         Of a member; of the ensemble; of Adam in the fit of a member, half as many where the release is
         hardly more than noise.
+    known_total : float, optional
+        The number of records, where it is known.
     generator : numpy.random.Generator
 
     Returns
@@ -109,7 +112,7 @@ def fit_mixture(
     array([[0.4, 0.1],
            [0.1, 0.4]])
     """
-    noisy = NoisyTables.of(cardinalities, tables)
+    noisy = NoisyTables.of(cardinalities, tables, known_total)
     names = list(cardinalities)
     shape, log_base = start_from(noisy)
     ordinal = {names.index(variable) for variable in ordered}

@@ -61,10 +61,14 @@ class NoisyTables:
 
     cardinalities: tuple[int, ...]
     tables: tuple[NoisyTable, ...]
+    known_total: float | None = None
 
     @classmethod
     def of(
-        cls, cardinalities: Mapping[Variable, int], tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]]
+        cls,
+        cardinalities: Mapping[Variable, int],
+        tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]],
+        known_total: float | None = None,
     ) -> NoisyTables:
         """Check, number the variables, and pool tables of the same variables.
 
@@ -73,6 +77,8 @@ class NoisyTables:
         cardinalities : mapping of variable to int
         tables : iterable of (variables, counts, standard deviation of the noise)
             Axes in the order of the variables.
+        known_total : float, optional
+            The number of records, where it is known.
         """
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         sizes = tuple(int(states) for states in cardinalities.values())
@@ -92,11 +98,13 @@ class NoisyTables:
         missing = [v for v, number in numbers.items() if not any(number in variables for variables in pooled)]
         if not numbers or missing:
             raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
-        return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)))
+        return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)), known_total)
 
     @cached_property
     def total(self) -> float:
-        """The number of records: all tables' sums, weighted by precision; at least 1."""
+        """The number of records; where it is not known, all tables' sums, weighted by precision. At least 1."""
+        if self.known_total is not None:
+            return max(self.known_total, 1.0)
         return max(float(_pool([table.sum_to(()) for table in self.tables]).counts), 1.0)
 
     @cached_property

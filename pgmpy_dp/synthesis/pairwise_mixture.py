@@ -93,6 +93,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         "mechanism": choice("gaussian", "laplace"),
     }
 
+    _steps: ClassVar[int] = 400  # of the optimiser
+
     epsilon: float | None = None
     delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
@@ -179,6 +181,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             ordered=ordered,
             components=self.components,
             members=members,
+            steps=self._steps,
+            known_total=None if release.public_total is None else float(release.public_total),
             generator=np.random.default_rng(_SEED),
         )
 

@@ -286,6 +286,12 @@ class Fit:
         return estimator, network
 
 
+class FewSteps(dp.PairwiseMixture):
+    """Its optimiser sees the release alone, and audits fit very often."""
+
+    _steps = 2
+
+
 def two_stages(relation):
     return dp.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
 
@@ -325,6 +331,10 @@ def _fits(relation):
         lambda e: dp.PrivateSigmoidBeliefNetwork(1, e, **sgd),
         {**alone, "source": binary},
     )
+    small = {"delta": DELTA, "components": 2, "members": 1}
+    mixture = {"network": None, "delta": DELTA}
+    yield "PairwiseMixture", lambda e: FewSteps(e, **small), mixture
+    yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
     yield (
         "LinearPosteriorSampler",
         lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),
