@@ -177,15 +177,19 @@ def test_nothing_private_hangs_on_any_estimator(fit, source):
         pytest.skip("of other data: iterative_fits")
     frame, budget = records(), dp.PrivacyBudget(1.0, fit.delta)
     if source == "records":
-        estimator, model = fit.estimator(1.0), fit.network(EDGES)
+        estimator, model = fit.estimator(1.0), fit.network and fit.network(EDGES)
         estimator.state_names = SCHEMA
-        model.fit(frame, estimator=estimator)
+        if model is None:
+            estimator.fit(frame)
+        else:
+            model.fit(frame, estimator=estimator)
     else:
         estimator, model = fit(dp.PrivateDataset(frame, SCHEMA, budget, noise=dp.SimulatedNoise(SEED)), 1.0, EDGES)
     if isinstance(model, dp.PrivateMarkovNetwork):
         model.query(["a"])
         model.simulate(10, seed=SEED)
-    for root in filter(None, (estimator, model, getattr(estimator, "release_", None))):
+    held = (getattr(estimator, name, None) for name in ("release_", "network_"))
+    for root in filter(None, (estimator, model, *held)):
         assert findings(root) == []
         packed = pickle.dumps(root)
         for name in (b"PrivateDataset", b"PrivacyBudget", b"Generator", b"SimulatedNoise", str(SEED).encode()):
