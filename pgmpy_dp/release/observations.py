@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,7 +134,8 @@ class IndependentTables:
         return table, self._summed_variance(measured, clique)
 
     def _summed_variance(self, measured: Clique, clique: Clique) -> float:
-        return self.variances[measured] * self.schema.cells(measured) / self.schema.cells(clique)
+        cells = math.prod(len(self.schema.states[variable]) for variable in clique)
+        return self.variances[measured] * self.tables[measured].size / cells
 
 
 def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
