@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_price, block_rho, block_scales
@@ -41,6 +42,15 @@ def test_replacing_a_record_costs_what_two_counts_do():
 
 
 @pytest.mark.parametrize("neighbours", CHANGES)
+def test_rounding_over_thousands_of_tables_is_paid_for(neighbours):
+    """So many counts cost what one does with continuous noise: the roundings of their Fourier transforms add up."""
+    scales = block_scales([1.0] * 2000, 5.0, 1e-12, neighbours)
+    epsilon, scale = block_price(scales, 1e-12, neighbours), scales[0] / math.sqrt(2000 * CHANGES[neighbours])
+    exact = norm.cdf(0.5 / scale - epsilon * scale) - math.exp(epsilon) * norm.cdf(-0.5 / scale - epsilon * scale)
+    assert 0.5e-12 < exact <= 1e-12
+
+
+@pytest.mark.parametrize("neighbours", CHANGES)
 def test_scales_are_the_least_that_cost_epsilon(neighbours):
     relative = [1.0, 1.5, 1.5, 4.0]
     scales = block_scales(relative, 0.7, 1e-6, neighbours)
@@ -64,6 +74,11 @@ def test_what_cannot_be_priced_is_refused():
         block_scales([1.0], 1.0, 1e-13, "add_remove")
     with pytest.raises(ValueError, match="too large for the price of a block"):
         block_scales([1.0], 1e-6, 1e-9, "add_remove")
+    with pytest.raises(ValueError, match="too small for the price of so many tables"):
+        block_price([100.0] * 10_000, 1e-12, "replace_one")
+    for epsilon in (50.0, 1e300):
+        with pytest.raises(ValueError, match="too large for the price of a block"):
+            block_scales([1.0], epsilon, 1e-9, "add_remove")
     with pytest.raises(ValueError, match="relative scale"):
         block_scales([1.0, math.nan], 1.0, 1e-9, "add_remove")
     with pytest.raises(ValueError, match="neighbours"):
