@@ -1,6 +1,6 @@
 """What is said of single records is said of public ones: no method gives it away of those that a fit was handed.
 
-All public classes with a `fit` are walked, so that a new one is covered.
+All public classes with a `fit` or with a method that takes records are walked, so that a new one is covered.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pgmpy_dp as dp
 
 FRAME = pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]})
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
-FITTED = {name: getattr(dp, name) for name in dp.__all__ if hasattr(getattr(dp, name), "fit")}
+PUBLIC = {name: getattr(dp, name) for name in dp.__all__ if inspect.isclass(getattr(dp, name))}
 
 # Arguments through which methods other than `fit` take records.
 RECORDS = {"X", "y", "H", "data", "counts", "frame", "records", "documents"}
@@ -26,6 +26,7 @@ OF_PUBLIC_RECORDS = {
     "PrivateLDA": {"transform", "perplexity"},
     "PrivateLogisticRegression": {"predict", "predict_proba", "predict_log_proba", "score"},
     "PrivateMarkovNetwork": {"log_likelihood"},
+    "PrivateMixtureNetwork": {"log_likelihood"},
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
 }
 REFUSED = {"fit_transform", "fit_update", "edge_strength"}
@@ -47,6 +48,13 @@ def handed_records(kind):
     return found
 
 
+FITTED = {
+    name: kind
+    for name, kind in PUBLIC.items()
+    if hasattr(kind, "fit") or (kind is not dp.SimulatedNoise and handed_records(kind))  # which adds noise to counts
+}
+
+
 @pytest.mark.parametrize(("name", "kind"), FITTED.items(), ids=FITTED)
 def test_methods_that_take_records(name, kind):
     """Every one is known, and what it says of single records it says of public ones only."""
@@ -66,6 +74,7 @@ FITS = {
         np.ones((3, 2), dtype=int)
     ),
     "PrivateMarkovNetwork": lambda: dp.PrivateMarkovNetwork([("a", "b")]).fit(release()),
+    "PrivateMixtureNetwork": lambda: dp.PairwiseMixture(components=2, members=1).fit(release()).network_,
     "PrivateBayesianNetwork": lambda: dp.PrivateBayesianNetwork([("a", "b")]).fit(release()),
 }
 
