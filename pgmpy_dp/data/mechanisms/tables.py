@@ -110,7 +110,7 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
         raise ValueError(
             'The price of a block is that of single records, and these units have several: take mechanism="gaussian".'
         )
-    relative = [float(share) ** -0.5 for share in shares.values()]
+    relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
     scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
     return {"delta": Fraction(str(delta))}, block_rho(list(scales.values()), public.neighbours), scales
 

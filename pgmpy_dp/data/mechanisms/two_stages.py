@@ -67,6 +67,10 @@ class TwoStageTables:
         once = NoisyTables(self.cliques, self.epsilon, self.delta, "gaussian", self.weights).quote(public)
         number(above=0.0, most=0.999)("first", self.first)
         cliques = tuple(once.terms)
+        if len(self.groups) != len(cliques):
+            raise ValueError(
+                f"groups must name one for each clique: {len(cliques)} cliques, {len(self.groups)} groups."
+            )
         shares = np.array([float(exact_positive("weight", weight)) for weight in self.weights])
         second = shares / shares.sum()
         for group in {group: None for group in self.groups if group is not None}:

@@ -1,0 +1,96 @@
+"""Tables in two stages: whatever the first answer wants, the second has the scales that were priced."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
+
+SCHEMA = dp.Schema(dict.fromkeys("abcde", ["x", "y"]))
+CLIQUES = [(variable,) for variable in SCHEMA.variables]
+GROUPS = ["one", None, "one", "two", "one"]
+FRAME = pd.DataFrame(dict.fromkeys(SCHEMA.variables, ["x", "y"]))
+
+
+class Recording(dp.SimulatedNoise):
+    """Simulated noise that keeps its scales."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.scales = []
+
+    def discrete_gaussian(self, counts, scale):
+        self.scales.append(scale)
+        return super().discrete_gaussian(counts, scale)
+
+
+def drawn(wanted):
+    """Scales of both stages in the order of the cliques."""
+    noise = Recording()
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6), noise=noise)
+    data.release(TwoStageTables(CLIQUES, 1.0, 1e-6, [1, 2, 3, 4, 5], GROUPS, lambda _: wanted))
+    return noise.scales[:5], noise.scales[5:]
+
+
+FIRST, SECOND = drawn(dict.fromkeys(CLIQUES, 0.0))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.sampled_from([0.0, 1.0, -2.5, math.inf, -math.inf, math.nan]), min_size=5, max_size=5))
+def test_the_second_stage_has_its_scales_in_whatever_order(values):
+    first, second = drawn(dict(zip(CLIQUES, values, strict=True)))
+    assert first == FIRST
+    for group in ("one", "two", None):
+        members = [place for place, own in enumerate(GROUPS) if own == group]
+        assert sorted(second[place] for place in members) == sorted(SECOND[place] for place in members)
+
+
+def test_who_wants_most_has_the_least_noise():
+    _, second = drawn(dict(zip(CLIQUES, [1.0, 9.0, 3.0, 9.0, 2.0], strict=True)))
+    assert second[2] < second[4] < second[0]
+    assert (second[1], second[3]) == (SECOND[1], SECOND[3])  # alone
+
+
+@pytest.mark.parametrize(
+    "change", [{"groups": GROUPS[:4]}, {"groups": [*GROUPS, "two"]}, {"weights": [1, 2]}, {"first": 1.0}]
+)
+def test_what_does_not_fit_is_refused_unpaid(change):
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    options = {"weights": [1] * 5, "groups": GROUPS, "wanted": lambda _: dict.fromkeys(CLIQUES, 0.0)} | change
+    with pytest.raises(ValueError, match=next(iter(change))):
+        dp.PrivateDataset(FRAME, SCHEMA, budget).release(TwoStageTables(CLIQUES, 1.0, 1e-6, **options))
+    assert not budget.history
+
+
+def test_weights_beyond_floats_are_refused_unpaid():
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    with pytest.raises(ValueError, match="share"):
+        dp.PrivateDataset(FRAME, SCHEMA, budget).measure(
+            CLIQUES[:2], 1.0, delta=1e-6, mechanism="gaussian_block", weights=[1e-300, 1e300]
+        )
+    assert not budget.history
+
+
+def test_the_pooled_release_states_the_noise_it_has():
+    """Standardised errors of both stages together, within six deviations of their law."""
+    errors = []
+    for seed in range(300):
+        data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(seed))
+        release = data.release(
+            TwoStageTables(
+                CLIQUES,
+                1.0,
+                1e-6,
+                [1] * 5,
+                GROUPS,
+                lambda first: {clique: float(table[0]) for clique, table in first.tables.items()},
+            )
+        )
+        errors += [(table - 1) / release.noise(clique)[1] for clique, table in release.tables.items()]
+    squares = np.concatenate(errors) ** 2
+    assert abs(squares.mean() - 1) < 6 * np.sqrt(2 / squares.size)
