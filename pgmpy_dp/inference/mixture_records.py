@@ -60,7 +60,9 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, place[variable]] = values + states[place[variable]]
-    numbers = np.array([[place[block[0]], place[block[1]] if len(block) > 1 else -1] for block in mixture.blocks])
+    # Values of larger blocks stay where they were drawn.
+    moved = [tuple(place[variable] for variable in block) for block in mixture.blocks if len(block) <= 2]
+    numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
     with one_thread():
         expected = count * _pair_shares(mixture)
         excess = _pair_counts(records, int(states[-1])) - expected

@@ -127,6 +127,18 @@ def test_records_of_single_blocks_are_as_close_as_whole_numbers_can_be(seed, cou
     assert np.isfinite(mixture.log_likelihood(codes)).all()
 
 
+def test_blocks_of_three_variables_stay_together_in_records():
+    """The third is the parity of the two before; components, and so blocks, depend on each other."""
+    parity = np.zeros((2, 2, 2, 2))
+    for a, b in itertools.product(range(2), repeat=2):
+        parity[:, a, b, a ^ b] = [[0.4, 0.1], [0.1, 0.4]][a]
+    other = np.array([[0.9, 0.1], [0.2, 0.8]])
+    mixture = Mixture.of(dict.fromkeys("abcde", 2), [tuple("abc"), ("d",), ("e",)], [0.5, 0.5], [parity, other, other])
+    for kept in (mixture, Mixture.of(dict.fromkeys("abc", 2), [tuple("abc")], [0.5, 0.5], [parity])):
+        records = draw_records(kept, 400, np.random.default_rng(0))
+        assert (records[:, 0] ^ records[:, 1] == records[:, 2]).all()
+
+
 def test_every_component_has_its_share_of_records_and_of_each_cell():
     """Components that share no state: records tell which one they are from."""
     generator = np.random.default_rng(0)
