@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from pgmpy_dp.networks.conditioning import checked_evidence
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
@@ -124,13 +124,18 @@ class PrivateMixtureNetwork:
             Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
         evidence : mapping of variable to state, optional
         """
+        if not isinstance(values, Mapping):
+            raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')
         asked, given = self._checked(list(values), evidence)
         mixture, found = self._given(given), {}
         for variable in asked:
             numbers, states = dict(values[variable]), self.schema_.states[variable]
             if set(numbers) != set(states):
                 raise SchemaError(f"Give a number for each state of {variable!r}, and for no other.")
-            found[variable] = float(mixture.marginal((variable,)) @ [numbers[state] for state in states])
+            weights = np.array([float(numbers[state]) for state in states])
+            if not np.isfinite(weights).all():
+                raise ValueError(f"The numbers of {variable!r} must be finite.")
+            found[variable] = float(mixture.marginal((variable,)) @ weights)
         return pd.Series(found, name="value").rename_axis("variable")
 
     def log_likelihood(self, records: Any) -> float:
@@ -143,8 +148,10 @@ class PrivateMixtureNetwork:
         records : pandas, Polars or Arrow frame
         """
         codes = encode(records, self.schema_, self.schema_.variables)
-        columns = [codes[variable].astype(np.int64) for variable in self.mixture_.variables]
-        return float(self.mixture_.log_likelihood(np.stack(columns, axis=1)).mean())
+        columns = np.stack([codes[variable].astype(np.int64) for variable in self.mixture_.variables], axis=1)
+        if not len(columns):
+            raise ValueError("There are no records, and so no mean.")
+        return float(self.mixture_.log_likelihood(columns).mean())
 
     def simulate(
         self,
@@ -265,15 +272,15 @@ class PrivateMixtureNetwork:
             if stored["format"] != _FORMAT or stored["version"] != _VERSION:
                 raise ValueError("it is no mixture network that this version of pgmpy_dp reads")
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
-            weights = np.array(stored["weights"], dtype=np.float64)
+            weights = _numbers(stored["weights"])
             blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
             tables = [
-                np.array(block["probabilities"], dtype=np.float64).reshape(-1, *schema.shape(names))
+                _numbers(block["probabilities"]).reshape(-1, *schema.shape(names))
                 for names, block in zip(blocks, stored["blocks"], strict=True)
             ]
-            total = float(stored["total"])
-            if not 0.0 < total < math.inf:
-                raise ValueError("its number of records is not positive")
+            total = checked_number("total", stored["total"])
+            if not 0.0 < total < 2.0**63:
+                raise ValueError("its number of records is not positive, or too large")
             return cls(schema, Mixture.of(schema.cardinalities(), blocks, weights, tables), total, guarantee)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__
@@ -300,3 +307,11 @@ class PrivateMixtureNetwork:
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
         places = {variable: self.schema_.states[variable].index(state) for variable, state in evidence.items()}
         return self.mixture_.condition(places) if places else self.mixture_
+
+
+def _numbers(values: Any) -> Vector:
+    """Take a list of numbers as a file holds them; texts and truth values are none."""
+    found = np.array(values)
+    if found.dtype.kind not in "iuf":
+        raise ValueError("it holds something else where numbers belong")
+    return found.astype(np.float64)

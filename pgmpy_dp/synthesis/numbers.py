@@ -13,6 +13,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Schema
 
 Numbers = Literal["states", "uniform", "midpoint"]
+_MOST_WHOLE = 2.0**53  # up to which floats hold every whole number
 
 
 def decoded(
@@ -57,7 +58,7 @@ def decoded(
     known = codes < len(bins.labels)  # states for missing and other values come after the bins
     place = np.where(known, codes, 0)
     low, high = edges[place], edges[place + 1]
-    whole = all(math.floor(edge) == edge for edge in bins.edges)
+    whole = all(math.floor(edge) == edge and abs(edge) <= _MOST_WHOLE for edge in bins.edges)
     if numbers == "midpoint":
         values = np.floor((low + high - 1) / 2) if whole else (low + high) / 2
     else:

@@ -93,6 +93,15 @@ def test_numbers_come_back_as_numbers():
     assert list(frame["d"].cat.categories) == ["n", "m", "o"]
 
 
+def test_numbers_beyond_whole_floats_are_no_whole_numbers():
+    """They would not fit 64 bits."""
+    network = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1e19, 2e19, 3e19, 4e19])}))
+    for numbers in ("uniform", "midpoint"):
+        drawn = network.simulate(500, seed=0, numbers=numbers)["b"]
+        assert drawn.between(0, 4e19).all()
+        assert drawn.max() > 3e19
+
+
 def test_it_goes_into_a_file_and_back(tmp_path):
     path = tmp_path / "mixture.json"
     NETWORK.save(path)
@@ -110,7 +119,12 @@ def test_it_goes_into_a_file_and_back(tmp_path):
         {"version": 2},
         {"weights": [0.5, 0.5]},
         {"weights": [float(10**9)] * 5},
+        {"weights": ["0.2"] * 5},
+        {"weights": [True, False, False, False, False]},
         {"total": -1},
+        {"total": "100"},
+        {"total": True},
+        {"total": 1e308},
         {"blocks": []},
         {"blocks": [{"variables": ["a"], "probabilities": [1.0]}]},
         {"schema": {}},
@@ -138,5 +152,11 @@ def test_typing_errors_are_named():
         NETWORK.query(["a"], {"a": "x"})
     with pytest.raises(dp.SchemaError, match="number for each state"):
         NETWORK.expectation({"c": {1: 1.0}})
+    with pytest.raises(ValueError, match="must be finite"):
+        NETWORK.expectation({"c": {1: 1.0, 2: float("nan")}})
+    with pytest.raises(TypeError, match="number for every state"):
+        NETWORK.expectation(["c"])
+    with pytest.raises(ValueError, match="no records"):
+        NETWORK.log_likelihood(pd.DataFrame({variable: [] for variable in "abcd"}))
     with pytest.raises(dp.SchemaError, match="not over the variables"):
         dp.PrivateMixtureNetwork(dp.Schema({"a": ["x", "y"]}), NETWORK.mixture_, 10.0, GUARANTEE)
