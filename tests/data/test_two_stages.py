@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 
-SCHEMA = dp.Schema(dict.fromkeys("abcde", ["x", "y"]))
+SCHEMA = dp.Schema({variable: ["x", "y"] for variable in "abcde"})
 CLIQUES = [(variable,) for variable in SCHEMA.variables]
 GROUPS = ["one", None, "one", "two", "one"]
-FRAME = pd.DataFrame(dict.fromkeys(SCHEMA.variables, ["x", "y"]))
+FRAME = pd.DataFrame({variable: ["x", "y"] for variable in SCHEMA.variables})
 
 
 class Recording(dp.SimulatedNoise):
