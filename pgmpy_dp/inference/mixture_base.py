@@ -81,7 +81,9 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
             likelihoods = _likelihoods(table.counts.ravel(), expected.ravel(), deviation)
             joint = likelihoods * _mixing(likelihoods, prior, 40)
             ratios = joint @ _RATIOS / joint.sum(axis=1)
-            found[pair] = expected * ratios.reshape(expected.shape)
+            counts = expected * ratios.reshape(expected.shape)
+            if counts.any():  # a table far below zero may leave no records to any cell
+                found[pair] = counts
     return found
 
 

@@ -126,6 +126,16 @@ def test_the_strongest_pairs_are_matched_and_impossible_cells_left_out():
     np.testing.assert_allclose(np.exp(log_base[:3]), joint.sum(axis=(2, 3))[[0, 1, 1], [0, 1, 2]], atol=0.05)
 
 
+def test_a_table_far_below_zero_forms_no_block():
+    one = np.array([1000.0, 10.0, 0.0, 0.0, 5000.0])
+    tables = [((variable,), one, 1.0) for variable in "abc"]
+    tables += [(("a", "b"), np.diag(one), 1.0), (("b", "c"), np.full((5, 5), -1000.0), 1.0)]
+    with np.errstate(all="raise", under="ignore"):
+        shape, log_base = start_from(NoisyTables.of(dict.fromkeys("abc", 5), tables))
+    assert shape.blocks == ((0, 1), (2,))
+    assert np.isfinite(log_base).all()
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_joint_table_comes_back_from_its_marginals(size):
     joint = chain(3)
