@@ -67,6 +67,19 @@ def test_what_does_not_fit_is_refused_unpaid(change):
     assert not budget.history
 
 
+def test_units_of_one_row_are_single_records_and_others_are_refused_unpaid():
+    people, budget = FRAME.assign(person=[1, 2]), dp.PrivacyBudget(1.0, 1e-6)
+    mechanism = TwoStageTables(CLIQUES, 1.0, 1e-6, [1, 2, 3, 4, 5], GROUPS, lambda _: dict.fromkeys(CLIQUES, 0.0))
+    for rows in (2, None):
+        with pytest.raises(ValueError, match="single records"):
+            dp.PrivateDataset(people, SCHEMA, budget, unit="person", max_rows=rows).release(mechanism)
+    assert not budget.history
+    noise = Recording()
+    release = dp.PrivateDataset(people, SCHEMA, budget, noise=noise, unit="person", max_rows=1).release(mechanism)
+    assert noise.scales == FIRST + SECOND
+    assert (release.guarantee.unit, release.guarantee.max_rows) == ("person", 1)
+
+
 def test_weights_beyond_floats_are_refused_unpaid():
     budget = dp.PrivacyBudget(1.0, 1e-6)
     with pytest.raises(ValueError, match="share"):

@@ -63,7 +63,8 @@ class TwoStageTables:
 
     def quote(self, public: PublicTable) -> Quote:
         """Price both stages; the terms are the scales of the first, and the ladder of each group in the second."""
-        public.require_single_records()
+        if public.contribution != 1:
+            raise ValueError("Two stages are priced for single records, and these units have several: take one stage.")
         once = NoisyTables(self.cliques, self.epsilon, self.delta, "gaussian", self.weights).quote(public)
         number(above=0.0, most=0.999)("first", self.first)
         cliques = tuple(once.terms)
