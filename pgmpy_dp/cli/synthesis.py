@@ -33,8 +33,8 @@ from pgmpy_dp.cli.records import RecordOptions, record_options
     "--stages",
     "number",
     type=click.IntRange(1, 2),
-    help="Measure once; or twice, the second time where the first left most doubt. By default 2, but 1 where units have "
-    "several rows.",
+    help="Measure once; or twice, the second time where the first left most doubt. The default is 2, but 1 where units "
+    "have several rows.",
 )
 @click.option(
     "--rows", type=click.IntRange(1), help="How many records to draw; by default as many as there seem to be."
