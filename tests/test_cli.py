@@ -476,3 +476,19 @@ def test_synthetic_records_without_a_network(asia):
     assert "--force" in refused(*call, "--epsilon", 0.5)
     assert "budget" in refused(*call, "--epsilon", 5, "--force")
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
+
+
+def test_a_dry_run_reads_and_charges_nothing(asia):
+    (asia / "records.csv").write_text("no such columns\n")
+    run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
+    held = json.loads(release("--dry-run", "--json", "--ledger", "ledger.json"))
+    assert held["guarantee"]["epsilon"] == 1.0
+    wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
+    assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
+    assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
+    assert "Nothing was read, charged or written." in release("--dry-run", "--unit", "person")
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", "--out", "made.csv"]
+    assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
+    assert not (asia / "made.csv").exists()
+    assert not (asia / "release.zip").exists()
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0

@@ -19,7 +19,7 @@ from pgmpy_dp.cli.common import (
     sentence,
     stages,
 )
-from pgmpy_dp.cli.records import RecordOptions, record_options
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
 
 
 @click.command(cls=Command)
@@ -54,6 +54,7 @@ from pgmpy_dp.cli.records import RecordOptions, record_options
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
 @file_option("--model", exists=False, help="Model to write as well, .json: for pgmpy-dp query and sample.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
+@dry_run_option
 @json_option
 def synthesize(
     data: Path,
@@ -68,6 +69,7 @@ def synthesize(
     release_path: Path | None,
     model: Path | None,
     force: bool,
+    dry_run: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -83,6 +85,8 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     quiet()
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.fitting.pairs import plan_pairs
     from pgmpy_dp.synthesis import PairwiseMixture
 
     if out.suffix.lower() not in (".csv", ".parquet"):
@@ -93,6 +97,12 @@ def synthesize(
     with stages(4) as begin:
         begin("Reading the schema")
         schema = chosen.schema()
+        if dry_run:  # of one stage: two have as much noise in all, and where they have it is not known before
+            public = chosen.public(schema, delta)
+            mechanism = "gaussian_block" if public.contribution == 1 else "gaussian"
+            cliques, weights = plan_pairs(schema, target)
+            foreseen(NoisyTables(cliques, epsilon, delta, mechanism, weights), public, as_json)
+            return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
         dataset = chosen.dataset(data, schema, budget)
