@@ -220,3 +220,45 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     if title:
         axes.set_title(title, loc="left")
     return figure
+
+
+def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "") -> Figure:
+    """Show a comparison's variables and pairs as a heat map, variables themselves on the diagonal.
+
+    Parameters
+    ----------
+    comparison : pandas.DataFrame
+        From :func:`pgmpy_dp.evaluation.compare`; tables of three and more variables are left out.
+    column : {"error", "noise", "excess"}
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> index = pd.Index([("smoke",), ("lung",), ("smoke", "lung")], tupleize_cols=False)
+    >>> figure = plot_pairs(pd.DataFrame({"error": [0.01, 0.02, 0.05]}, index=index))
+    >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    ['smoke', 'lung']
+    """
+    small = [clique for clique in comparison.index if len(clique) <= 2]
+    variables = list(dict.fromkeys(v for clique in sorted(small, key=len) for v in clique))
+    place = {variable: number for number, variable in enumerate(variables)}
+    cells = np.full((len(variables), len(variables)), np.nan)
+    for clique, value in comparison[column].items():
+        if len(clique) <= 2:  # type: ignore[arg-type]  # the index holds tuples
+            first, last = place[clique[0]], place[clique[-1]]  # type: ignore[index]
+            cells[first, last] = cells[last, first] = value
+    side = max(3.5, 0.32 * len(variables) + 1.5)
+    figure = Figure(figsize=(side + 1.0, side), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(cells, cmap="viridis_r")
+    axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(variables)), variables, fontsize=8)
+    bar = figure.colorbar(image, ax=axes, shrink=0.7)
+    bar.set_label({"error": "total variation"}.get(column, column))
+    if title:
+        axes.set_title(title, loc="left")
+    return figure

@@ -450,3 +450,45 @@ def test_as_a_process(asia):
     assert (refusal.returncode, refusal.stdout) == (1, "")
     assert refusal.stderr.startswith("Error: asia.json: not a release file")
     assert call("inspect").returncode == 2
+
+
+def test_synthetic_records_without_a_network(asia):
+    run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
+    files = ["--out", "synthetic.csv", "--release", "pairs.zip", "--model", "model.json"]
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--delta", 1e-7, "--ledger", "ledger.json", *files]
+    said = run(*call, "--epsilon", 1)
+    assert said.startswith("Differentially private with epsilon = 1.0 and delta = 1e-07")
+    assert "synthetic records of 8 variables written to synthetic.csv" in said
+    real, made = pd.read_csv("records.csv", dtype=str), pd.read_csv("synthetic.csv", dtype=str)
+    assert list(made) == list(dp.Schema.load("schema.json").variables)
+    assert abs(len(made) - len(real)) < 100
+    for variable in made:
+        shares = (
+            real[variable].value_counts(normalize=True).sub(made[variable].value_counts(normalize=True), fill_value=0)
+        )
+        assert shares.abs().sum() / 2 < 0.05
+    assert run("inspect", "pairs.zip").startswith("Differentially private with epsilon = 1.0")
+    answer = json.loads(run("query", "model.json", "--target", "dysp", "--evidence", "bronc=yes", "--json"))["answer"]
+    assert answer[0]["probability"] == pytest.approx(0.8, abs=0.1)
+    run("sample", "model.json", "--rows", 50, "--seed", 1, "--out", "more.parquet")
+    assert pd.read_parquet("more.parquet").shape == (50, 8)
+    assert "exists already" in refused(*call, "--epsilon", 0.5)
+    assert "--force" in refused(*call, "--epsilon", 0.5)
+    assert "budget" in refused(*call, "--epsilon", 5, "--force")
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
+
+
+def test_a_dry_run_reads_and_charges_nothing(asia):
+    (asia / "records.csv").write_text("no such columns\n")
+    run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
+    held = json.loads(release("--dry-run", "--json", "--ledger", "ledger.json"))
+    assert held["guarantee"]["epsilon"] == 1.0
+    wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
+    assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
+    assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
+    assert "Nothing was read, charged or written." in release("--dry-run", "--unit", "person")
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", "--out", "made.csv"]
+    assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
+    assert not (asia / "made.csv").exists()
+    assert not (asia / "release.zip").exists()
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0

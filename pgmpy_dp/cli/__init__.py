@@ -17,6 +17,7 @@ from pgmpy_dp.cli.ledgers import ledger
 from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
 from pgmpy_dp.cli.reproducing import reproduce
+from pgmpy_dp.cli.synthesis import synthesize
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -30,12 +31,12 @@ def main() -> None:
       ledger   fix a budget for the records     fit      make a network of it
       bins     cut numbers at quantiles         query    ask the network
       release  measure, with noise              sample   draw synthetic records
-                                                report   see all of it in one page
+      synthesize  records without a network     report   see all of it in one page
 
     Every command has its own --help, and all but demo print JSON with --json. Exit codes: 0 done, 1 refused (the
     message says what to do), 2 wrong usage.
     """
 
 
-for command in (schema, ledger, bins, release, inspect, fit, query, sample, report, demo, reproduce):
+for command in (schema, ledger, bins, release, synthesize, inspect, fit, query, sample, report, demo, reproduce):
     main.add_command(command)

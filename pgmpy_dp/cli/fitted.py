@@ -20,6 +20,7 @@ from pgmpy_dp.cli.common import (
     sentence,
     stages,
 )
+from pgmpy_dp.cli.synthesis import write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
@@ -115,11 +116,8 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
     """
     quiet()
-    from pgmpy_dp.networks import load_network
-    from pgmpy_dp.schema import Schema
-
-    loaded = load_network(network)
-    schema = Schema.from_model(loaded)
+    loaded = _loaded(network)
+    schema = _schema(loaded)
     schema.require([targets])
     given = _evidence(schema, evidence)
     if asked := set(given) & set(targets):
@@ -152,19 +150,27 @@ def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
     return given
 
 
+def _loaded(path: Path) -> Any:
+    """The network of a file, or the mixture."""
+    from pgmpy_dp.networks import load_network
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
+
+    return PrivateMixtureNetwork.load(path) if PrivateMixtureNetwork.wrote(path) else load_network(path)
+
+
+def _schema(network: Any) -> Schema:
+    from pgmpy_dp.schema import Schema
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
+
+    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
+
+
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, float]]:
     from itertools import product
 
-    import numpy as np
-    from pgmpy.inference import VariableElimination
-
-    with np.errstate(all="ignore"):
-        factor = VariableElimination(network).query(list(targets), evidence=given, show_progress=False)
+    factor = network.query(list(targets), given)
     cells = list(product(*(schema.states[variable] for variable in targets)))
-    values = np.array([factor.get_value(**dict(zip(targets, cell, strict=True))) for cell in cells], dtype=float)
-    if not values.sum() > 0:
-        raise click.ClickException("The evidence has probability zero in this network: give other evidence.")
-    return list(zip(cells, (values / values.sum()).tolist(), strict=True))
+    return [(cell, float(factor.get_value(**dict(zip(targets, cell, strict=True))))) for cell in cells]
 
 
 @click.command(cls=Command)
@@ -180,27 +186,20 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
       pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
     """
     quiet()
-    from pgmpy_dp.networks import load_network, simulate
-    from pgmpy_dp.schema import Schema
-
     if out is not None and out.suffix.lower() not in (".csv", ".parquet"):
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
-        loaded = load_network(network)
-        mixed = [v for v, states in Schema.from_model(loaded).states.items() if len(set(map(type, states))) > 1]
+        loaded = _loaded(network)
+        mixed = [v for v, states in _schema(loaded).states.items() if len(set(map(type, states))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
             raise click.ClickException(
                 f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
             )
         begin("Drawing records")
-        records = simulate(loaded, rows, seed)
+        records = loaded.simulate(rows, seed=seed)
     if out is None:
         click.echo(records.to_json(orient="records") if as_json else records.to_csv(index=False), nl=as_json)
         return
-    if out.suffix.lower() == ".csv":
-        records.to_csv(out, index=False)
-    else:
-        plain = {variable: column.cat.categories.dtype for variable, column in records.items()}
-        records.astype(plain).to_parquet(out, index=False)
+    write_records(records, out)
     emit(as_json, {"file": str(out), "rows": rows}, [f"{rows} synthetic records written to {out}."])

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, file_option
+from pgmpy_dp.cli.common import assignments, emit, file_option, sentence
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
     from pgmpy_dp.privacy import PrivacyBudget
     from pgmpy_dp.schema import Schema
 
@@ -54,6 +56,9 @@ _OPTIONS = (
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
     file_option("--ledger", exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
+)
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Say how noisy it would be, read no record, charge nothing and write nothing."
 )
 
 
@@ -111,6 +116,15 @@ class RecordOptions:
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )
 
+    def public(self, schema: Schema, delta: float) -> PublicTable:
+        """What is public of the records, for a price that is asked before they are read."""
+        from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+        from pgmpy_dp.privacy.noise import OPENDP_NOISE
+        from pgmpy_dp.records.units import checked_unit
+
+        unit = checked_unit(self.unit, self.max_rows, OPENDP_NOISE)
+        return PublicTable(self.neighbours, unit, None, delta, True, schema=schema)
+
     def charged(self, budget: PrivacyBudget) -> tuple[dict[str, Any], str]:
         """What the ledger says after a charge, for JSON and as a line."""
         from pgmpy_dp.cli.ledgers import summary
@@ -119,6 +133,26 @@ class RecordOptions:
             return {}, "Charged to no ledger: nothing adds this up with other releases from these records (--ledger)."
         held = summary(budget)  # type: ignore[arg-type]
         return {"ledger": held}, f"Ledger {self.ledger}: epsilon {held['remaining']['epsilon']:.6g} remains."
+
+
+def foreseen(asked: NoisyTables, public: PublicTable, as_json: bool) -> None:
+    """Print the tables that would be measured, with the noise of their cells."""
+    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+
+    quote, schema = asked.quote(public), public.schema
+    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+    tables = [
+        {"variables": list(clique), "cells": schema.cells(clique), "scale": scale / parts}
+        for clique, scale in quote.terms.items()
+    ]
+    lines = [
+        f"{sentence(quote.guarantee)}.",
+        f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read, charged or written.",
+        "",
+        f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",
+        *(f"{table['cells']:>10,}  {table['scale']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+    ]
+    emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines)
 
 
 def _in_memory(data: Path, schema: Schema) -> Any:

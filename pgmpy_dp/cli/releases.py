@@ -19,7 +19,7 @@ from pgmpy_dp.cli.common import (
     sentence,
     stages,
 )
-from pgmpy_dp.cli.records import RecordOptions, record_options
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
 
 if TYPE_CHECKING:
     from pgmpy_dp.release import Release
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @record_options
 @file_option("--out", exists=False, required=True, help="Release file to write, .zip.")
 @click.option("--force", is_flag=True, help="Overwrite an existing release file.")
+@dry_run_option
 @json_option
 def release(
     data: Path,
@@ -61,6 +62,7 @@ def release(
     sampling_rate: float,
     out: Path,
     force: bool,
+    dry_run: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -78,6 +80,8 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+
     if (model is None) == (cliques is None):
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
     if mechanism != "laplace" and delta == 0:
@@ -91,13 +95,15 @@ def release(
         schema = chosen.schema()
         wanted, weights = _measured(schema, model, cliques)
         schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
+        asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
+        if dry_run:
+            foreseen(asked, chosen.public(schema, delta), as_json)
+            return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
         dataset = chosen.dataset(data, schema, budget, in_memory=sampling_rate != 1)
         begin("Counting, with noise")
-        noisy = dataset.measure(
-            wanted, epsilon, delta=delta, mechanism=mechanism, weights=weights, sampling_rate=sampling_rate
-        )
+        noisy = dataset.release(asked)
         try:
             noisy.save(out)
         except OSError as error:

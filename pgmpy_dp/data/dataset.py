@@ -124,6 +124,11 @@ class PrivateDataset(Wall):
         """The public schema."""
         return self._schema
 
+    @property
+    def max_rows(self) -> int | None:
+        """The most rows of a unit that are counted; 1 where records are units, None where all share a weight of 1."""
+        return 1 if self._unit is None else self._unit.max_rows
+
     def measure(
         self,
         cliques: Iterable[Iterable[str]],

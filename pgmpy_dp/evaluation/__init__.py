@@ -1,6 +1,7 @@
 """What users call to judge: audits of privacy claims, divergences, predictions, and the papers' measures."""
 
 from pgmpy_dp.evaluation.audit import AuditResult, audit
+from pgmpy_dp.evaluation.comparison import compare
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
 from pgmpy_dp.evaluation.inference_error import ErrorBounds, inference_error_bounds, mu_score
@@ -22,6 +23,7 @@ __all__ = [
     "NotPrivateSearch",
     "audit",
     "bnlearn_network",
+    "compare",
     "count_error_bound",
     "divergence_bound",
     "exponential_map_failure",

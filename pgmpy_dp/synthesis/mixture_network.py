@@ -27,6 +27,7 @@ from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
 _FORMAT, _VERSION = "pgmpy_dp mixture network", 1
+_BEGINNING = b'{"format": "' + _FORMAT.encode()
 _COMPONENT = "component"
 # Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
 _MOST_CELLS = 2**26
@@ -254,6 +255,12 @@ class PrivateMixtureNetwork:
         }
         with replacing(Path(path)) as handle:
             handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    @staticmethod
+    def wrote(path: str | os.PathLike[str]) -> bool:
+        """Say whether a file begins as those of `save` do."""
+        with open(path, "rb") as file:
+            return file.read(len(_BEGINNING)) == _BEGINNING
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

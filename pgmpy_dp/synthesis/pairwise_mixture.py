@@ -50,8 +50,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     target : str, optional
         A variable that is to be predicted from the others: pairs with it are measured with less noise.
     mechanism : {"gaussian", "laplace"}
-        Discrete Gaussian noise, charged as one block at its exact price, or discrete Laplace noise for pure epsilon:
-        over many tables that is far more noise.
+        Discrete Gaussian noise, or discrete Laplace noise for pure epsilon: over many tables that is far more. Gaussian
+        noise is charged as one block at its exact price, but by zCDP where units have several rows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -163,7 +163,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         schema = dataset.schema
         cliques, weights = plan_pairs(schema, self.target)
         if self.stages == 1:
-            mechanism = "gaussian_block" if self.mechanism == "gaussian" else "laplace"
+            block = self.mechanism == "gaussian" and dataset.max_rows == 1
+            mechanism = "gaussian_block" if block else self.mechanism
             return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=mechanism, weights=weights)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:

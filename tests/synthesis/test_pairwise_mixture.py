@@ -97,6 +97,15 @@ def test_larger_tables_of_a_release_are_used(frame):
     assert network.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.8
 
 
+def test_rows_of_a_person_count_together(frame):
+    persons = frame.assign(person=np.arange(len(frame)) // 2)
+    for rows, rho in ((1, False), (2, True), (None, True)):
+        budget = dp.PrivacyBudget(5.0, 1e-6)
+        data = dp.PrivateDataset(persons, SCHEMA, budget, unit="person", max_rows=rows)
+        assert dp.PairwiseMixture(5.0, 1e-6, **SMALL).fit(data).guarantee_.unit == "person"
+        assert (budget.history[0].rho is not None) == rho  # the price of a block is that of single rows
+
+
 def test_pure_epsilon_works(frame):
     estimator = dp.PairwiseMixture(20.0, state_names=SCHEMA, mechanism="laplace", **SMALL).fit(frame)
     assert (estimator.guarantee_.mechanism, estimator.guarantee_.delta) == ("laplace", 0.0)

@@ -1,0 +1,148 @@
+"""`pgmpy-dp synthesize`: synthetic records, without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import (
+    Command,
+    emit,
+    file_option,
+    json_option,
+    one_line,
+    quiet,
+    records_argument,
+    refuse_to_overwrite,
+    sentence,
+    stages,
+)
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
+
+
+@click.command(cls=Command)
+@records_argument
+@click.option("--epsilon", type=float, required=True, help="Privacy loss.")
+@click.option(
+    "--delta", type=float, required=True, help="For Gaussian noise: far below one over the number of records, 1e-9."
+)
+@click.option("--target", metavar="VARIABLE", help="A variable to be predicted from the others: it gets less noise.")
+@click.option(
+    "--stages",
+    "number",
+    type=click.IntRange(1, 2),
+    help="Measure once; or twice, the second time where the first left most doubt. The default is 2, but 1 where units "
+    "have several rows.",
+)
+@click.option(
+    "--rows", type=click.IntRange(1), help="How many records to draw; by default as many as there seem to be."
+)
+@click.option(
+    "--numbers",
+    type=click.Choice(["uniform", "midpoint", "states"]),
+    default="uniform",
+    show_default=True,
+    help="What bins become: numbers within them, their middles, or their names.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), help="For the same records from the same release; no privacy hangs on it."
+)
+@record_options
+@file_option("--out", exists=False, required=True, help="Synthetic records to write, .csv or .parquet.")
+@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
+@file_option("--model", exists=False, help="Model to write as well, .json: for pgmpy-dp query and sample.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@dry_run_option
+@json_option
+def synthesize(
+    data: Path,
+    epsilon: float,
+    delta: float,
+    target: str | None,
+    number: int | None,
+    rows: int | None,
+    numbers: Any,
+    seed: int | None,
+    out: Path,
+    release_path: Path | None,
+    model: Path | None,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write synthetic records that are like those of DATA, without a network.
+
+    All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
+    the synthetic records are close to those of DATA; what three variables do together is blurred, and so are rare
+    states. All that is written may be published.
+
+    \b
+      pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
+      pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
+          --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
+    """
+    quiet()
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.fitting.pairs import plan_pairs
+    from pgmpy_dp.synthesis import PairwiseMixture
+
+    if out.suffix.lower() not in (".csv", ".parquet"):
+        raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
+    for path in filter(None, (out, release_path, model)):
+        refuse_to_overwrite(path, force)
+    chosen = RecordOptions(**options)
+    with stages(4) as begin:
+        begin("Reading the schema")
+        schema = chosen.schema()
+        if dry_run:  # of one stage: two have as much noise in all, and where they have it is not known before
+            public = chosen.public(schema, delta)
+            mechanism = "gaussian_block" if public.contribution == 1 else "gaussian"
+            cliques, weights = plan_pairs(schema, target)
+            foreseen(NoisyTables(cliques, epsilon, delta, mechanism, weights), public, as_json)
+            return
+        budget = chosen.budget(epsilon, delta)
+        begin("Reading the records")
+        dataset = chosen.dataset(data, schema, budget)
+        begin("Measuring pairs, and fitting a mixture")
+        number = number or (2 if dataset.max_rows == 1 else 1)
+        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
+        network = estimator.network_
+        try:
+            if release_path is not None:
+                estimator.release_.save(release_path)
+            if model is not None:
+                network.save(model)
+            begin("Drawing records")
+            write_records(network.simulate(rows, seed=seed, numbers=numbers), out)
+        except OSError as error:
+            raise click.ClickException(
+                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
+            ) from error
+    ledger, line = chosen.charged(budget)
+    count = max(round(network.total_), 1) if rows is None else rows
+    held = {
+        "guarantee": network.guarantee_.to_dict() | {"text": str(network.guarantee_)},
+        "files": [str(path) for path in (out, release_path, model) if path is not None],
+        "rows": count,
+    }
+    lines = [
+        f"{sentence(network.guarantee_)}.",
+        f"{count} synthetic records of {len(schema.variables)} variables written to {out}.",
+        *(f"Written to {path}." for path in (release_path, model) if path is not None),
+        line,
+    ]
+    emit(as_json, held | ledger, lines)
+
+
+def write_records(records: Any, out: Path) -> None:
+    """Write a frame as CSV or Parquet; categories become plain columns of their states."""
+    if out.suffix.lower() == ".csv":
+        records.to_csv(out, index=False)
+        return
+    import pandas as pd
+
+    kinds = {v: c.cat.categories.dtype for v, c in records.items() if isinstance(c.dtype, pd.CategoricalDtype)}
+    records.astype(kinds).to_parquet(out, index=False)

@@ -1,0 +1,80 @@
+"""How far synthetic records or a model are from a release, or from records, table by table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Schema
+
+
+def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.DataFrame:
+    """Compare synthetic records, or a model, with what a release says of the records, or with records themselves.
+
+    Parameters
+    ----------
+    reference : NoisyMarginals, or records
+        Beside a release the comparison is post-processing, and public. Beside records it is NOT PRIVATE: for their
+        owner's eyes.
+    synthetic : records, or a network with a method `marginal`
+    schema : Schema, optional
+        Of the records; a release has its own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each table of the release, or for each variable and each pair of variables of records; the worst
+        first.
+
+        - error: total variation between the reference's shares and the synthetic ones, between 0 and 1 but for noise.
+        - noise: the error that the release's noise alone makes on average; 0 for records.
+        - excess: by how many standard deviations of the noise the squared error is more than noise. Above 3 or so the
+          table is not met. NaN for records.
+
+        `attrs["guarantee"]` says what holds for the reference.
+
+    Raises
+    ------
+    SchemaError
+        If records come without a schema, or do not agree with it.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> found = compare(records, pd.DataFrame({"smoke": ["yes", "no"], "lung": ["yes", "no"]}), schema)
+    >>> found["error"].round(3).to_dict()
+    {('smoke', 'lung'): 0.25, ('lung',): 0.25, ('smoke',): 0.0}
+    """
+    if not isinstance(reference, NoisyMarginals):
+        if schema is None:
+            raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
+        cliques = [c for size in (1, 2) for c in itertools.combinations(schema.variables, size)]
+        reference = exact_marginals(reference, schema, cliques)
+    own = None if hasattr(synthetic, "marginal") else exact_marginals(synthetic, reference.schema, reference.cliques)
+    total, rows = reference.total, []
+    for clique, table in reference.tables.items():
+        shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / max(own.total, 1.0)
+        apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
+        squares = float((apart**2).sum()) / deviation**2 if deviation else math.nan
+        rows.append(
+            {
+                "error": float(np.abs(apart).sum()) / (2.0 * total),
+                "noise": table.size * deviation * math.sqrt(2.0 / math.pi) / (2.0 * total),
+                "excess": (squares - table.size) / math.sqrt(2.0 * table.size),
+            }
+        )
+    index = pd.Index(reference.cliques, tupleize_cols=False, name="variables")
+    frame = pd.DataFrame(rows, index=index)
+    order = "error" if reference.guarantee.mechanism == "none" else "excess"
+    frame = frame.sort_values(order, ascending=False, kind="stable")
+    frame.attrs["guarantee"] = str(reference.guarantee)
+    return frame
