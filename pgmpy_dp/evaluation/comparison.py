@@ -60,6 +60,10 @@ def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.
         cliques = [c for size in (1, 2) for c in itertools.combinations(schema.variables, size)]
         reference = exact_marginals(reference, schema, cliques)
     own = None if hasattr(synthetic, "marginal") else exact_marginals(synthetic, reference.schema, reference.cliques)
+    held = getattr(synthetic, "schema_", None)
+    for variable in {variable: None for clique in reference.cliques for variable in clique}:
+        if held is not None and held.states.get(variable) != reference.schema.states[variable]:
+            raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     total, rows = reference.total, []
     for clique, table in reference.tables.items():
         shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / max(own.total, 1.0)

@@ -52,3 +52,12 @@ def test_a_model_is_compared_by_its_marginals():
     found = compare(estimator.release_, estimator.network_)
     assert (found["excess"] < 5).all()
     assert compare(records, estimator.network_, SCHEMA)["error"].max() < 0.02
+
+
+def test_a_model_with_other_states_is_no_model_of_the_release():
+    """The same records in another order of states: a comparison by places would find them far apart."""
+    records = made(500, 6)[["a"]]
+    one, other = (dp.Schema({"a": states}) for states in (["x", "y"], ["y", "x"]))
+    network = dp.PairwiseMixture(5.0, 1e-6, other, components=2, members=1).fit(records).network_
+    with pytest.raises(dp.SchemaError, match="'a' has other states"):
+        compare(records, network, one)
