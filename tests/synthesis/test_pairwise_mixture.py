@@ -65,18 +65,6 @@ def test_all_is_charged_at_once(frame, stages, entries):
     assert estimator.network_.total_ == 4000
 
 
-def test_two_stages_have_the_noise_they_state(frame):
-    """Pooled tables: standardised errors of many cells, within six deviations of their law."""
-    errors = []
-    exact = dp.exact_marginals(frame, SCHEMA, dp.plan_pairs(SCHEMA)[0]).tables
-    for seed in range(12):
-        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(seed))
-        release = dp.PairwiseMixture(1.0, 1e-6, stages=2, components=2, members=2).fit(data).release_
-        errors += [((table - exact[c]) / release.noise(c)[1]).ravel() for c, table in release.tables.items()]
-    squares = np.concatenate(errors) ** 2
-    assert abs(squares.mean() - 1) < 6 * np.sqrt(2 / squares.size)
-
-
 def test_a_release_is_fitted_for_nothing_and_alike(fitted):
     again = dp.PairwiseMixture(**SMALL).fit(fitted.release_)
     assert (again.network_.marginal(["a", "b", "c"]) == fitted.network_.marginal(["a", "b", "c"])).all()
