@@ -1,6 +1,6 @@
-"""The command line: `pgmpy-dp`.
+"""The command line is `pgmpy-dp`.
 
-Command modules import only click at their top; each command imports what it needs when it runs, so that help is quick.
+Command modules import only click at their top; each command imports what it needs when it runs, so that help is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`pgmpy-dp bins`: bins at private quantiles."""
+"""`pgmpy-dp bins` chooses bins at private quantiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bins(
 
     The schema declares the variable with fine public bins (edges 0|1|2|...|120 in the dictionary). Some of these edges
     are kept, so that the bins hold about equally many records of DATA (.csv, .parquet), and the schema is written with
-    them. That costs privacy: it is charged to the ledger, as a release from the same records is.
+    them. That costs privacy: it is charged to the ledger, like a release from the same records.
 
     \b
       pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\

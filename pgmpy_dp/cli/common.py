@@ -1,4 +1,4 @@
-"""What the commands share: errors as one line, output as text or JSON, progress."""
+"""The commands share errors on one line, output as text or JSON, and progress."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
 
 
 class Command(click.Command):
-    """A command whose refusals are one line on stderr and exit code 1."""
+    """A command refuses with one line on stderr and exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        # pgmpy warns of its own deprecated modules as it imports them; nobody at the command line can help that.
+        # On import pgmpy warns of its own deprecated modules; nobody at the command line can help that.
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
         try:
             return super().invoke(ctx)
@@ -38,24 +38,24 @@ class Command(click.Command):
 
 
 def shown(line: str) -> str:
-    """A line as a terminal may show it: names come from files of others, and may hold what moves its cursor."""
+    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error, on one line; for files that cannot be opened, what and which."""
+    """Put the message of an error on one line; for a file that cannot be opened, say which and why."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     return " ".join(str(error).split())
 
 
 def file_argument(name: str) -> Callable[[Any], Any]:
-    """A file that exists."""
+    """Take a file that exists."""
     return click.argument(name, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
 def file_option(*names: str, help: str, exists: bool = True, required: bool = False) -> Callable[[Any], Any]:
-    """A file to read, or with ``exists=False`` one to write."""
+    """Take a file to read, or with ``exists=False`` one to write."""
     kind = click.Path(exists=exists, dir_okay=False, path_type=Path)
     return click.option(*names, type=kind, required=required, help=help)
 
@@ -73,14 +73,14 @@ def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
 
 
 def sentence(guarantee: Guarantee) -> str:
-    """What is promised, beginning with a capital."""
+    """State what is promised, beginning with a capital."""
     promise = str(guarantee)
     return f"{promise[0].upper()}{promise[1:]}"
 
 
 @contextmanager
 def stages(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on stderr, where that is a terminal; call what it yields at the start of each stage."""
+    """Show a bar on stderr, if that is a terminal; call what it yields at the start of each stage."""
     from tqdm import tqdm
 
     with tqdm(total=total, bar_format=BAR, disable=None, leave=False) as bar:
@@ -99,7 +99,7 @@ def stages(total: int) -> Iterator[Callable[[str], None]]:
 
 def quiet() -> None:
     """Keep pgmpy's log of what it does to its own models off the screen."""
-    import pgmpy  # noqa: F401  # sets its level on import
+    import pgmpy  # noqa: F401  # pgmpy sets the level on import
 
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
@@ -117,7 +117,7 @@ def refuse_to_overwrite(out: Path, force: bool) -> None:
 
 
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
-    """What VARIABLE=STATE options say, variables checked; a name may hold an equals sign itself."""
+    """Read VARIABLE=STATE options and check the variables; a name may itself hold an equals sign."""
     given: dict[str, str] = {}
     for text in texts:
         splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
@@ -132,13 +132,13 @@ def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, 
 
 
 def close_to(name: str, known: Iterable[str]) -> str:
-    """A question after a name that is not known, if one that is comes close."""
+    """Suggest a known name, if one is close to a name that is not known."""
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 class Group(click.Group):
-    """Commands in the order in which they are used, with a suggestion where one is misspelt."""
+    """A group lists its commands in the order of their use, and suggests one where a name is misspelt."""
 
     command_class = Command
 

@@ -1,4 +1,4 @@
-"""`pgmpy-dp demo`."""
+"""`pgmpy-dp demo` shows a release, a fit and queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgmpy_dp.cli.common import Command
 def demo(out: Path, epsilon: float) -> None:
     """Release, fit and query the RAND Health Insurance Experiment.
 
-    Takes 20,190 person-years from private to published: noisy marginals under differential privacy, a Bayesian and a
+    It takes 20,190 person-years from private to published: noisy marginals under differential privacy, a Bayesian and a
     Markov network fitted from them, and answers beside the non-private ones.
     """
     from pgmpy_dp.demo import run

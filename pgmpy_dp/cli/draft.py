@@ -1,4 +1,4 @@
-"""`pgmpy-dp schema`: a schema from what is public about the records."""
+"""`pgmpy-dp schema` drafts a schema from what is public about the records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
     """Draft a schema file from a network or a data dictionary.
 
-    Never from the records: which values occur among the records is itself private. So states come from
+    It is never drafted from the records: which values occur among them is itself private. So states come from
     what is public: the states of a network (.bif, .xmlbif, .uai), or a data dictionary.
 
     A dictionary in CSV has one row a variable, with the columns
@@ -46,7 +46,7 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
-    Look the draft over before it is used: its states and their order are those of all that follows.
+    Look the draft over before use: its states and their order are those of all that follows.
     """
     if out is not None:
         refuse_to_overwrite(out, force)
@@ -61,7 +61,7 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
 
 
 def read_dictionary(source: Path) -> Schema:
-    """The schema of a network, a Table Schema or a data dictionary."""
+    """Read the schema of a network, a Table Schema or a data dictionary."""
     from pgmpy_dp._files import parse_json
     from pgmpy_dp.schema import Schema
 
@@ -78,7 +78,7 @@ def read_dictionary(source: Path) -> Schema:
         content = parse_json(source.read_bytes())
         if isinstance(content, dict) and isinstance(content.get("fields"), list):
             return Schema.from_dict(content)
-        if isinstance(content, dict) and isinstance(content.get("format"), str):  # a network of ours
+        if isinstance(content, dict) and isinstance(content.get("format"), str):  # this package wrote the network
             return Schema.from_dict(content["schema"])
         return _from_mapping(content)
     except SchemaError:
@@ -114,7 +114,7 @@ def _from_rows(source: Path) -> Schema:
     with source.open(encoding="utf-8-sig", newline="") as handle:
         reader = csv.DictReader(handle, strict=True)
         columns = reader.fieldnames or []
-        # The file may be the records themselves: say nothing of what it holds.
+        # The file may be the records themselves, so the message says nothing of what it holds.
         if "variable" not in columns or not {"states", "edges"} & set(columns) or set(columns) - set(_COLUMNS):
             raise SchemaError(
                 f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "

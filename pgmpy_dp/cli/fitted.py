@@ -1,4 +1,4 @@
-"""`pgmpy-dp fit`, `query` and `sample`: what anyone may do with a release."""
+"""`pgmpy-dp fit`, `query` and `sample` do what anyone may do with a release."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
 
 
 def _loaded(path: Path) -> Any:
-    """The network of a file, or the mixture."""
+    """Load the network of a file, or the mixture."""
     from pgmpy_dp.networks import load_network
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 

@@ -1,4 +1,4 @@
-"""`pgmpy-dp ledger`: the budget of a collection of records."""
+"""`pgmpy-dp ledger` keeps the budget of a collection of records."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def ledger() -> None:
     """Make or show a ledger: the privacy budget of a set of records.
 
-    One ledger a collection of persons, for all releases from it, whoever makes them. It adds up what is promised to
-    one record, or to one person: charge it with the same --neighbours and --unit always. Keep it where the records are,
-    and never put back an old copy: it would forget releases that were made.
+    Keep one ledger for each collection of persons, for all releases from it, whoever makes them. It adds up what is
+    promised to one record, or to one person: always charge it with the same --neighbours and --unit. Keep it where the
+    records are, and never put back an old copy: it would forget releases that were made.
     """
 
 
@@ -47,7 +47,7 @@ def show(path: Path, as_json: bool) -> None:
 
 
 def open_ledger(path: Path) -> PrivacyBudget:
-    """The budget of an existing ledger."""
+    """Open the budget of an existing ledger."""
     from pgmpy_dp.privacy import PrivacyBudget
 
     if not path.exists():
@@ -58,7 +58,7 @@ def open_ledger(path: Path) -> PrivacyBudget:
 
 
 def summary(budget: PrivacyBudget) -> dict[str, Any]:
-    """What a ledger holds, for JSON."""
+    """Summarize what a ledger holds, for JSON."""
     spent, remaining = budget.spent, budget.remaining
     return {
         "ledger": str(budget.path),

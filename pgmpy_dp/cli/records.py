@@ -1,4 +1,4 @@
-"""What the commands that read records share: their options, and opening the records behind a ledger."""
+"""The commands that read records share their options, and open the records behind a ledger."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ dry_run_option = click.option(
 
 
 def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that reads records; it gets them as the keywords of `RecordOptions`."""
+    """Add the options of a command that reads records; it gets them as the keywords of `RecordOptions`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -71,7 +71,7 @@ def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What the options say."""
+    """The values of a command's record options are kept here."""
 
     schema_path: Path
     missing: tuple[str, ...]
@@ -84,7 +84,7 @@ class RecordOptions:
     ledger: Path | None
 
     def schema(self) -> Schema:
-        """The schema of the file, with the states that stand for missing and for other values."""
+        """Read the schema of the file, with the states that stand for missing and for other values."""
         from pgmpy_dp.schema import Schema
 
         schema = Schema.load(self.schema_path)
@@ -96,14 +96,14 @@ class RecordOptions:
         return Schema(declared, {**schema.missing, **missing}, {**schema.other, **other})
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
-        """The ledger, or without one a budget for this call alone."""
+        """Open the ledger, or without one make a budget for this call alone."""
         from pgmpy_dp.cli.ledgers import open_ledger
         from pgmpy_dp.privacy import PrivacyBudget
 
         return PrivacyBudget(epsilon, delta) if self.ledger is None else open_ledger(self.ledger)
 
     def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget, *, in_memory: bool = False) -> PrivateDataset:
-        """The records behind the ledger. A Parquet file is read by its engine, unless it must be in memory."""
+        """Open the records behind the ledger. An engine reads a Parquet file, unless it must be in memory."""
         from pgmpy_dp.data import PrivateDataset
         from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 
@@ -117,7 +117,7 @@ class RecordOptions:
         )
 
     def public(self, schema: Schema, delta: float) -> PublicTable:
-        """What is public of the records, for a price that is asked before they are read."""
+        """Say what is public of the records, for a price that is asked before they are read."""
         from pgmpy_dp.data.mechanisms.mechanism import PublicTable
         from pgmpy_dp.privacy.noise import OPENDP_NOISE
         from pgmpy_dp.records.units import checked_unit
@@ -126,7 +126,7 @@ class RecordOptions:
         return PublicTable(self.neighbours, unit, None, delta, True, schema=schema)
 
     def charged(self, budget: PrivacyBudget) -> tuple[dict[str, Any], str]:
-        """What the ledger says after a charge, for JSON and as a line."""
+        """Say what the ledger holds after a charge, for JSON and as a line."""
         from pgmpy_dp.cli.ledgers import summary
 
         if self.ledger is None:
@@ -164,11 +164,11 @@ def _in_memory(data: Path, schema: Schema) -> Any:
         raise ImportError(f"{data}: samples are drawn in memory, by pip install pyarrow.") from error
     from pgmpy_dp.records.refusals import sealed
 
-    # Not by pandas, which makes floats of all integers of a column where one is missing.
+    # This avoids pandas, which makes all integers of a column floats where one is missing.
     return sealed(lambda: parquet.ParquetFile(data).read(columns=list(schema.variables)), str(data))
 
 
 def _typed(schema: Schema, given: dict[str, str]) -> dict[str, Any]:
-    """A text that writes a declared state is that state; another is a new one."""
+    """Turn a text that writes a declared state into that state; another text is a new state."""
     known = {v: {str(state): state for state in schema.states[v]} for v in given}
     return {variable: known[variable].get(text, text) for variable, text in given.items()}

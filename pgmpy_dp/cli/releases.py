@@ -1,4 +1,4 @@
-"""`pgmpy-dp release` and `pgmpy-dp inspect`: records to a release, and what a release says."""
+"""`pgmpy-dp release` turns records into a release, and `pgmpy-dp inspect` shows what a release says."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def release(
     DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole (but
     for a sample).
 
-    This command and `pgmpy-dp bins` alone read records. The ledger is charged, on disk, before noise is drawn. What is
-    written may be published: it promises what `pgmpy-dp inspect` prints.
+    Only this command, `pgmpy-dp bins` and `pgmpy-dp synthesize` read records. The ledger is charged, on disk, before
+    noise is drawn. What is written may be published: it promises what `pgmpy-dp inspect` prints.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2
@@ -118,7 +118,7 @@ def release(
 def _measured(
     schema: Schema, model: Path | None, cliques: Path | None
 ) -> tuple[tuple[tuple[str, ...], ...], list[float] | None]:
-    """What to measure, and the shares of the budget."""
+    """Read what to measure, and the shares of the budget."""
     from pgmpy_dp.cli.structure import read_cliques, read_structure
     from pgmpy_dp.estimators import plan_measurements
 
@@ -144,7 +144,7 @@ def inspect(path: Path, as_json: bool) -> None:
 
 
 def _lines(noisy: Release) -> list[str]:
-    """What a release promises and holds, as text."""
+    """Write what a release promises and holds, as text."""
     held, guarantee = describe(noisy), noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
     if not noisy.cliques:
@@ -174,7 +174,7 @@ def _lines(noisy: Release) -> list[str]:
 
 
 def _cautions(noisy: Release) -> list[str]:
-    """What somebody who looks at tables and noise might overlook."""
+    """Name what somebody who looks at tables and noise might overlook."""
     found = []
     if noisy.guarantee.epsilon > 20:
         found.append("Caution: at so large an epsilon the promise says next to nothing.")
@@ -188,7 +188,7 @@ def _cautions(noisy: Release) -> list[str]:
 
 
 def describe(noisy: Release) -> dict[str, Any]:
-    """What a release holds, for JSON."""
+    """Describe what a release holds, for JSON."""
     held: dict[str, Any] = {
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
         "kind": noisy.kind,

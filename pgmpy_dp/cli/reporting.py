@@ -1,4 +1,4 @@
-"""`pgmpy-dp report`: a release on one page."""
+"""`pgmpy-dp report` shows a release on one page."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_
 def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page about RELEASE.
 
-    What was released and what it cost, the guarantee in plain words, the network with its noise, marginals with noise
-    bars, and a warning where noise exceeds signal. It follows from the release alone and may be published with it.
+    It shows what was released and what it cost, the guarantee in plain words, the network with its noise, marginals
+    with noise bars, and a warning where noise exceeds signal. It follows from the release alone and may be published
+    with it.
     """
     quiet()
     from pgmpy_dp.networks import load_network

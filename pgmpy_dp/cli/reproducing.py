@@ -1,4 +1,4 @@
-"""`pgmpy-dp reproduce`."""
+"""`pgmpy-dp reproduce` runs experiments of the papers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgmpy_dp.experiments import CATALOGUE
 
 
 class _Listing(Command):
-    """A command whose help ends with the experiments."""
+    """The help of this command ends with the experiments."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Names"):
@@ -33,8 +33,8 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> 
     """Run experiments of the papers, with simulated noise and fixed seeds.
 
     Each writes NAME.csv (every trial), NAME.png, NAME.svg and NAME.txt (its caption: what the paper claims, what came
-    out, and why they differ). Stop it with Ctrl-C; the same command goes on where it was. At most two processes run at
-    a time; all experiments in full take some hours.
+    out, and why they differ). Stop it with Ctrl-C; the same command then continues. At most two processes run at a
+    time; all experiments in full take some hours.
     """
     quiet()
     from pgmpy_dp.experiments.runner import reproduce as run

@@ -1,4 +1,4 @@
-"""Reading what to measure and to fit: structures of networks, and cliques."""
+"""Structures of networks and cliques are read from files: they say what to fit and to measure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LISTS = (".txt", ".edges")
 
 
 def read_structure(path: Path) -> Any:
-    """A network without parameters: a DiscreteBayesianNetwork or a PrivateMarkovNetwork.
+    """Read a network without parameters: a DiscreteBayesianNetwork or a PrivateMarkovNetwork.
 
-    From a network file, whose parameters are left aside, or a list of edges: one a line, ``a -> b`` or ``a -- b``, all
-    of one kind; a line with one name is a variable without edges.
+    It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
+    ``a -- b``, all of one kind; a line with one name is a variable without edges.
     """
     from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
@@ -44,7 +44,7 @@ def read_structure(path: Path) -> Any:
 
 
 def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool) -> None:
-    """Refuse edges that no network has, by their names."""
+    """Refuse edges that no network can have, and name them."""
     import networkx as nx
 
     loop = next((first for first, second in edges if first == second), None)
@@ -88,7 +88,7 @@ def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
 
 
 def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
-    """Cliques and, if given, their shares: a JSON list of lists, or {"cliques": [...], "weights": [...]}."""
+    """Read cliques and, if given, their shares: a JSON list of lists, or {"cliques": [...], "weights": [...]}."""
     try:
         content = parse_json(path.read_bytes())
     except ValueError as error:

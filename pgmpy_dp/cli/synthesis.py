@@ -1,4 +1,4 @@
-"""`pgmpy-dp synthesize`: synthetic records, without a network."""
+"""`pgmpy-dp synthesize` writes synthetic records, without a network."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def synthesize(
     with stages(4) as begin:
         begin("Reading the schema")
         schema = chosen.schema()
-        if dry_run:  # of one stage: two have as much noise in all, and where they have it is not known before
+        if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
             mechanism = "gaussian_block" if public.contribution == 1 else "gaussian"
             cliques, weights = plan_pairs(schema, target)

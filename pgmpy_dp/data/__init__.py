@@ -1,4 +1,4 @@
-"""The wall: the only part that sees records."""
+"""The wall is the only part that sees records."""
 
 from pgmpy_dp.data.dataset import PrivateDataset
 from pgmpy_dp.data.documents import PrivateDocuments

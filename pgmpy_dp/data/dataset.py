@@ -31,8 +31,8 @@ class PrivateDataset(Wall):
 
     All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
     refused, with the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
-    the charge, such as a lack of memory, leaves it in place: noise that was drawn cannot be known to be unseen. Objects
-    can be neither copied nor pickled.
+    the charge, such as a lack of memory, leaves the charge in place: nobody can know that drawn noise was not seen.
+    Objects can be neither copied nor pickled.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ class PrivateDataset(Wall):
 
     @property
     def schema(self) -> Schema:
-        """The public schema."""
+        """Return the public schema."""
         return self._schema
 
     @property
     def max_rows(self) -> int | None:
-        """The most rows of a unit that are counted; 1 where records are units, None where all share a weight of 1."""
+        """Return the most rows of a unit that count; 1 where records are units, None where all share a weight of 1."""
         return 1 if self._unit is None else self._unit.max_rows
 
     def measure(
@@ -222,8 +222,8 @@ class PrivateDataset(Wall):
     ) -> PosteriorDraws:
         """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
 
-        For :class:`~pgmpy_dp.PosteriorSampler`. `families`: a node and its parents, for every node. `prior`: positive
-        Dirichlet parameters, axes in family order. Errors as `measure`.
+        :class:`~pgmpy_dp.PosteriorSampler` uses it. `families` has each node with its parents; `prior` has positive
+        Dirichlet parameters, axes in family order. It raises the errors of `measure`.
         """
         return self.release(PosteriorRows(families, prior, epsilon, draws))
 
@@ -237,7 +237,7 @@ class PrivateDataset(Wall):
     ) -> PosteriorDraws:
         """Draw CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
-        For :class:`~pgmpy_dp.ExponentialMAP`; arguments as `sample_posterior`.
+        :class:`~pgmpy_dp.ExponentialMAP` uses it. It takes the arguments of `sample_posterior`.
         """
         return self.release(LikelyRows(families, prior, epsilon, floor))
 
@@ -253,8 +253,8 @@ class PrivateDataset(Wall):
     ) -> RegressionDraws:
         """Draw linear regressions from their truncated posterior, for a charge of at most epsilon for each draw.
 
-        For :class:`~pgmpy_dp.LinearPosteriorSampler`. `families`: a node and its parents, for every node; all with
-        bounds in the schema. `std` and `coefficient_bound`: of each node. Errors as `measure`.
+        :class:`~pgmpy_dp.LinearPosteriorSampler` uses it. `families` has each node with its parents, all with bounds in
+        the schema; `std` and `coefficient_bound` have a number for each node. It raises the errors of `measure`.
         """
         return self.release(PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws))
 
@@ -388,7 +388,7 @@ class PrivateDataset(Wall):
         batch_size: int | None = None,
         non_negative: bool = False,
     ) -> Vector:
-        """Sum one clipped vector a record over a random sample, with Gaussian noise: a plan of one step.
+        """Sum one clipped vector for each record over a random sample, with Gaussian noise: a plan of one step.
 
         See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
         """
@@ -405,7 +405,7 @@ class PrivateDataset(Wall):
 
     @property
     def _public(self) -> PublicTable:
-        # How many rows the units have is private: only where each counts once is its number the tables' total.
+        # How many rows units have is private: only where each unit counts once is their number the tables' total.
         public = self._neighbours == "replace_one" and (self._unit is None or (self._unit.max_rows or 1) == 1)
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
         total = size if public else None

@@ -1,4 +1,4 @@
-"""Private documents behind the wall: counts of words, a public vocabulary and a privacy budget."""
+"""The wall holds private documents as counts of words, with a public vocabulary and a privacy budget."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records.memory import require_summable
 
-# Documents that are resampled at a time; the most that a document may have of one word.
+# At most so many documents are resampled at a time, and a document may have one word at most so often.
 _DOCUMENTS, _MOST = 4096, 2**24
 
 
 class PrivateDocuments(Wall):
-    """Private documents, their public vocabulary and their privacy budget: what `PrivateDataset` is for records.
+    """Private documents are held with their public vocabulary and privacy budget, as `PrivateDataset` holds records.
 
     A record is a document. All that leaves goes through :meth:`plan`, which charges the budget; statistics are handed
     the documents' counts of words as a scipy CSR array of shape (m, words). Objects can be neither copied nor pickled.
@@ -36,8 +36,8 @@ class PrivateDocuments(Wall):
     budget : PrivacyBudget
         The ledger for these documents.
     length : int
-        Every document is resampled to this many words, drawn with replacement from its own, once and here. So long
-        documents count no more than short ones. A document without words stays empty.
+        Every document is resampled to this many words, drawn with replacement from its own, once and here. Long
+        documents thus count no more than short ones. A document without words stays empty.
     neighbours : {"add_remove", "replace_one"}
         What differs between neighbouring collections: one document more or less (their number is private), or one
         document changed (their number is public).
@@ -95,12 +95,12 @@ class PrivateDocuments(Wall):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The public words."""
+        """Return the public words."""
         return self._vocabulary
 
     @property
     def length(self) -> int:
-        """Words of every document that has any."""
+        """Return the number of words of every document that has any."""
         return self._length
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class PrivateDocuments(Wall):
 
 
 def checked_counts(counts: Any) -> sparse.csr_array:
-    """Counts of words as a CSR array of int64 of its own, without duplicates and zeros.
+    """Copy counts of words to a CSR array of int64, without duplicates and zeros.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def checked_counts(counts: Any) -> sparse.csr_array:
     refusal = SchemaError(
         "Counts of words must be whole numbers, not negative, and at most 2**24 for one word of a document."
     )
-    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # so that entries of one word add up
+    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # so that entries of one word can be added
         raise refusal
     rows = canonical_rows(entries, np.float64 if entries.data.dtype.kind == "f" else np.int64)
     if not ((rows.data >= 0) & (rows.data <= _MOST) & (rows.data == np.floor(rows.data))).all():
@@ -140,7 +140,7 @@ def checked_counts(counts: Any) -> sparse.csr_array:
 
 
 def _entries(counts: Any) -> sparse.coo_array | None:
-    """The counts by coordinates, some perhaps twice; None where they are no matrix of numbers."""
+    """List the counts by coordinates, some perhaps twice; return None where they are no matrix of numbers."""
     if not sparse.issparse(counts):
         values = number_matrix(counts)
         if values is None:
@@ -150,11 +150,11 @@ def _entries(counts: Any) -> sparse.coo_array | None:
         return None
     try:
         if hasattr(counts, "check_format"):
-            counts.check_format()  # the conversion trusts its index
+            counts.check_format()  # the conversion would trust its index
         return sparse.coo_array(counts)
     except ValueError:
         pass
-    # Here and not above, so that scipy's error, which shows an index, does not hang on this one.
+    # This is raised here and not above, so that it does not carry scipy's error, which shows an index.
     raise SchemaError("The sparse array of counts is damaged: an index lies outside of its shape.")
 
 
@@ -166,7 +166,7 @@ def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArr
     counts : csr_array of int64
     length : int
     keys : callable
-        Number to that many uniform random 64-bit numbers.
+        Function from a number to that many uniform random 64-bit numbers.
 
     Returns
     -------
@@ -179,11 +179,11 @@ def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArr
 
 
 def _resampled(part: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
-    ends = np.concatenate(([0], np.cumsum(part.data)))  # of each entry, all words of all documents end to end
+    ends = np.concatenate(([0], np.cumsum(part.data)))  # where each entry's words end among those of all documents
     firsts = ends[part.indptr]
     filled = np.flatnonzero(np.diff(firsts))
     sizes = np.diff(firsts)[filled].astype(np.uint64)
-    # Far from one word in 2**64 is favoured by the remainder, and no privacy hangs on it.
+    # The remainder changes a word's probability by less than 2**-64, and no privacy depends on it.
     words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
     entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
     drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)

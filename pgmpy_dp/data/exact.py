@@ -1,4 +1,4 @@
-"""Exact counts, without privacy, for baselines and tests."""
+"""Baselines and tests take exact counts, without privacy."""
 
 from __future__ import annotations
 

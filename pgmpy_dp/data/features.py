@@ -1,4 +1,4 @@
-"""The wall for regression: real-valued features between public bounds, and a class a record."""
+"""The wall for regression holds real-valued features between public bounds, and a class for each record."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Vector = NDArray[np.float64]
 
 
 class PrivateFeatures(Wall):
-    """Private records of numbers with a class each, behind their privacy budget.
+    """Private records of numbers with a class each are held with their privacy budget.
 
-    What leaves, leaves through :meth:`plan`, which charges the budget first; statistics are handed the features, within
+    All that leaves goes through :meth:`plan`, which charges the budget first; statistics are handed the features within
     their bounds, and in a last column the number of the class. Objects can be neither copied nor pickled.
 
     Parameters
@@ -110,7 +110,7 @@ class PrivateFeatures(Wall):
 
 
 def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
-    """Public bounds as two arrays, one number a feature.
+    """Turn public bounds into two arrays, with one number for each feature.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
 
 
 def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
-    """Features as an array of float64, NaN where missing, and their names."""
+    """Turn features into an array of float64, NaN where missing, and find their names."""
     frame = _frame(X)
     if frame is None or not frame.columns:
         values = number_matrix(X) if frame is None else None
@@ -148,12 +148,12 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
     if not all(kinds):
         raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
-    # A name of ours: some would be patterns to Polars.
+    # The name is ours, since Polars would take some names for patterns.
     return np.column_stack([_floats(frame[name].alias("feature"), name) for name in names]), names
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    """A frame in memory, if it is one."""
+    """Return a frame in memory, if it is one."""
     try:
         frame = nw.from_native(X, pass_through=True, eager_only=True)
     except nw.exceptions.DuplicateError:
@@ -164,7 +164,7 @@ def _frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def _floats(column: nw.Series[Any], name: str) -> Vector:
-    """A numeric column as float64, NaN where missing. What libraries say of a value that they cannot convert stays."""
+    """Convert a numeric column to float64, NaN where missing. What libraries say of values they reject is kept back."""
     try:
         missing = column.is_null().to_numpy().astype(bool)
         filled = column.fill_null(False if column.dtype == nw.Boolean else 0) if missing.any() else column
@@ -177,7 +177,7 @@ def _floats(column: nw.Series[Any], name: str) -> Vector:
 
 
 def _classes(y: Any) -> Any:
-    """The classes as a frame of one column, y, each of its own kind."""
+    """Put the classes into a frame of one column, y; each keeps its kind."""
     series = nw.from_native(y, pass_through=True, series_only=True)
     if isinstance(series, nw.Series):
         return series.alias("y").to_frame().to_native()

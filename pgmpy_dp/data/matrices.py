@@ -1,4 +1,4 @@
-"""Matrices are taken as they are handed in, one row a record."""
+"""Matrices are taken as they are handed in, one row for each record."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def is_masked(values: Any) -> bool:
 
 
 def number_matrix(given: Any) -> NDArray[Any] | None:
-    """Make an array of numbers with a row for each record and at least one column; None where that cannot be.
+    """Make an array of numbers with a row for each record and at least one column; return None where that cannot be.
 
-    What numpy says of values that it does not take stays here: it would tell how many rows there are, how long a text
+    What numpy says of values that it does not take is kept back: it would tell how many rows there are, how long a text
     is, or that a value is masked.
     """
     if is_masked(given):
@@ -36,16 +36,16 @@ def number_matrix(given: Any) -> NDArray[Any] | None:
 
 
 def floats(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Take numbers as float64; those beyond are infinite, without a warning that would tell of them."""
+    """Convert numbers to float64; those too large are infinite, without a warning that would tell of them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64)
 
 
 def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
-    """Have each column of sparse rows once and in order; repeated entries are added in the order they stand in.
+    """Put each sparse row's columns in order, each once; repeated entries are added in the order in which they stand.
 
-    Each row is, to the last bit, what it would be alone: scipy's own sorts all rows, in no fixed order of equal
-    columns, as soon as one of them is out of order.
+    Each row is, to the last bit, what it would be alone: scipy's own function sorts all rows, in no fixed order of
+    equal columns, as soon as one of them is out of order.
     """
     entries = given.tocoo()
     count, width = entries.shape

@@ -1,4 +1,4 @@
-"""Weighted first and second moments of vectors, as exact integers: what conditionally Gaussian models learn from."""
+"""Conditionally Gaussian models learn from weighted first and second moments of vectors, summed as exact integers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Vector = NDArray[np.float64]
 # terms is then at most 2**53, up to which floating-point numbers add integers exactly, in any order.
 _VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
 _MOST_NUMBERS = 2**22
-# Sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31: 2**31 records fit 64 bits.
+# Sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31, so that 2**31 records fit 64 bits.
 _NOISE_BITS, _RECORD_BITS = 34, 31
 
 
 def row_products(rows: Vector, matrix: Vector) -> Vector:
-    """``rows @ matrix``, each row to the last bit what it would be alone.
+    """Compute ``rows @ matrix``, where each row is to the last bit what it would be alone.
 
-    BLAS goes by the number of rows: a record more or less could change the last digits of others, and with them the
-    whole numbers that these contribute, which no sensitivity allows for.
+    BLAS chooses its method by the number of rows: one record more or less could change the last digits of others, and
+    with them the whole numbers that these contribute, which no sensitivity allows for.
     """
     products: Vector = np.einsum("nd,de->ne", np.ascontiguousarray(rows), matrix)
     return products
@@ -32,7 +32,7 @@ def row_products(rows: Vector, matrix: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Moments:
-    """What each of m records contributes: vectors x of d independent parts, and k or l weights.
+    """Each of m records contributes a vector x of d independent parts, with k weights for x and l for x x'.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Moments:
     second: Any
 
     def checked(self, count: int, like: tuple[int, int, int] | None = None) -> Moments:
-        """As arrays of float64.
+        """Convert the parts to arrays of float64.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class Moments:
                 raise ValueError(f"Moments: {name} must be an array of numbers, got {type(part).__name__}.")
             if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1:
                 raise ValueError(f"Moments: {name} must have one row a record, shape ({count}, k), got {part.shape}.")
-        # By rows: by columns, numpy adds one row's numbers in another order than many rows'.
+        # The order is by rows: by columns, numpy adds one row's numbers in another order than many rows'.
         with np.errstate(all="ignore"):  # a warning would tell of one record
             found = Moments(
                 *(p if p is None else np.ascontiguousarray(p, dtype=np.float64) for p in vars(self).values())
@@ -78,13 +78,13 @@ class Moments:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """d, k and l."""
+        """Return d, k and l."""
         return self.means.shape[1], self.first.shape[1], self.second.shape[1]
 
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """Sums over a sample, with Gaussian noise.
+    """Noisy moments are sums over a sample, with Gaussian noise.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class MomentGrid:
-    """Integer sums of moments, and the noise that hides a record in them.
+    """A grid gives the integer sums of moments, and the noise that hides a record in them.
 
     Attributes
     ----------
@@ -131,8 +131,8 @@ class MomentGrid:
       k (2 + 2 c) + 2 k max(1, 2 - 2 c**2) the maximum is at c = 1/4: 6.25 k. (VIPS release both sums with noise of
       their own sensitivities, which this replaces.)
 
-    Integers. Vectors, variances and weights are rounded to grids with vectors drawn in by what rounding may lengthen
-    them, and the bounds are then checked on the integers. Sums are exact. Cutting digits off them moves the difference
+    Integers. Vectors, variances and weights are rounded to grids, after vectors are shortened by what rounding may add
+    to them; the bounds are then checked on the integers. Sums are exact. Cutting digits off them moves the difference
     of two neighbours by less than 1 step in each cell, which the noise scales allow for.
     """
 
@@ -142,7 +142,7 @@ class MomentGrid:
 
     @classmethod
     def of(cls, shape: tuple[int, int, int], noise_multiplier: float, neighbours: str) -> MomentGrid:
-        """The grid for a noise multiplier.
+        """Make the grid for a noise multiplier.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class MomentGrid:
         shifts, bounds, cells = [], [], []
         for bits, share, count in (
             (_FIRST + _VECTOR, 1.0, k * d),
-            (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # cells beside the diagonal count twice
+            (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # cells off the diagonal count twice
         ):
             noise = math.ceil(math.log2(noise_multiplier * sensitivity / share))
             shift = max(0, bits - _RECORD_BITS, bits - _NOISE_BITS + noise)
@@ -170,12 +170,12 @@ class MomentGrid:
 
     @property
     def cells(self) -> tuple[int, int, int]:
-        """Numbers drawn with each of the scales."""
+        """Count the numbers drawn with each of the scales."""
         d, k, lots = self.shape
         return k * d, lots * d, lots * (d * (d - 1) // 2)
 
     def sums(self, parts: Iterable[tuple[Moments, NDArray[np.int64]]], bound: float) -> list[NDArray[np.int64]]:
-        """Integer sums of checked moments, of which some records are there several times.
+        """Sum checked moments as integers, each record as many times as its count.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class MomentGrid:
         return [linear.ravel(), packed[:, one == other].ravel(), packed[:, one != other].ravel()]
 
     def noisy(self, drawn: list[NDArray[np.int64]], bound: float) -> NoisyMoments:
-        """Sums with their noise, in the units of the moments."""
+        """Convert sums with their noise to the units of the moments."""
         d, k, lots = self.shape
         step = bound / _room(d)
         unit, square = 2.0 ** (self.shifts[0] - _FIRST) * step, 2.0 ** (self.shifts[1] - _SECOND) * step**2
@@ -220,7 +220,7 @@ class MomentGrid:
 
 
 class _Total:
-    """A sum of integers beyond 64 bits, of which the last digits are cut off."""
+    """A total sums integers beyond 64 bits, and cuts off the last digits."""
 
     def __init__(self, shape: tuple[int, int], shift: int) -> None:
         self.high, self.low = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -233,12 +233,12 @@ class _Total:
 
 
 def _room(d: int) -> float:
-    """Steps of the grid to a vector of the largest norm: rounding makes it longer by up to sqrt(d) / 2."""
+    """Return the steps of the grid to a vector of the largest norm: rounding lengthens it by up to sqrt(d) / 2."""
     return 2.0**_VECTOR - math.sqrt(d) - 1.0
 
 
 def _integers(moments: Moments, bound: float) -> tuple[Vector, Vector | None, Vector, Vector]:
-    """Whole numbers, as floats, that keep the bounds; zero for records that are not finite."""
+    """Round to whole numbers, as floats, that keep the bounds; records that are not finite become zero."""
     means, variances, first, second = moments.means, moments.variances, moments.first, moments.second
     with np.errstate(over="ignore", invalid="ignore"):
         trace = (means**2).sum(axis=1)
@@ -254,7 +254,7 @@ def _integers(moments: Moments, bound: float) -> tuple[Vector, Vector | None, Ve
         if variances is not None:
             variances = np.where(usable[:, None], np.floor(variances * factor**2), 0.0)
             whole += variances.sum(axis=1)
-    beyond = whole > 4.0**_VECTOR  # never, but it is this that sensitivity rests on
+    beyond = whole > 4.0**_VECTOR  # none should be, but sensitivity rests on this
     means[beyond], first[beyond], second[beyond] = 0.0, 0.0, 0.0
     if variances is not None:
         variances[beyond] = 0.0

@@ -1,4 +1,4 @@
-"""The libraries that made a release."""
+"""A release names the versions of the libraries that made it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import metadata
 
 @cache
 def library_versions(private: bool) -> Mapping[str, str]:
-    """Versions of this package, of the accountant, and of what draws the noise."""
+    """Find the versions of this package, of the accountant, and of what draws the noise."""
     libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
     found = {}
     for library in libraries:
         try:
             found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:  # run from a source tree
+        except metadata.PackageNotFoundError:  # it runs from a source tree
             found[library] = "unknown"
     return found

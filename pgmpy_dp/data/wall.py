@@ -1,4 +1,4 @@
-"""Every private source has a ledger and a promise, and nothing leaves but through them."""
+"""Every private source has a ledger and a promise, and nothing leaves except through them."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Answer = TypeVar("Answer")
 
 
 class Wall:
-    """What :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
+    """A wall holds what :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
 
     Raises
     ------
     TypeError, ValueError
-        If the budget is no ledger, the neighbour relation or the source of noise unknown.
+        If the budget is no ledger, or the neighbour relation or the source of noise is unknown.
     """
 
-    _rows: Any  # what a statistic of a plan is handed, where there are no variables by name
-    _stays: ClassVar[str]  # why copies are refused
+    _rows: Any  # a plan hands these to a statistic, where no variables have names
+    _stays: ClassVar[str]  # says why copies are refused
 
     def __init__(self, budget: PrivacyBudget, neighbours: str, noise: NoiseSource) -> None:
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
-        table_sensitivity(neighbours, "l1")  # refuses other relations
+        table_sensitivity(neighbours, "l1")  # this refuses other relations
         checked_noise(noise)
         self._budget, self._neighbours, self._noise = budget, neighbours, noise
 
     @property
     def budget(self) -> PrivacyBudget:
-        """The ledger."""
+        """Return the ledger."""
         return self._budget
 
     @property
     def neighbours(self) -> str:
-        """The neighbour relation, "add_remove" or "replace_one"."""
+        """Return the neighbour relation, "add_remove" or "replace_one"."""
         return self._neighbours
 
     def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
@@ -54,7 +54,7 @@ class Wall:
         ----------
         mechanism : Mechanism
             A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as
-            `measure` and `plan` make one each.
+            `measure` and `plan` each make one.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Wall:
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
 
-        Parameters and what is charged as for :meth:`pgmpy_dp.PrivateDataset.plan`.
+        Parameters and charges are those of :meth:`pgmpy_dp.PrivateDataset.plan`.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Wall:
         )
 
     def _planned(self, sums: SampledSums) -> NoisySums:
-        self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # fails now where OpenDP is missing
+        self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # this fails now where OpenDP is missing
         try:
             return self.release(sums)
         except BudgetExceededError as error:

@@ -1,7 +1,7 @@
-"""What one cell says: a total function of the cell and the public schema, which no other cell has a part in.
+"""A cell is read by a total function of that cell and the public schema, in which no other cell has a part.
 
 ``encode(D) = concat(encode(r) for r in D)`` is the lemma on which every sensitivity of this package rests. This module
-is its last step: it maps any value, of whatever kind, to a position without raising.
+is its last step: it maps any value, of whatever kind, to a position and never raises.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pgmpy_dp.schema import Bins, Schema, State, plain
 MISSING, UNDECLARED = -2, -1
 """Positions of cells that hold nothing, and of those that hold what the schema does not declare."""
 
-# No two of its parts can take the same letter, so that a text is read in a time of its length; ASCII alone, since
-# Python's floats know neither all digits of Unicode nor a dotless i.
+# No two of its parts can match the same letter, so a text is read in time linear in its length. It matches ASCII
+# alone, since Python's floats know neither all digits of Unicode nor a dotless i.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _LONGEST_NUMBER = 400
 
@@ -31,9 +31,9 @@ _STRANGE = (object, None)
 Key = tuple[type, Any]
 
 
-@dataclass(frozen=True, eq=False)  # states such as 1 and True are equal to Python, and so would their readers be
+@dataclass(frozen=True, eq=False)  # states such as 1 and True compare equal, and so would their readers
 class Reader:
-    """How the cells of one variable are read: by its states or bins, and nothing else.
+    """A reader reads the cells of one variable by its states or bins, and by nothing else.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Reader:
 
     @classmethod
     def of(cls, schema: Schema, variable: str) -> Reader:
-        """The reader of a variable of the schema."""
+        """Make the reader of a variable of the schema."""
         states = schema.states[variable]
         named = cls(states, None)
         missing, other = (
@@ -63,13 +63,13 @@ class Reader:
 
     @cached_property
     def texts(self) -> dict[str, int]:
-        """Positions of the states that are texts; none for a variable in bins."""
+        """Map the states that are texts to their positions; a variable in bins has none."""
         if self.bins is not None:
             return {}
         return {state: place for place, state in enumerate(self.states) if isinstance(state, str)}
 
     def position(self, value: Any) -> int:
-        """Position of the state that a value is, or of the bin that it is in; MISSING or UNDECLARED otherwise."""
+        """Find the position of the state that a value is, or of the bin that it is in; or MISSING or UNDECLARED."""
         found = key(value)
         if found == _MISSING:
             return MISSING
@@ -78,7 +78,7 @@ class Reader:
         return _bin(found[1], self.bins.edges) if found[0] in (float, Decimal) else UNDECLARED
 
     def text_position(self, text: str) -> int:
-        """Position of what a text writes, where a file has no types: a text, a number or a boolean."""
+        """Find the position of what a text writes, where a file has no types: a text, a number or a boolean."""
         if text in self.texts:
             return self.texts[text]
         if text == "":
@@ -91,7 +91,7 @@ class Reader:
 
 
 def key(value: Any) -> Key:
-    """A value with its kind, since Python takes True and 1 for the same key.
+    """Pair a value with its kind, since Python takes True and 1 for the same key.
 
     Integers, floats and complex numbers are one kind: a frame may have changed all numbers of a column for the sake of
     one record. No method of an object of a kind that is not known here is called.
@@ -124,7 +124,7 @@ def key(value: Any) -> Key:
 
 
 def _exact_float(value: Any) -> Any:
-    """A long double as a float if it is one; otherwise no number that a state is."""
+    """Make a long double a float if one equals it; otherwise give a key that no state has."""
     number = float(value)
     return number if number != number or np.longdouble(number) == value else _STRANGE
 
@@ -137,7 +137,7 @@ def _bin(number: Any, edges: tuple[float, ...]) -> int:
 
 
 def as_float(number: Any) -> float:
-    """The float nearest to an integer, float or decimal, infinite beyond all of them."""
+    """Return the float nearest to an integer, float or decimal, infinite beyond the largest."""
     try:
         return float(number)
     except OverflowError:

@@ -1,8 +1,9 @@
-"""Columns in memory become positions of states, each cell by itself.
+"""Columns in memory become positions of states, and each cell is read by itself.
 
-A column has one type, which its writer chose. Columns of numbers and of texts are read many cells at a time, in ways
-that give what :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell.
-Columns of dates, lists and whatever else no state is are not converted at all: only whether a cell is empty counts.
+A column has one type, which its writer chose. Columns of numbers and of texts are read many cells at a time, with the
+same result that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell.
+Columns of dates, lists and other values that no state can be are not converted at all: only whether a cell is empty
+counts.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ Positions = NDArray[np.signedinteger[Any]]
 Reading = Callable[[NDArray[Any]], NDArray[Any]]
 
 _BLOCK = 2**16
-# States of whole numbers are looked up by value where the largest is no further from the least.
+# States that are whole numbers are looked up by value where the largest is less than this from the least.
 _WIDEST = 2**20
-# With more edges than this a search in them is faster than comparisons with all.
+# With more edges than this, searching them is faster than comparing with every one.
 _FEW_EDGES = 24
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a column holds that has no state of its own."""
+    """Two flags say whether a column holds cells that have no state to stand for them."""
 
     missing: bool = False
     undeclared: bool = False
 
 
 def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
-    """Positions of the states of one column's cells, and whether some have none.
+    """Find the positions of the states of one column's cells, and whether some have none.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
 
 
 def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
-    """Positions with the states that stand for missing and undeclared cells; whether some have no such state."""
+    """Put in the states that stand for missing and undeclared cells; say whether some have no such state."""
     found = [False, False]
     if places.size and places.min() < 0:
         for role, mark in enumerate((MISSING, UNDECLARED)):
@@ -69,11 +70,11 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
 
 
 def positions(given: Any, reader: Reader) -> Positions:
-    """Position of each cell, MISSING or UNDECLARED."""
+    """Find the position of each cell, or MISSING or UNDECLARED."""
     if nw.dependencies.is_pyarrow_chunked_array(given) and given.num_chunks == 1 and not given.null_count:
         import pyarrow
 
-        if pyarrow.types.is_integer(given.type):  # as in most batches: nothing is copied
+        if pyarrow.types.is_integer(given.type):  # most batches are so, and nothing is copied
             return _array_positions(given.chunk(0).to_numpy(), reader)
     column = decoded(nw.from_native(given, series_only=True))
     dtype, native = column.dtype, column.to_native()
@@ -84,7 +85,7 @@ def positions(given: Any, reader: Reader) -> Positions:
             return _one_by_one(native.to_list(), reader)
     if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
         return _one_by_one(column.to_list(), reader)
-    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, which may be written to
+    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is written to
     if is_number(dtype):
         places = _number_positions(column, empty, reader)
     elif isinstance(dtype, nw.Boolean):
@@ -99,12 +100,12 @@ def positions(given: Any, reader: Reader) -> Positions:
 
 
 def is_number(dtype: Any) -> bool:
-    """Whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
+    """Say whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
     return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))
 
 
 def objects(values: Any) -> NDArray[np.object_]:
-    """Values as an array of themselves: numpy and pandas would find one type for all."""
+    """Make an array of the values as they are: numpy and pandas would convert them to one type."""
     array = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         array[place] = value
@@ -112,7 +113,7 @@ def objects(values: Any) -> NDArray[np.object_]:
 
 
 def decoded(column: nw.Series[Any]) -> nw.Series[Any]:
-    """The values of an Arrow dictionary, which may hold nulls and NaN that its index does not show."""
+    """Decode an Arrow dictionary, whose values may hold nulls and NaN that its index does not show."""
     native: Any = column.to_native()
     if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
         return nw.from_native(native.cast(native.type.value_type), series_only=True)
@@ -133,9 +134,9 @@ def _one_by_one(values: list[Any], reader: Reader) -> Positions:
 
 
 def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
-    """Positions of numbers; NaN is marked as empty too."""
+    """Find the positions of numbers; NaN is marked as empty too."""
     values = (column.fill_null(0) if empty.any() else column).to_numpy()
-    if values.dtype == object:  # nullable columns of some frames
+    if values.dtype == object:  # some frames' nullable columns come so
         values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
     if values.dtype.kind == "f":
         empty |= np.isnan(values)
@@ -143,21 +144,21 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
 
 
 def _smallest(states: tuple[Any, ...]) -> np.dtype[Any]:
-    """The smallest type that holds positions of these states and the marks of cells without one."""
+    """Choose the smallest type that holds the positions of these states and the marks of cells without one."""
     return np.min_scalar_type(-len(states) - 2)
 
 
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
     read = _reading(reader, values.dtype)
     places = np.empty(values.shape, dtype=_smallest(reader.states))
-    for start in range(0, values.size, _BLOCK):  # in the cache
+    for start in range(0, values.size, _BLOCK):  # a block stays in the cache
         places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
     return places
 
 
 @functools.lru_cache(maxsize=1024)
 def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
-    """How an array of numbers of a type is read: the same for every batch of records."""
+    """Make the function that reads an array of numbers of a type; it is the same for every batch of records."""
     return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
 
 
@@ -173,14 +174,14 @@ def _bin_reading(bins: Bins) -> Reading:
         else:
             places = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
         places[numbers == edges[-1]] = edges.size - 2
-        places[~(numbers <= edges[-1])] = UNDECLARED  # NaN as well
+        places[~(numbers <= edges[-1])] = UNDECLARED  # this marks NaN as well
         return places
 
     return read
 
 
 def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
-    """Positions of numbers of a type among the states, as a function of an array of them."""
+    """Make the function that finds the positions of an array of numbers of a type among the states."""
     numbers = [(_as_dtype(state, dtype), place) for place, state in enumerate(states)]
     held = sorted((number, place) for number, place in numbers if number is not None)
     if not held:
@@ -209,11 +210,11 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
 
 
 def _lookup(known: NDArray[Any], order: Positions) -> Reading:
-    """Positions of integers by a table of all from the least state to the largest, between two places for others."""
+    """Look positions up in a table from the least state to the largest, with a place for other integers at each end."""
     least, span = int(known[0]), int(known[-1]) - int(known[0])
     table = np.full(span + 3, UNDECLARED, dtype=order.dtype)
     table[[int(number) - least + 1 for number in known]] = order
-    # As bits, so that numbers from 2**63 on are differences as well: modulo 2**64 no other number comes between.
+    # Differences are taken modulo 2**64, so that numbers from 2**63 on have them too; no other number comes between.
     before = np.uint64((least - 1) % 2**64).astype(np.int64)
     wide = np.uint64 if known.dtype.kind == "u" else np.int64
 
@@ -224,11 +225,11 @@ def _lookup(known: NDArray[Any], order: Positions) -> Reading:
 
 
 def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
-    """The state as a number of the column's type, or None if that type does not hold it exactly."""
+    """Convert the state to a number of the column's type; return None if that type does not hold it exactly."""
     if isinstance(state, bool) or not isinstance(state, (int, float)):
         return None
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # becomes infinite
+        with np.errstate(over="ignore"):  # too large a state becomes infinite
             number = dtype.type(as_float(state))
         return number if float(number) == state else None
     if state != int(state) or not np.iinfo(dtype).min <= state <= np.iinfo(dtype).max:
@@ -237,7 +238,7 @@ def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
-    """Positions of texts, which libraries compare letter by letter."""
+    """Find the positions of texts, which libraries compare letter by letter."""
     texts = list(reader.texts)
     native: Any = column.to_native()
     if not texts:

@@ -1,4 +1,4 @@
-"""What must be known of a CSV file to read it: declared, and never guessed."""
+"""What must be known of a CSV file to read it is declared, and never guessed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ CSV_ENDINGS = tuple(f".csv{compression}" for compression in ("", ".gz", ".bz2", 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file with a header line, and what must be known to read it, declared and never guessed.
+    """A CSV file has a header line, and what must be known to read it is declared and never guessed.
 
     Parameters
     ----------
     path : str or path
         Compressed if its name ends in .gz, .bz2, .xz or .zst (which needs PyArrow).
     delimiter : str
-        What parts the fields of a line: one character of ASCII.
+        The one ASCII character that separates the fields of a line.
     encoding : str
-        UTF-8, with or without a byte order mark, or an encoding of one byte a character that has those of ASCII, such
+        UTF-8, with or without a byte order mark, or an encoding of one byte a character that extends ASCII, such
         as latin-1 and cp1252. Bytes that are no text in it are an undeclared value.
 
     Raises

@@ -1,4 +1,4 @@
-"""The grammar of CSV files, RFC 4180 to the letter, and the texts of their fields.
+"""CSV files are split by RFC 4180 to the letter, and the texts of their fields are numbered.
 
 ::
 
@@ -9,9 +9,9 @@
     quoted = any bytes but NUL, with '""' for '"'
     end    = LF or CRLF, for the whole file as after the header
 
-Which bytes end a record, part its fields or quote them depends on the header and on nothing that another record holds.
-A file of other bytes is refused, never mended: a lone CR, which some libraries leave unquoted and others take for the
-end of a record, would let one person's text become records of its own.
+Which bytes end a record, separate its fields or quote them depends on the header and on nothing that another record
+holds. A file of other bytes is refused, never mended: a lone CR, which some libraries leave unquoted and others take
+for the end of a record, would let one person's text become records of its own.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from pgmpy_dp._compiled import compiled
 
-# Ends of records.
+# These are the ends of records.
 LF, CRLF, EITHER = 0, 1, 2
 
-# What is wrong with a file.
+# These say what is wrong with a file.
 SOUND, QUOTE, RETURN, FEED, NUL, WIDTH, UNCLOSED = range(7)
 
 _QUOTE, _RETURN, _FEED = 34, 13, 10
@@ -33,10 +33,10 @@ _QUOTE, _RETURN, _FEED = 34, 13, 10
 def split(buffer, start, stop, last, delimiter, ending, width, places, starts, stops):
     """Find the fields of whole records between two bytes of a buffer.
 
-    `places` has the row of `starts` and `stops` for each field, -1 for none; they get the bytes of each field without
-    its quotes, one column a record, and end the work when they are full. `last`: the file ends with the buffer.
-    `width` is the number of fields; -1 for as many as there are. Returns the number of records, the first byte behind
-    them, the number of fields of the last, and what is wrong with the file.
+    `places` gives each field its row of `starts` and `stops`, or -1 for none; they get the bytes of each field without
+    its quotes, one column a record, and the work ends when they are full. `last` says that the file ends with the
+    buffer. `width` is the number of fields, or -1 for as many as there are. Returns the number of records, the first
+    byte behind them, the number of fields of the last, and what is wrong with the file.
     """
     special = np.zeros(256, dtype=np.bool_)
     special[delimiter] = special[_QUOTE] = special[_RETURN] = special[_FEED] = special[0] = True
@@ -101,9 +101,9 @@ def split(buffer, start, stop, last, delimiter, ending, width, places, starts, s
 def number_texts(buffer, starts, stops, first, records, seed, slots, ends, pool, count, numbers):
     """Number the distinct texts of a column's fields in the order in which they come.
 
-    Texts that have a number lie one behind another in `pool`, number k up to ends[k]; `slots` is a hash table of
-    numbers plus one, with linear probing. Returns the first record that has no number yet, for which the table or the
-    pool is too small, and how many texts have one.
+    Numbered texts lie one behind another in `pool`, number k up to ends[k]; `slots` is a hash table of
+    numbers plus one, with linear probing. Returns the first record that has no number yet, because the table or the
+    pool is too small for its text, and how many texts have one.
     """
     mask = np.uint64(slots.size - 1)
     for record in range(first, records):
@@ -143,7 +143,7 @@ def number_texts(buffer, starts, stops, first, records, seed, slots, ends, pool,
 
 @compiled
 def rehash(pool, ends, count, seed, slots):
-    """Fill a larger table with the texts that have a number."""
+    """Fill a larger hash table with the numbered texts."""
     mask = np.uint64(slots.size - 1)
     left = 0
     for number in range(count):

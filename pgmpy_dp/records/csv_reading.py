@@ -1,4 +1,4 @@
-"""Records in a CSV file: texts, read as the kinds of value that the schema declares."""
+"""Records in a CSV file are texts, and are read as the kinds of value that the schema declares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pgmpy_dp.schema import Schema
 _BLOCK_BYTES = 2**22
 _BLOCK_ROWS = 2**16
 _MOST_COLUMNS = 2**16
-# With more distinct texts than this the table of a column starts anew: it bounds memory where all texts differ.
+# With more distinct texts than this a column's table starts anew, which bounds memory where all texts differ.
 _MOST_TEXTS = 2**18
 
 _PROBLEMS = {
@@ -91,16 +91,16 @@ def encode_csv(
 
 
 def _text(raw: bytes, encoding: str) -> str:
-    """The text of a field; bytes that are no text become one that no state is."""
+    """Decode the text of a field; bytes that are no text become a text that no state is."""
     return raw.replace(b'""', b'"').decode(encoding, "surrogateescape")
 
 
 @dataclass
 class _Texts:
-    """The distinct texts of a column, and the position of each."""
+    """A table holds the distinct texts of a column and the position of each."""
 
     count: int = 0
-    # A secret start of the hashes, so that no file can be made whose texts all meet in one place of the table.
+    # The hashes start from a secret, so that nobody can make a file whose texts all meet in one place of the table.
     seed: Any = field(default_factory=lambda: random_keys(1)[0])
     slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
     ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
@@ -108,7 +108,7 @@ class _Texts:
     places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def numbered(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int64]:
-        """The number of each field's text."""
+        """Number each field's text."""
         numbers = np.empty(starts.size, dtype=np.int64)
         done = 0
         while True:
@@ -132,7 +132,7 @@ class _Texts:
     def positions(
         self, buffer: Any, starts: Any, stops: Any, encoding: str, read: Callable[[str], int]
     ) -> NDArray[np.int32]:
-        """The position of what each field says; every distinct text is read once."""
+        """Find the position of what each field says; every distinct text is read once."""
         if self.count > _MOST_TEXTS:
             self.slots[:], self.count, self.places = 0, 0, self.places[:0]
         known = self.count
@@ -157,7 +157,7 @@ class _Texts:
 
 
 def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any]]:
-    """Bytes, and where in them the fields of the columns that are asked for start and stop, a row a column."""
+    """Yield bytes, and where in them the fields of the wanted columns start and stop, a row for each column."""
     whole = file.path.stat().st_size
     with (
         _opened(file.path) as handle,
@@ -180,7 +180,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
 
 
 class _Window:
-    """The bytes of a file that are being read."""
+    """A window holds the bytes of a file that are being read."""
 
     def __init__(self, handle: BinaryIO, file: CsvFile) -> None:
         self._handle, self._file = handle, file
@@ -191,7 +191,7 @@ class _Window:
             self._start = 3
 
     def header(self) -> tuple[list[str], int]:
-        """The names of the columns, and how lines end."""
+        """Read the names of the columns, and how lines end."""
         places = np.arange(_MOST_COLUMNS)
         starts, stops = np.empty((2, _MOST_COLUMNS, 1), dtype=np.int64)
         while not (found := self.split(grammar.EITHER, -1, places, starts, stops))[0]:
@@ -204,7 +204,7 @@ class _Window:
         return names, grammar.CRLF if crlf else grammar.LF
 
     def read_on(self) -> bool:
-        """Read more behind what is left, in a larger buffer if a record is longer; whether there was more."""
+        """Read more behind what is left, into a larger buffer if a record needs it; say whether there was more."""
         if self._last:
             return False
         left = self.buffer[self._start : self._stop]
@@ -219,7 +219,7 @@ class _Window:
         return True
 
     def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int]:
-        """Find the records in the window, and say how many they are and how many fields the last one has."""
+        """Find the records in the window; say how many there are and how many fields the last one has."""
         records, start, fields, problem = grammar.split(
             self.buffer,
             self._start,

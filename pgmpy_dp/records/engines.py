@@ -1,6 +1,6 @@
-"""Engines that hand records over in batches: DuckDB, lazy Polars frames, Dask and Spark.
+"""Engines hand records over in batches: DuckDB, lazy Polars frames, Dask and Spark.
 
-Each finds columns by their places. Of a column whose type no state and no bin has, such as dates, an engine says only
+Each finds columns by their places. If no state or bin can have the type of a column, such as dates, an engine says only
 which cells are empty: values that Python cannot hold are never converted. Texts leave as they are, whatever collation
 an engine compares them by.
 """
@@ -19,7 +19,7 @@ from pgmpy_dp.records.streams import BATCH_ROWS, Numbers, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
-_LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # no number of Arrow
+_LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow has no such numbers
 
 DUCKDB_FAMILIES = {
     **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
@@ -32,7 +32,7 @@ DUCKDB_FAMILIES = {
 
 @dataclass(frozen=True)
 class DuckDBSource:
-    """A relation of DuckDB."""
+    """The source is a relation of DuckDB."""
 
     relation: Any
     places: dict[str, int]
@@ -51,12 +51,12 @@ class DuckDBSource:
 
 
 def duckdb_kind(kind: Any) -> str:
-    """The name of a type of DuckDB, without its parameters."""
+    """Name a type of DuckDB without its parameters."""
     return str(kind.id).lower()
 
 
 def duckdb_cell(place: int, kind: str) -> str:
-    """What DuckDB hands over of a column, found by its place."""
+    """Write the expression for what DuckDB hands over of a column, found by its place."""
     column = f"#{place + 1}"
     family = DUCKDB_FAMILIES.get(kind)
     if family == "texts" or kind in _LONG:
@@ -67,7 +67,7 @@ def duckdb_cell(place: int, kind: str) -> str:
 
 
 def duckdb_id(place: int, kind: str) -> str:
-    """An id that is equal to another letter by letter only; NULL where it is missing."""
+    """Write the expression for an id, which equals another only letter by letter and is NULL where it is missing."""
     column = f"#{place + 1}"
     if kind in ("float", "double"):
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
@@ -75,14 +75,14 @@ def duckdb_id(place: int, kind: str) -> str:
 
 
 def duckdb_key(unit: Unit) -> str:
-    """What the rows of a unit are drawn by: hashes of row numbers and a secret, where rows are drawn at all."""
+    """Write the key that orders a unit's rows at random, where rows are drawn: hashes of a secret and row numbers."""
     if unit.max_rows is None:
         return "0"
     return f"sha256('{unit.keys(4).tobytes().hex()}' || CAST(row_number() OVER () AS VARCHAR))"
 
 
 def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> Iterator[Any]:
-    """Arrow tables of a relation that has the columns c0, c1, ... alone, and u and k if there is a unit."""
+    """Yield Arrow tables of a relation that has the columns c0, c1, ... alone, and u and k if there is a unit."""
     import pyarrow
 
     names = [f"c{i}" for i in range(len(kinds))]
@@ -97,7 +97,7 @@ def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> It
 
 
 def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
-    """A batch whose integers of 128 bits came as texts."""
+    """Restore the 128-bit integers of a batch, which came as texts."""
     columns = {}
     for place, column in enumerate(table.columns):
         if place in places:
@@ -110,7 +110,7 @@ def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class PolarsSource:
-    """A lazy frame of Polars."""
+    """The source is a lazy frame of Polars."""
 
     frame: Any
     places: dict[str, int]
@@ -166,7 +166,7 @@ def _polars_id(place: int, kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """A frame of Dask, whose partitions are counted where they are."""
+    """The source is a frame of Dask, whose partitions are counted where they are."""
 
     frame: Any
     places: dict[str, int]
@@ -183,7 +183,7 @@ class DaskSource:
         if self.unit is not None:
             key = native.columns[-1]
             _require_hashable(native._meta[key].dtype, self.unit)
-            native = native.shuffle(on=key)  # all rows of a unit in one partition
+            native = native.shuffle(on=key)  # brings all rows of a unit into one partition
             bounded = _with_ranks(native._meta, self.unit)
             native = native.map_partitions(_with_ranks, self.unit, meta=bounded)
         totals = [dask.delayed(tally)(part) for part in native.to_delayed()]
@@ -198,7 +198,7 @@ def _named_by_place(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def _require_hashable(dtype: Any, unit: Unit) -> None:
-    """Dask parts rows by hashes of their ids, and those of equal objects of different kinds may differ."""
+    """Refuse other ids: Dask shuffles rows by hashes of them, which may differ for equal objects of different kinds."""
     if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
         raise SchemaError(
             f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it with astype."
@@ -206,7 +206,7 @@ def _require_hashable(dtype: Any, unit: Unit) -> None:
 
 
 def _with_ranks(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
-    """Rows with the size of their unit, their rank in it, and whether they are nobody's, in place of their ids."""
+    """Replace the ids by the size of each row's unit, its rank in it, and whether it is nobody's."""
     ids = part.iloc[:, -1]
     absent = ids.isna().to_numpy().astype(bool)
     labels = np.where(absent, 0, pd.factorize(ids)[0] + 1)
@@ -215,7 +215,7 @@ def _with_ranks(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """A frame of Spark, whose partitions are counted by Python where they are."""
+    """The source is a frame of Spark, whose partitions are counted by Python where they are."""
 
     frame: Any
     places: dict[str, int]
@@ -247,7 +247,7 @@ class SparkSource:
             return total
         except PythonException:
             pass
-        # Here and not above, so that the other error, which may quote values of records, does not hang on this one.
+        # This is raised here and not above, so as not to carry the other error, which may quote values of records.
         raise SchemaError(
             "Spark's workers could not count the records. They need a Python that has pgmpy_dp and PyArrow: name it in "
             "the environment variable PYSPARK_PYTHON before the session starts."
@@ -256,7 +256,7 @@ class SparkSource:
 
 @dataclass(frozen=True)
 class _PartTally:
-    """The tally of the batches of a partition, as one row."""
+    """The batches of a partition are tallied into one row."""
 
     tally: Tally
 
@@ -299,7 +299,7 @@ def _spark_key(unit: Unit) -> Any:
 
 
 def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None:
-    """Names of the columns of a lazy frame, and a function of their places to its source; None for other objects."""
+    """Name the columns of a lazy frame, with a function from their places to its source; None for other objects."""
     import narwhals.dependencies as known
 
     if known.is_polars_lazyframe(records):

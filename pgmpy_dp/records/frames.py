@@ -73,7 +73,7 @@ def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Cod
 
 
 def column_names(frame: Any) -> list[Any]:
-    """Names of the columns of a frame in memory.
+    """Name the columns of a frame in memory.
 
     Raises
     ------
@@ -93,16 +93,16 @@ def column_names(frame: Any) -> list[Any]:
 
 
 def column_at(frame: Any, place: int) -> Any:
-    """The column at a place: names mean something of their own to some libraries."""
+    """Get the column at a place: some libraries give names a meaning of their own."""
     if nw.dependencies.is_pandas_dataframe(frame):
         return frame.iloc[:, place]
     if nw.dependencies.is_pyarrow_table(frame):
         return frame.column(place)
-    return frame.to_series(place).alias("c")  # whose name some of its own methods look up
+    return frame.to_series(place).alias("c")  # some of its own methods look up its name
 
 
 def id_column(frame: Any, name: str) -> Any:
-    """A column of ids, as pandas can tell them apart: missing ones are None or NaN, integers stay integers."""
+    """Make a column of ids that pandas can tell apart: missing ones are None or NaN, integers stay integers."""
     (place,) = require_columns(column_names(frame), [name])
     return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
 
@@ -115,9 +115,9 @@ def _ids(native: Any) -> Any:
 
         native = pyarrow.chunked_array(pyarrow.array(native.array))
     column = decoded(nw.from_native(native, series_only=True))
-    if isinstance(column.dtype, nw.Time):  # Python's times end at microseconds
+    if isinstance(column.dtype, nw.Time):  # Python's times are no finer than microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
-    # Where numpy has the type: its texts lose zeros at their end, and integers with missing ones become floats.
+    # Other columns stay out of numpy: its texts lose zeros at their end, and integers with missing ones become floats.
     exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
     if exact and not column.is_null().any():
         return column.to_numpy()
@@ -128,7 +128,7 @@ MOST_RECORDS = 2**31
 
 
 def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
-    """Numbers from -STEPS to STEPS for the variables with bounds: (x - middle) / half width, rounded to the grid.
+    """Scale the variables with bounds to integers from -STEPS to STEPS: (x - middle) / half width, rounded to the grid.
 
     Values beyond a bound are moved to it, silently.
 
@@ -187,7 +187,7 @@ def _steps(native: Any, variable: str, ends: tuple[float, float]) -> Integers:
 
 
 def moments(numbers: Mapping[str, Integers], node: str, parents: tuple[str, ...]) -> tuple[list[list[int]], list[int]]:
-    """Sums over records of x x' and y x, where x = (STEPS, parents) and y is the node: exact integers."""
+    """Sum x x' and y x over records, where x = (STEPS, parents) and y is the node: exact integers."""
     block = 2**20  # products are at most 2**32: sums of a block are whole numbers below 2**53, exact in any order
     size = len(parents) + 1
     squares: NDArray[Any] = np.zeros((size, size), dtype=object)

@@ -1,9 +1,9 @@
-"""The gate: records from any source, as positions of the schema's states.
+"""The gate opens records from any source as positions of the schema's states.
 
 ``encode(D) = concat(encode(r) for r in D)``: a source is split into records by a public grammar, a cell becomes a value
-of one kind, and a total function of the value and the schema gives its position. Whatever one record holds, no other is
-read otherwise. Every sensitivity argument of the mechanisms rests on that, and ``tests/audit/test_gate.py`` holds it
-for all sources.
+of one kind, and a total function of the value and the schema gives its position. Whatever one record holds, no
+other is read differently. Every sensitivity argument of the mechanisms rests on that, and ``tests/audit/test_gate.py``
+checks it for all sources.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 class Records(Protocol):
-    """Checked records of any form."""
+    """Records of any form have been checked, and can be counted."""
 
     @property
     def size(self) -> int:
-        """Number of records, or of units."""
+        """Return the number of records, or of units."""
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Number of records in each cell of each clique.
+        """Count the records in each cell of each clique.
 
         Parameters
         ----------
@@ -58,9 +58,9 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         See :class:`~pgmpy_dp.data.PrivateDataset`.
     schema : Schema
     variables : iterable of str
-        Those that will be counted.
+        The variables to count.
     unit : Unit, optional
-        Whose rows are whose, and what one of them may contribute. Records are units of their own without it.
+        Whose rows are whose, and what one unit may contribute. Without it, each record is a unit of its own.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         else:
             raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
     if isinstance(records, CsvFile):
-        from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled: other sources go without
+        from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled, and other sources do not need it
 
         codes, labels = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
         return EncodedRecords.bounded(codes, schema, labels, unit)

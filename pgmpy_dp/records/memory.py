@@ -1,4 +1,4 @@
-"""Records in memory are counted by clique: encoded ones in blocks that stay in the cache, and ready-made tables."""
+"""Records in memory are counted by clique: encoded ones in blocks that stay in the cache, ready-made tables by sums."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MAX_CELLS = 2**26
 Counts = NDArray[np.int64]
 
 _BLOCK = 2**16
-# Cliques are counted together as long as their joint table is no larger than this, in cells: it stays in the cache.
+# Cliques are counted together while their joint table has at most this many cells, so that it stays in the cache.
 _SHARED_CELLS = 2**13
 _LATEST = 32
-# Times the 2**22 of a contrast, or the parts of a quantile, a sum of counts still fits 64 bits.
+# A sum of this many counts still fits 64 bits when it is multiplied by the 2**22 of a contrast or a quantile's parts.
 _MOST_COUNTED = 2**40
 
 
@@ -71,10 +71,9 @@ def count(
     cells = schema.cells(clique)
     columns = [codes[variable] for variable in clique]
     rows = columns[0].shape[0]
-    # Blocks keep the cell numbers in cache; a block shorter than the table would make bincount's zeros the
-    # main work.
+    # Blocks keep the cell numbers in the cache; with a block shorter than the table, bincount would mostly write zeros.
     block = max(_BLOCK, cells)
-    kind = np.min_scalar_type(cells)  # short numbers are made faster
+    kind = np.min_scalar_type(cells)  # shorter numbers are computed faster
     table = np.zeros(cells, dtype=np.int64)
     for start in range(0, rows, block):
         cell = columns[0][start : start + block].astype(kind)
@@ -83,13 +82,13 @@ def count(
             cell += column[start : start + block]
         if weights is None:
             table += np.bincount(cell.astype(np.intp), minlength=cells)
-        else:  # adds floats, here whole numbers below 2**53
+        else:  # bincount adds floats: here whole numbers below 2**53
             table += np.bincount(cell, weights[start : start + block], minlength=cells).astype(np.int64)
     return table.reshape(shape)
 
 
 def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
-    """Find the distinct records in some variables, and which of them each record is.
+    """Find the distinct records over some variables, and which of them each record is.
 
     Parameters
     ----------
@@ -102,7 +101,7 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
     rows : ndarray, shape (n_distinct, n_variables)
     groups : ndarray of int64, shape (n_records,)
     """
-    # A record as one number, which sorts some ten times faster than a row.
+    # Each record becomes one number, which sorts some ten times faster than a row.
     columns = [codes[variable] for variable in variables]
     groups, numbers = np.zeros(columns[0].size, dtype=np.int64), 1
     for column in columns:
@@ -117,7 +116,7 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
 
 
 def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
-    """Put cliques together whose joint table is small, so that they are counted at once.
+    """Group cliques whose joint table is small, so that they are counted at once.
 
     Larger cliques come first, and each joins the first of the latest scopes into which it fits: looking at all of them
     would take longer than counting thousands of cliques.
@@ -157,7 +156,7 @@ def require_countable(schema: Schema, clique: Clique) -> None:
 
 @dataclass(frozen=True)
 class EncodedRecords:
-    """Records in memory, as positions of their states; with the weights of the rows where units have such."""
+    """Records are held in memory as positions of their states, with the weights of rows where units have them."""
 
     codes: Mapping[str, Codes]
     schema: Schema
@@ -168,7 +167,7 @@ class EncodedRecords:
     def bounded(
         cls, codes: Mapping[str, Codes], schema: Schema, labels: NDArray[np.int64] | None, unit: Unit | None
     ) -> EncodedRecords:
-        """Records of units, sampled here and once, or weighted; without a unit, all of them."""
+        """Sample the rows of units, here and once, or weigh them; without a unit, keep all."""
         if unit is None or labels is None:
             size = next((int(column.shape[0]) for column in codes.values()), 0)
             require_summable(size)
@@ -180,12 +179,12 @@ class EncodedRecords:
         return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Number of records in each cell of each clique; axes in clique order, states in schema order."""
+        """Count the records in each cell of each clique; axes in clique order, states in schema order."""
         return count_all(self.codes, self.schema, cliques, self.weights)
 
 
 def require_summable(records: int) -> None:
-    """Refuse more records than sums hold: where the owner hands them in, as a plan's refusal would tell their number.
+    """Refuse more records than sums hold, when the owner hands them in: a plan's refusal would tell their number.
 
     Raises
     ------
@@ -197,7 +196,7 @@ def require_summable(records: int) -> None:
 
 @dataclass(frozen=True)
 class CountedRecords:
-    """Tables that somebody else has counted."""
+    """These tables were counted by somebody else."""
 
     tables: Mapping[Clique, Counts]
     size: int
@@ -216,7 +215,7 @@ class CountedRecords:
 
 
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
-    """Codes from an array of positions of states, one column for each variable of the schema."""
+    """Take codes from an array of positions of states, one column for each variable of the schema."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("Records in a masked array: put positions in place of what is masked, array.filled(...).")
     columns = len(schema.variables)
@@ -237,7 +236,7 @@ def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> di
 
 
 def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:
-    """Ready-made tables, if they count the same records."""
+    """Take ready-made tables, if they count the same records."""
     if any(isinstance(clique, str) for clique in records):
         raise TypeError(
             "Ready-made counts map cliques, which are tuples of variables, to tables. For columns by name, make a "

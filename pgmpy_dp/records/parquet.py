@@ -1,4 +1,4 @@
-"""Parquet files: a file, or those of a folder, each read by its own types.
+"""A Parquet file, or each of those in a folder, is read by its own types.
 
 What one file holds must not decide how another is read: engines that scan a folder in one call convert all of its files
 to the types of the first. Files of the same types are read together; columns of one name that do not encode alike, such
@@ -22,7 +22,7 @@ from pgmpy_dp.records.units import Unit
 
 @dataclass(frozen=True)
 class Part:
-    """Files that hold the columns that are asked for at the same places, in the same types.
+    """A part is the files that hold the wanted columns at the same places and in the same types.
 
     Attributes
     ----------
@@ -37,26 +37,26 @@ class Part:
     types: dict[str, str]
 
     def kind(self, column: str) -> str:
-        """The type of a column without its parameters."""
+        """Name the type of a column without its parameters."""
         return self.types[column].partition("(")[0].lower()
 
     def cells(self, columns: Sequence[str]) -> list[str]:
-        """What DuckDB hands over of some columns."""
+        """Write the expressions for what DuckDB hands over of some columns."""
         return [duckdb_cell(self.places[column], self.kind(column)) for column in columns]
 
     def nulls(self, columns: Sequence[str]) -> list[str]:
-        """Empty cells of the types of :meth:`cells`."""
+        """Write the expressions for empty cells of the types of :meth:`cells`."""
         types = {"texts": "VARCHAR", None: "BLOB", "nothing": "BLOB"}
         return [f"NULL::{types.get(DUCKDB_FAMILIES.get(self.kind(c)), self.types[c])}" for c in columns]
 
     def relation(self, connection: Any) -> Any:
-        """All rows of the files."""
+        """Return all rows of the files."""
         return _scan(connection, self.paths)
 
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """Files of Parquet, read by DuckDB, which needs the least memory."""
+    """The source is Parquet files, which DuckDB reads, since it needs the least memory."""
 
     connection: Any
     parts: tuple[Part, ...]
@@ -64,7 +64,7 @@ class ParquetSource:
 
     def total(self, tally: Tally, rows: int | None) -> Numbers:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
-        with self.connection.cursor() as connection:  # one a measurement, which may be in threads
+        with self.connection.cursor() as connection:  # each measurement has its own, since they may run in threads
             read = self._batches if self.unit is None else self._batches_of_units
             return sum_of_batches(read(connection, tally.variables), tally, rows)
 
@@ -75,10 +75,10 @@ class ParquetSource:
             yield from duckdb_batches(part.relation(connection).project(columns), kinds, None)
 
     def _batches_of_units(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
-        """Batches of one scan over all files, since the rows of a unit may be in several.
+        """Yield the batches of one scan over all files, since the rows of a unit may be in several.
 
-        Every part has columns of its own in it, which are empty in the rows of others: a column for all would have one
-        type for all.
+        Every part has its own columns in the scan, which are empty in the rows of others: a column for all parts would
+        have one type for all.
         """
         assert self.unit is not None
         relations = []
@@ -113,12 +113,12 @@ def _equal(column: Any, number: int) -> Any:
 
 
 def _scan(connection: Any, paths: Sequence[str]) -> Any:
-    # Signs of patterns in a name stand for themselves; folders named year=2024 do not become columns.
+    # Pattern characters in a name stand for themselves; folders named year=2024 do not become columns.
     return connection.read_parquet([glob.escape(path) for path in paths], hive_partitioning=False)
 
 
 def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
-    """The files of a path, by the types of the columns that are asked for.
+    """Group the files of a path by the types of the wanted columns.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
 
 
 def _columns(connection: Any, file: Path, columns: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Places and types of a file's columns. Their names come from PyArrow: DuckDB takes v and V for the same."""
+    """Read the places and types of a file's columns. Names come from PyArrow: DuckDB takes v and V for the same."""
     import pyarrow.parquet
 
     names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))

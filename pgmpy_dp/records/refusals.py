@@ -1,7 +1,7 @@
-"""What the gate refuses, and the one place where its errors are made.
+"""The gate refuses records here, with messages that tell nothing private.
 
 Messages name variables, files and the way out, which are public. They never hold a value, a line or a number of
-records, and what other libraries say of records stays behind.
+records, and what other libraries say of records is kept back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 def sealed(read: Callable[[], Answer], source: str) -> Answer:
-    """Run what reads records with other libraries, and keep back what they say.
+    """Run code that reads records with other libraries, and keep back what they say.
 
     Our own refusals pass, as do missing libraries, files and memory.
     """
@@ -27,7 +27,7 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
         raise
     except Exception as error:
         problem = type(error).__name__
-    # Here and not above, so that the other error, which may quote values of records, does not hang on this one.
+    # This is raised here and not above, so as not to carry the other error, which may quote values of records.
     raise SchemaError(
         f"Reading {source} failed ({problem}). The message is kept back, since it may show values of records: read it "
         "with its own library to see what is wrong. Nothing was charged for it."
@@ -35,7 +35,7 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
 
 
 def require_columns(names: list[Any], variables: Iterable[str]) -> list[int]:
-    """Places of the variables' columns; refuse records without exactly one for each."""
+    """Find the places of the variables' columns; refuse records without exactly one for each."""
     asked = list(variables)
     for variable in asked:
         if names.count(variable) != 1:

@@ -1,12 +1,12 @@
-"""Records that stay where they are: read a batch at a time, by the same encoder as frames in memory.
+"""Some records stay where they are: they are read a batch at a time, by the same encoder as frames in memory.
 
 An engine only hands batches over. It never compares, converts or groups a value: its rules for that are its own, and
-may depend on what other records hold. Columns have no names on this way but their places, so that no name of a user's
-means anything to an engine or meets a column that is added here.
+may depend on what other records hold. Columns are named by their places alone here, so that no name of a user's
+means anything to an engine or meets a column that is added.
 
 Where a unit of privacy has several rows, the engine says of each row how many its unit has, and which of them it is in
-a random order. Both come with the batch, in one scan with what they bound: were they read before, a source that gives
-other rows each time could have one person weigh more than one.
+a random order. Both come with the batch, in the same scan as the rows they bound: if they were read before, a source
+that gives other rows each time could let one person weigh more than one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BATCH_ROWS = 2**17
 
 @dataclass(frozen=True)
 class Tally:
-    """What is counted of a batch, as one array of integers, so that batches add up.
+    """A tally counts a batch into one array of integers, so that batches add up.
 
     A batch has a column for each variable, in their order; with a unit, then the number of rows of its unit, the row's
     rank among them from 1, and whether the row is nobody's.
@@ -53,7 +53,7 @@ class Tally:
     max_rows: int | None = None
 
     def __call__(self, batch: Any) -> Numbers:
-        """Rows, units, nobody's rows, missing and undeclared cells of each variable, and the cliques' tables."""
+        """Count rows, units, nobody's rows, missing and undeclared cells of each variable, and the cliques' tables."""
         codes, cells = {}, []
         for place, (variable, reader) in enumerate(self._readers.items()):
             codes[variable], found = column_codes(column_at(batch, place), reader)
@@ -80,12 +80,12 @@ class Tally:
         return np.asarray(column_at(batch, len(self.variables) + place)).astype(np.int64)
 
     def empty(self) -> Numbers:
-        """The tally of no rows."""
+        """Return the tally of no rows."""
         cells = sum(self.schema.cells(clique) for clique in self.cliques)
         return np.zeros(3 + 2 * len(self.variables) + cells, dtype=np.int64)
 
     def checked(self, numbers: Numbers, unit: Unit | None) -> tuple[tuple[int, int], dict[Clique, Counts]]:
-        """Rows and units, and the tables; refuse what the schema does not declare."""
+        """Return the numbers of rows and units, and the tables; refuse what the schema does not declare."""
         rows, units, nobody = (int(number) for number in numbers[:3])
         if unit is not None:
             require_ids(nobody > 0, unit.column)
@@ -102,15 +102,15 @@ class Tally:
 
 
 class Source(Protocol):
-    """Records that can be read again and again, in batches."""
+    """A source can be read again and again, in batches."""
 
     def total(self, tally: Tally, rows: int | None) -> Numbers:
-        """The sum of the tally over batches of all rows; their number, where it is known, is for a progress bar."""
+        """Sum the tally over batches of all rows; their number, where it is known, is for a progress bar."""
 
 
 @dataclass(frozen=True)
 class StreamedRecords:
-    """Records behind an engine, read anew for each measurement, in one scan.
+    """The records are behind an engine, and are read anew for each measurement, in one scan.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class StreamedRecords:
         return cls(source, schema, unit, rows, size)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Number of records in each cell of each clique; axes in clique order, states in schema order.
+        """Count the records in each cell of each clique; axes in clique order, states in schema order.
 
         Raises
         ------
@@ -170,7 +170,7 @@ def _total(source: Source, tally: Tally, rows: int | None) -> Numbers:
 
 
 def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Numbers:
-    """Add up the tally of batches that come one after the other; some are counted while others are fetched."""
+    """Add up the tallies of batches that come one after another; some are counted while others are fetched."""
     total, pending = tally.empty(), deque[Future[Numbers]]()
     with (
         ThreadPoolExecutor(cores()) as pool,

@@ -1,7 +1,7 @@
-"""Whose rows are whose, and how much one unit of privacy may contribute.
+"""Each row belongs to a unit of privacy, and what one unit may contribute is bounded.
 
-Two ways bound a unit with several rows. Either at most `max_rows` of them are counted, drawn uniformly without
-replacement; or all are, and each of K rows weighs 1 / K, as a whole number of parts of which a unit has
+A unit with several rows is bounded in one of two ways. Either at most `max_rows` of them are counted, drawn uniformly
+without replacement; or all are, and each of K rows weighs 1 / K, as a whole number of parts, of which a unit has
 :data:`~pgmpy_dp.privacy.mechanisms.UNIT_WEIGHT`.
 
 Sensitivity. What a unit adds to a table depends on its own rows and its own part of the randomness, and sums to at
@@ -32,7 +32,7 @@ from pgmpy_dp.records.refusals import sealed
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit of privacy.
+    """A column identifies the unit of privacy, and what one unit contributes is bounded.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Unit:
     max_rows : int or None
         The most rows of a unit that are counted; None to weigh them.
     keys : callable
-        Number to that many uniform random 64-bit numbers.
+        Function from a number to that many uniform random 64-bit numbers.
     """
 
     column: str
@@ -50,12 +50,12 @@ class Unit:
 
     @property
     def contribution(self) -> int:
-        """The most that one unit adds to a table in sum, in what the tables count: rows, or parts of a weight."""
+        """Return the most that one unit adds to a table in sum, in what tables count: rows, or parts of a weight."""
         return UNIT_WEIGHT if self.max_rows is None else self.max_rows
 
 
 def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
-    """The unit that a caller asks for; None where records are units of their own.
+    """Check the unit that a caller asks for; return None where records are units of their own.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def labels_of(ids: Any, unit: Unit) -> NDArray[np.int64]:
 
 
 def ranks_of(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.int64]:
-    """Rank of each row among those of its unit, from 1, in an order drawn uniformly."""
+    """Rank each row among those of its unit, from 1, in an order drawn uniformly."""
     order = np.lexsort((unit.keys(labels.size), labels))
     ordered = labels[order]
     ranks = np.empty(labels.size, dtype=np.int64)
@@ -113,6 +113,6 @@ def sampled_rows(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.bool_]:
 
 
 def row_weights(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Weight of each row, in parts of its unit's."""
+    """Weigh each row, in parts of its unit's weight."""
     weights: NDArray[np.int64] = UNIT_WEIGHT // np.bincount(labels)[labels]
     return weights

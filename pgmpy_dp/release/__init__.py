@@ -1,4 +1,4 @@
-"""Releases: noisy tables or coefficients with their guarantee, their file format, their projections."""
+"""A release is what left the wall, with its guarantee; its file format and projections are here too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release file: a zip of two members, readable without this library.
+"""A release file is a zip of two members, and readable without this library.
 
 ``measurements.csv`` has one row a table cell: ``clique`` (position in the list of cliques), ``cell``
 (row-major position in the table, last axis fastest), ``value`` (noisy count; where the guarantee's ``max_rows`` is
@@ -8,15 +8,15 @@ noise in the count). ``datapackage.json`` is a Frictionless Data Package (versio
 Schema), the guarantee, the public number of records where there is one, and the cliques with their axes, shapes
 and exact noise scales. Numbers are written so that they read back to the same float.
 
-Of kind "tables" the measurements are the cells of the cliques' tables. Of kind "coefficients" they are integer
+In the kind "tables" the measurements are the cells of the cliques' tables. In the kind "coefficients" they are integer
 Fourier coefficients: ``clique`` is the position in a list of subsets of the cliques, ``cell`` that in the subset's
 array of coefficients, and the contrasts of every number of states and the one noise scale b are given. A coefficient
 is the sum over records of the product of contrasts; its noise has scale b over its weight, the product of
 sqrt(states / sum of squares of the contrast). Version 1 of the format had no kinds: its files hold tables.
 
-Of kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and without
-noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, the draws being the first axis) and
-``value``, a decimal fraction.
+In the kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and with
+no noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, where the draws are the first
+axis) and ``value``, a decimal fraction.
 
 The package gives the SHA-256 of ``measurements.csv``. It reveals accidents and careless edits, but it is no
 signature: whoever edits the file can write a new hash. Where authenticity matters, sign the file or use a
@@ -63,10 +63,10 @@ from pgmpy_dp.release.descriptor import (
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique
 
-# Values of every array, and the variances of the noise in whole numbers.
+# Each array has its values and, if they are whole numbers, the variances of their noise.
 Measurements = list[tuple[NDArray[Any], NDArray[np.float64] | None]]
 
-MAX_MEASUREMENTS_BYTES = 2**31 - 1  # beyond it a zip needs its 64-bit extension
+MAX_MEASUREMENTS_BYTES = 2**31 - 1  # a larger zip needs its 64-bit extension
 MAX_COMPRESSION = 100  # a csv of this kind compresses about tenfold
 MAX_DIRECTORY_BYTES = 4096
 
@@ -75,7 +75,7 @@ _NUMBER = rb"[0-9]{1,20}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?"
 
 @dataclass(frozen=True)
 class _Columns:
-    """What a row of measurements holds: the numbers' types, their text, its fewest bytes, and words for it."""
+    """Columns say what a row holds: the numbers' types, its text, its fewest bytes, and words for it."""
 
     dtype: np.dtype[Any]
     row: bytes
@@ -107,7 +107,7 @@ _LONGEST_ROW = 200
 _BLOCK_BYTES = 2**20
 _BLOCK_ROWS = 2**16
 
-# What zipfile and zlib raise on damaged files.
+# The modules zipfile and zlib raise these on damaged files.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -121,19 +121,19 @@ _DAMAGE = (
 
 
 class Archived(Protocol):
-    """A release as its file sees it."""
+    """A release looks like this to its file."""
 
     @property
     def guarantee(self) -> Guarantee: ...
     @property
     def drawn(self) -> bool:
-        """Whether the measurements are draws, else whole numbers with noise."""
+        """Say whether the measurements are draws, and not whole numbers with noise."""
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor says of it."""
+        """Give what the descriptor says of the release."""
 
     def measurements(self) -> Measurements:
-        """What the rows say of it, array by array."""
+        """Give what the rows say of the release, array by array."""
 
 
 Kind = TypeVar("Kind", bound=Archived)
@@ -141,7 +141,7 @@ Kind = TypeVar("Kind", bound=Archived)
 
 @dataclass(frozen=True)
 class Contents(Generic[Kind]):
-    """A checked descriptor: shapes of the arrays of measurements, and how a release is made of them."""
+    """A checked descriptor gives the shapes of the arrays of measurements, and how a release is made of them."""
 
     kind: str
     drawn: bool
@@ -171,7 +171,7 @@ def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
 
 
 def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
-    """Read and check a release file, whose descriptor is interpreted by a function; see :meth:`Release.load`."""
+    """Read and check a release file, whose descriptor `interpret` interprets; see :meth:`Release.load`."""
     path = Path(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
@@ -184,7 +184,7 @@ def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str,
 
 def _member(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.create_system = 3  # the same on every system
+    info.create_system = 3  # makes it the same on every system
     info.external_attr = 0o644 << 16
     info.compress_type = zipfile.ZIP_STORED
     return info
@@ -226,7 +226,7 @@ def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[K
             release = checked.release(
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
-        # Computed elsewhere, a variance may differ in its last digits.
+        # A variance that was computed elsewhere may differ in its last digits.
         variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if "variance" in found else []
         for (_, expected), part in zip(release.measurements(), variances, strict=not checked.drawn):
             if expected is None or not np.allclose(part, expected, rtol=1e-9, atol=0.0):
@@ -296,7 +296,7 @@ def _check_hash(member: IO[bytes], resource: Mapping[str, Any], size: int) -> No
 
 
 def _read_measurements(member: IO[bytes], columns: _Columns, sizes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """What follows the two indices, column by column, once the rows are all cells of all cliques, in order."""
+    """Read what follows the two indices, column by column; the rows must be all cells of all cliques, in order."""
     if member.read(len(columns.header)) != columns.header:
         raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {columns.header.decode().strip()}.")
     size = int(sizes.sum())

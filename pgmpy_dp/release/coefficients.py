@@ -1,4 +1,4 @@
-"""Marginals by their Fourier coefficients."""
+"""Fourier coefficients make up marginals that agree with each other."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MAX_COEFFICIENTS = 2**22
 
 
 def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
-    """All subsets of the cliques, the empty one first: the sets whose coefficients make up the cliques' marginals.
+    """List all subsets of the cliques, the empty one first: their coefficients make up the cliques' marginals.
 
-    Variables of a subset stand in schema order. A variable with one state has no contrasts, and is in none.
+    Variables of a subset stand in schema order. A variable with one state has no contrasts, and is in no subset.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ def _refuse_size(size: int, what: str) -> None:
 
 
 def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
-    """Coefficients of a table (integers of counts), same shape; index 0 of an axis is the constant function."""
+    """Compute a table's coefficients (integers of counts), same shape; index 0 of an axis is the constant function."""
     for axis, states in enumerate(cardinalities):
         table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
     return table
 
 
 def subset_index(clique: Sequence[str], subset: Iterable[str]) -> tuple[Any, ...]:
-    """Where in the transform of a clique's table the coefficients of a subset stand."""
+    """Find where the coefficients of a subset stand in the transform of a clique's table."""
     inside = set(subset)
     return tuple(slice(1, None) if variable in inside else 0 for variable in clique)
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Marginals of some cliques by the Fourier coefficients of all their subsets: whatever these are, they agree.
+    """Marginals of cliques are given by the Fourier coefficients of all subsets, so that they agree whatever these are.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Coefficients:
     values: Mapping[Clique, Floats]
 
     def table(self, clique: Clique) -> Floats:
-        """Marginal of any clique within a measured one, axes in clique order; may hold negative cells."""
+        """Compute the marginal of any clique within a measured one, axes in clique order; cells may be negative."""
         place = {variable: number for number, variable in enumerate(self.schema.variables)}
         ordered = sorted(clique, key=place.__getitem__)
         varied = [v for v in ordered if self.schema.cardinality(v) > 1]
@@ -131,11 +131,11 @@ class Coefficients:
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
-        """The marginals of the cliques."""
+        """Return the marginals of the cliques."""
         return MappingProxyType({clique: self.table(clique) for clique in self.cliques})
 
     def non_negative(self, at_least: float = 0.0) -> Coefficients:
-        """The same with the least number of records more that makes every cell of every clique non-negative.
+        """Add the least number of records that makes every cell of every clique non-negative.
 
         The increment s is spread evenly, s / cells for each cell of a table, so that the marginals still agree; it is
         the largest of cells * (minus the least cell) over the cliques. It is computed from coefficients that are
@@ -148,7 +148,7 @@ class Coefficients:
             A larger increment to use, such as :func:`pgmpy_dp.experiments.papers.printed_increment`.
         """
         needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
-        # A little more than needed, for rounding: the smallest cell is to be 0 or above.
+        # It is a little more than needed, so that rounding leaves the smallest cell at 0 or above.
         increment = max(at_least, needed * (1 + 1e-12))
         raised = replace(self, values=MappingProxyType({**self.values, (): self.values[()] + increment}))
         tables = {clique: np.maximum(table, 0.0) for clique, table in raised.tables.items()}
@@ -157,5 +157,5 @@ class Coefficients:
 
 
 def noise_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
-    """Scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
+    """Compute the scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
     return np.asarray(scale / coefficient_weights([schema.cardinality(v) for v in subset]))

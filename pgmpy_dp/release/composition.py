@@ -1,4 +1,4 @@
-"""The guarantee of several releases of the same records."""
+"""Several releases of the same records have one guarantee together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgmpy_dp.release.guarantee import Guarantee
 
 
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """What holds for all releases together: epsilons and deltas add (basic composition).
+    """Compose what holds for all releases together: epsilons and deltas add (basic composition).
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     Raises
     ------
     ValueError
-        If they are for different changes of the records, or one is of exact counts.
+        If they are for different changes of the records, or one is for exact counts.
 
     Examples
     --------

@@ -21,7 +21,7 @@ Tables = Mapping[Clique, NDArray[np.float64]]
 def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
     """Change the tables of a release least so that all agree on the marginals of all variables they share.
 
-    Post-processing: it costs no privacy. Cells may be negative, before and after.
+    It is post-processing and costs no privacy. Cells may be negative, before and after.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def make_consistent(
 
 
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
-    """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques inside others.
+    """Find all intersections of two or more cliques, smallest first: the empty set always, cliques inside others too.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The descriptor of a release file, ``datapackage.json``: what it says, and what of it can be believed."""
+"""The descriptor of a release file, ``datapackage.json``, is written here, and checked before it is believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RELEASE_PROPERTY = "pgmpy_dp:release"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 MAX_DESCRIPTOR_BYTES = 2**22
-MAX_DESCRIPTOR_PARTS = 2**17  # lists and objects: parsed, an empty one takes thirty times its text
+MAX_DESCRIPTOR_PARTS = 2**17  # parts are lists and objects; an empty one, once parsed, takes thirty times its text
 
 
 def descriptor_of(contents: Mapping[str, Any], columns: np.dtype[Any], digest: str, size: int) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             )
         if version < 1:
             raise ValueError(f"unknown format version {version}.")
-        if version == 1:  # it had no kinds
+        if version == 1:  # version 1 had no kinds
             if "kind" in contents:
                 raise ValueError(f"{RELEASE_PROPERTY} has no property 'kind' in version 1.")
             contents = {**contents, "kind": "tables"}
@@ -73,7 +73,7 @@ def checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def parts_of(content: bytes) -> int:
-    """Number of lists and objects in a text of JSON, or more."""
+    """Bound the number of lists and objects in a text of JSON from above."""
     return content.count(b"[") + content.count(b"{")
 
 

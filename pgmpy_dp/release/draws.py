@@ -1,4 +1,4 @@
-"""Draws from a private posterior: what the samplers release."""
+"""The samplers release draws from a private posterior."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 
 class _Draws(Release):
-    """Networks drawn, by the arrays of their families."""
+    """Networks were drawn; each is given by the arrays of its families."""
 
     drawn: ClassVar[bool] = True
     cliques = ()
@@ -34,27 +34,27 @@ class _Draws(Release):
 
     @property
     def families(self) -> tuple[Clique, ...]:
-        """A node and its parents, for every node."""
+        """List each node with its parents."""
         return tuple(self.draws[0])
 
     def mean(self) -> Mapping[Clique, Floats]:
-        """The draws' mean, family by family."""
+        """Average the draws, family by family."""
         means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.families}
         return MappingProxyType(means)
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor of the release's file says of it."""
+        """Give what the descriptor of the release's file says of it."""
         families = [
             {"variables": list(f), "shape": list(table.shape)} | self._stated(f) for f, table in self.draws[0].items()
         ]
         return super().contents() | {"draws": len(self.draws), "families": families}
 
     def measurements(self) -> Measurements:
-        """All draws of each family, flat: the draws are the first axis."""
+        """Give all draws of each family, flat: the draws are the first axis."""
         return [(np.concatenate([draw[family].ravel() for draw in self.draws]), None) for family in self.families]
 
     def _stated(self, family: Clique) -> dict[str, float]:
-        """The public numbers of a family in the descriptor."""
+        """Give the public numbers of a family in the descriptor."""
         raise NotImplementedError
 
     def _check(self, mechanisms: tuple[str, ...]) -> None:
@@ -88,7 +88,7 @@ class _Draws(Release):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "families", "power")):
-    """CPDs drawn from a truncated posterior: a release.
+    """A release of CPDs holds draws from a truncated posterior.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
                 raise ValueError(f"PosteriorDraws: {shape[0]} states leave no room for the floor of {family}.")
             for draw in self.draws:
                 table = draw[family]
-                # A comparison with NaN is false.
+                # A comparison with NaN is false, so NaN is refused.
                 if table.shape != shape or not (table >= least * (1 - _ROUNDING)).all():
                     raise ValueError(f"PosteriorDraws: {family} needs shape {shape}, and no cell below its floor.")
                 if not (np.abs(table.sum(axis=0) - 1) <= _ROUNDING).all():
@@ -142,7 +142,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
             )
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor of the release's file says of it."""
+        """Give what the descriptor of the release's file says of it."""
         return super().contents() | {"power": self.power}
 
     def _stated(self, family: Clique) -> dict[str, float]:
@@ -150,7 +150,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """The inverse of `contents`."""
+        """Invert `contents`."""
         number, power, entries = _number(contents), checked_number("power", contents["power"]), _entries(contents)
         families = schema.require([entry(each, "variables", list) for each in entries])
         floors = {}
@@ -165,7 +165,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "families")):
-    """Linear regressions of a network's nodes on their parents, drawn from a truncated posterior: a release.
+    """A release of linear regressions of nodes on their parents holds draws from a truncated posterior.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
     draws : tuple of mappings of family to ndarray
         Intercept and one slope a parent, in the variables' own units, of every family; one mapping a draw.
     std : mapping of node to float
-        Standard deviations about the regressions: not drawn but given.
+        Standard deviations about the regressions, given and not drawn.
     coefficient_bound : mapping of node to float
         Largest norm of the coefficients of values scaled to [-1, 1].
     powers : mapping of node to float
@@ -212,7 +212,7 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
                     raise ValueError(f"RegressionDraws: the coefficients of {family} are beyond their bound.")
 
     def _norm(self, family: Clique, coefficients: Floats) -> float:
-        """Norm of the coefficients of values scaled to [-1, 1]."""
+        """Compute the norm of the coefficients of values scaled to [-1, 1]."""
         (low, *lows), (high, *highs) = zip(*(self.schema.bounds[variable] for variable in family), strict=True)
         middles, halves = np.add(lows, highs) / 2, np.subtract(highs, lows) / 2
         with np.errstate(over="ignore", invalid="ignore"):
@@ -225,7 +225,7 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """The inverse of `contents`."""
+        """Invert `contents`."""
         number, entries = _number(contents), _entries(contents)
         families = tuple(tuple(entry(each, "variables", list)) for each in entries)
         _require_bounds(schema, families)
@@ -259,7 +259,7 @@ def _positive(name: str, value: Any) -> float:
 
 
 def _require_bounds(schema: Schema, families: tuple[Clique, ...]) -> None:
-    """Refuse families of other variables than numbers with bounds."""
+    """Refuse families with variables that are not numbers with bounds."""
     for family in families:
         if not family or not all(isinstance(variable, str) and variable in schema.bounds for variable in family):
             raise SchemaError("RegressionDraws: every family needs variables with bounds in the schema.")

@@ -1,4 +1,4 @@
-"""What a release promises about the records behind it."""
+"""A guarantee states what a release promises about the records behind it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOISE = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release promises about the records behind it.
+    """A guarantee states what a release promises about the records behind it.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Guarantee:
 
     @property
     def counted(self) -> str:
-        """What the tables count: "records", "records of the sample", "rows" of units, or "units"."""
+        """Name what the tables count: "records", "records of the sample", "rows" of units, or "units"."""
         if self.unit == "record":
             return "records" if self.sampling_rate == 1 else "records of the sample"
         return "units" if self.max_rows is None else "rows"
@@ -158,7 +158,7 @@ class Guarantee:
         return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
+        """Return the parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
         parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
         parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
         parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
@@ -168,14 +168,14 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
-        """Inverse of `to_dict`.
+        """Invert `to_dict`.
 
-        Errors as the constructor, and KeyError or TypeError for missing or unknown parts.
+        It raises the errors of the constructor, and KeyError or TypeError for missing or unknown parts.
         """
         epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
         return cls(**{**parts, "epsilon": epsilon})
 
-    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
         return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows)
 
@@ -210,7 +210,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
-    """A read-only copy."""
+    """Make a read-only copy."""
     copy = np.array(array, dtype=dtype, order="C")
     copy.setflags(write=False)
     return copy

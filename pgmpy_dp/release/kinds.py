@@ -1,4 +1,4 @@
-"""What all releases have in common: a guarantee, a file, and what they observe."""
+"""All releases have a guarantee, a file, and observations in common."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: dict[str, type[Release]] = {}
 
 
 class Release:
-    """What left the wall around the records, with the guarantee that holds for it.
+    """A release is what left the wall around the records, with the guarantee that holds for it.
 
     All that is computed from it is post-processing and costs no privacy. A kind of release is a frozen dataclass that
     derives from this class and says by what name files know it.
@@ -37,7 +37,7 @@ class Release:
     """
 
     kind: ClassVar[str]
-    properties: ClassVar[frozenset[str]]  # of its descriptor, beside those that every kind has
+    properties: ClassVar[frozenset[str]]  # its descriptor has these beside those of every kind
     drawn: ClassVar[bool] = False
     schema: Schema
     guarantee: Guarantee
@@ -97,20 +97,20 @@ class Release:
 
     @property
     def total(self) -> float:
-        """Number of records, or its estimate where it is private; at least 1."""
+        """Return the number of records, or its estimate where it is private; at least 1."""
         raise self._refusal()
 
     @property
     def total_variance(self) -> float:
-        """Variance of `total` before its floor of 1; 0 where the number is public."""
+        """Return the variance of `total` before its floor of 1; 0 where the number is public."""
         raise self._refusal()
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Scale and standard deviation of the noise in a cell of a measured clique's table."""
+        """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""
         raise self._refusal()
 
     def marginal(self, clique: Clique) -> tuple[Vector, float]:
-        """The least noisy table of a clique that the release holds, and the noise variance of its cells.
+        """Read the least noisy table of a clique, and the noise variance of its cells.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Release:
         raise self._refusal()
 
     def observe(self, variables: Sequence[str]) -> Observations:
-        """What the release says of the marginals of these variables: noisy linear functions of counts.
+        """Observe the marginals of these variables through noisy linear functions of counts.
 
         Raises
         ------
@@ -133,16 +133,16 @@ class Release:
         return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor of the release's file says of it."""
+        """Give what the descriptor of the release's file says of it."""
         return {"kind": self.kind, "schema": self.schema.to_dict(), "guarantee": self.guarantee.to_dict()}
 
     def measurements(self) -> Measurements:
-        """The arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
         raise NotImplementedError
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """The inverse of `contents`: what arrays the file has, and how a release is made of them."""
+        """Invert `contents`: find which arrays the file has, and how a release is made of them."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +156,7 @@ class Release:
     def __hash__(self) -> int:
         return hash((type(self), self.schema, self.guarantee))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
 
 
@@ -178,6 +178,6 @@ def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
 
 
 def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
-    """The first release with a measured clique that contains this one, if any has."""
+    """Find the first release with a measured clique that contains this one, if there is one."""
     wanted = set(clique)
     return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)

@@ -1,4 +1,4 @@
-"""Noisy tables: what leaves the wall around the records."""
+"""Noisy tables leave the wall around the records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 class NoisyMarginals(  # type: ignore[override]  # cliques follow from the tables
     IndependentTables, Release, kind="tables", properties=("public_total", "cliques")
 ):
-    """Noisy contingency tables of chosen cliques: a release.
+    """A release of tables holds noisy contingency tables of chosen cliques.
 
     All that is computed from it is post-processing and costs no privacy.
 
@@ -101,7 +101,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]  # they follow from the scales
-        """Variance of the noise in each cell of each table, exact and in records squared.
+        """Return the variance of the noise in each cell of each table, exact and in records squared.
 
         A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), a little
         under 2 b**2.
@@ -109,15 +109,15 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         if self.guarantee.mechanism == "none":
             return MappingProxyType(dict.fromkeys(self.tables, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
-        parts = UNIT_WEIGHT if self.guarantee.max_rows is None else 1  # the noise is whole numbers of these
+        parts = UNIT_WEIGHT if self.guarantee.max_rows is None else 1  # noise is a whole number of these
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
     @property
     def total(self) -> float:
-        """Number of records (of units, if weighted), or its estimate where it is private; at least 1.
+        """Return the number of records (of units, if weighted), or its estimate where it is private; at least 1.
 
-        Under ``replace_one`` the public number, unless units have several rows. Else it is private and estimated
+        Under ``replace_one`` it is the public number, unless units have several rows. Else it is private and estimated
         from the tables: each table's sum is the number of records plus noise of variance v_C times its number of
         cells, and the sums are averaged with the inverse of those variances as weights (the best linear
         unbiased estimate; Bernstein et al. 2017 take the number as known).
@@ -136,7 +136,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @property
     def total_variance(self) -> float:
-        """Variance of `total` before its floor of 1; 0 where the number is public or exact."""
+        """Return the variance of `total` before its floor of 1; 0 where the number is public or exact."""
         if self.public_total is not None or self.guarantee.mechanism == "none":
             return 0.0
         return float(1.0 / (1.0 / self._sum_variances()).sum())
@@ -147,10 +147,10 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
 
     def join(self, other: NoisyMarginals) -> NoisyMarginals:
-        """Two releases of Laplace noise as one, at the sum of their epsilons.
+        """Join two releases of Laplace noise into one, at the sum of their epsilons.
 
-        For tables of different data sets about the same units, such as the steps and the starts of people's days, or
-        for tables measured one after the other.
+        It serves tables of different data sets about the same units, such as the steps and the starts of people's days,
+        and tables measured one after the other.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return NoisyMarginals(schema, tables, scales, guarantee, self.public_total)
 
     def to_coefficients(self) -> Coefficients:
-        """The tables made to agree on common variables, by their Fourier coefficients.
+        """Make the tables agree on common variables, by their Fourier coefficients.
 
         Every table that holds a set of variables measures that set's coefficients with independent noise; they are
         averaged with the inverse of its variance (the noise variance of a cell times the number of cells) as weights.
@@ -218,11 +218,11 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return Coefficients(schema, self.cliques, MappingProxyType(values))
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Scale and standard deviation of the noise in a cell of a measured clique's table."""
+        """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""
         return self.scales[clique], self.variances[clique] ** 0.5
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor of the release's file says of it."""
+        """Give what the descriptor of the release's file says of it."""
         return super().contents() | {
             "public_total": self.public_total,
             "cliques": [
@@ -231,7 +231,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         }
 
     def measurements(self) -> Measurements:
-        """The arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
         each, parts = self.variances, UNIT_WEIGHT if self.guarantee.max_rows is None else 1
         return [
             ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
@@ -240,7 +240,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """The inverse of `contents`."""
+        """Invert `contents`."""
         total, entries = contents["public_total"], entry(contents, "cliques", list)
         cliques = schema.require([entry(each, "variables", list) for each in entries])
         scales: dict[Clique, float] = {}
@@ -293,7 +293,7 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     """Refuse a guarantee that promises more than the noise gives one unit."""
-    rows = guarantee.max_rows or 1  # or the weight of 1
+    rows = guarantee.max_rows or 1  # without max_rows, a unit has the weight of 1
     if guarantee.mechanism == "laplace":
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), guarantee.epsilon
         loss = sum(sensitivity / scale for scale in scales)
@@ -312,7 +312,7 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
 
 
 def require_tables(release: Any, refusal: str) -> NoisyMarginals:
-    """For methods that need the noise of a table's cells to be independent."""
+    """Refuse other releases, for methods that need the noise of a table's cells to be independent."""
     if not isinstance(release, NoisyMarginals):
         raise ValueError(refusal)
     return release

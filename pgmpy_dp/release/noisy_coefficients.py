@@ -1,4 +1,4 @@
-"""Releases of noisy Fourier coefficients."""
+"""Noisy Fourier coefficients can be released in place of tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
 from pgmpy_dp.schema import Clique, Schema
 
-# About 0.8 GB for the matrix of all coefficients.
+# The matrix of all coefficients then takes about 0.8 GB.
 MAX_ENTRIES = 2**26
 
 
@@ -30,7 +30,7 @@ MAX_ENTRIES = 2**26
 class NoisyCoefficients(
     Release, kind="coefficients", properties=("public_total", "cliques", "scale", "subsets", "contrasts")
 ):
-    """Noisy Fourier coefficients of the marginals of chosen cliques: a release whose tables agree with each other.
+    """A release of noisy Fourier coefficients of chosen cliques' marginals has tables that agree with each other.
 
     All that is computed from it is post-processing and costs no privacy.
 
@@ -109,7 +109,7 @@ class NoisyCoefficients(
 
     @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:
-        """Variance of the noise in every integer coefficient, by subset."""
+        """Return the variance of the noise in every integer coefficient, by subset."""
         found = {}
         for subset in self.values:
             scales = noise_scales(self.schema, subset, self.scale)
@@ -125,20 +125,20 @@ class NoisyCoefficients(
         return Coefficients(self.schema, self.cliques, MappingProxyType(values))
 
     def to_coefficients(self) -> Coefficients:
-        """The coefficients as plain numbers, from which marginals, and non-negative ones, are made."""
+        """Return the coefficients as plain numbers, from which marginals, and non-negative ones, are made."""
         return self._coefficients
 
     def table(self, clique: Clique) -> Floats:
-        """Unbiased marginal of any clique within a measured one; may hold negative cells."""
+        """Compute the unbiased marginal of any clique within a measured one; cells may be negative."""
         return self._coefficients.table(clique)
 
     @property
     def tables(self) -> Mapping[Clique, Floats]:
-        """Unbiased marginals of the measured cliques. They agree on common variables and may hold negative cells."""
+        """Return unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
         return self._coefficients.tables
 
     def variance(self, clique: Clique) -> float:
-        """Noise variance of a cell of the clique's marginal, the mean over its cells; noise in cells is correlated."""
+        """Average the noise variance over the cells of the clique's marginal; noise in cells is correlated."""
         inside = set(clique)
         cells = self.schema.cells(clique)
         total = 0.0
@@ -150,25 +150,25 @@ class NoisyCoefficients(
 
     @property
     def total(self) -> float:
-        """Number of records, public or as measured by the coefficient of the empty set; at least 1."""
+        """Return the number of records, public or as measured by the coefficient of the empty set; at least 1."""
         return max(float(self._coefficients.values[()]), 1.0)
 
     @property
     def total_variance(self) -> float:
-        """Variance of `total` before its floor of 1; 0 where the number is public."""
+        """Return the variance of `total` before its floor of 1; 0 where the number is public."""
         return 0.0 if self.public_total is not None else laplace_variance(self.scale)
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Scale of the coefficients' noise, and the standard deviation in a cell of a clique's table."""
+        """Return the scale of the coefficients' noise, and the standard deviation in a cell of a clique's table."""
         return self.scale, self.variance(clique) ** 0.5
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
-        """The one table of a clique that the coefficients stand for, and the mean variance of its cells."""
+        """Return the one table of a clique that the coefficients stand for, and the mean variance of its cells."""
         holding_cliques(self.cliques, clique)
         return self.table(clique), self.variance(clique)
 
     def observe(self, variables: Sequence[str]) -> Observations:
-        """What the coefficients of all sets of these variables say, with contrasts of mean square 1.
+        """Observe the coefficients of all sets of these variables, with contrasts of mean square 1.
 
         Each is a function of the smallest measured clique that holds its set. The coefficient of the empty set is the
         number of records, observed apart.
@@ -178,7 +178,7 @@ class NoisyCoefficients(
         ValueError
             If they say nothing of a variable, or are too many to fit.
         """
-        from scipy import sparse  # takes long to import, and only fits need it
+        from scipy import sparse  # it takes long to import, and only fits need it
 
         measured = maximal(observed_parts(self.cliques, variables).values())
         schema = self.schema
@@ -196,7 +196,7 @@ class NoisyCoefficients(
         def rows(subset: Clique, clique: Clique) -> list[Any]:
             return [functions[v][1:] if v in subset else functions[v][:1] for v in clique]
 
-        # Python's integers: the number of entries may not fit 64 bits.
+        # These are Python's integers, since the number of entries may not fit 64 bits.
         entries = sum(reduce(lambda n, part: n * int(part.nnz), rows(s, c), 1) for s, c in holder.items())
         if entries > MAX_ENTRIES:
             raise ValueError(
@@ -208,7 +208,7 @@ class NoisyCoefficients(
         variance: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
         for subset, clique in holder.items():
             blocks[clique].append(reduce(lambda a, b: sparse.kron(a, b, format="csr"), rows(subset, clique)))
-            # Rows follow the order of the clique's axes, coefficients that of the schema.
+            # Rows follow the order of the clique's axes, and coefficients follow that of the schema.
             order = [subset.index(v) for v in clique if v in subset]
             weights = coefficient_weights([schema.cardinality(v) for v in subset])
             observed[clique].append((weights * self.values[subset]).transpose(order).ravel())
@@ -231,7 +231,7 @@ class NoisyCoefficients(
         )
 
     def contents(self) -> dict[str, Any]:
-        """What the descriptor of the release's file says of it."""
+        """Give what the descriptor of the release's file says of it."""
         subsets = [{"variables": list(subset), "shape": list(a.shape)} for subset, a in self.values.items()]
         return super().contents() | {
             "public_total": self.public_total,
@@ -242,13 +242,13 @@ class NoisyCoefficients(
         }
 
     def measurements(self) -> Measurements:
-        """The arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
         variances = self.noise_variances
         return [(array.ravel(), variances[subset].ravel()) for subset, array in self.values.items()]
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """The inverse of `contents`."""
+        """Invert `contents`."""
         total, entries = contents["public_total"], entry(contents, "cliques", list)
         cliques = schema.require([entry(each, "variables", list) for each in entries])
         for clique, each in zip(cliques, entries, strict=True):
@@ -279,7 +279,7 @@ def _contrast_entries(schema: Schema, cliques: Iterable[Clique]) -> dict[str, An
 def _subset_shapes(
     contents: Mapping[str, Any], schema: Schema, cliques: Sequence[Clique], private_total: bool
 ) -> dict[Clique, tuple[int, ...]]:
-    closure = downward_closure(schema, cliques)  # refuses what would be too large
+    closure = downward_closure(schema, cliques)  # this refuses what would be too large
     if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
         raise ValueError("the contrasts are not those of this version of the format.")
     expected = closure if private_total else closure[1:]

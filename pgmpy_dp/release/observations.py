@@ -16,13 +16,13 @@ from pgmpy_dp.schema import Clique, Schema
 
 Vector = NDArray[np.float64]
 
-# Noise of less than half a record is taken for half a record: it is nothing beside sampling, and conditions better.
+# Noise below half a record counts as half a record: that is nothing beside sampling, and better conditioned.
 LEAST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True)
 class Observations:
-    """y = A n + independent noise, n being the counts of some tables.
+    """A release observes y = A n + independent noise, where n is the counts of some tables.
 
     For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts, and the noise on
     the counts themselves would be correlated: it is independent on A n only.
@@ -50,19 +50,19 @@ class Observations:
     total: tuple[float, float] | None = None
 
     def expected(self, counts: Vector) -> Vector:
-        """A n."""
+        """Compute A n."""
         return counts if self.matrix is None else self.matrix @ counts
 
     def to_counts(self, values: Vector) -> Vector:
-        """A' v: from derivatives by the observations to derivatives by the counts."""
+        """Compute A' v, from derivatives by the observations to derivatives by the counts."""
         return values if self.matrix is None else self.matrix.T @ values
 
     def expected_squares(self, values: Vector) -> Vector:
-        """A with squared entries, times values of the counts' shape."""
+        """Multiply A with squared entries by values of the counts' shape."""
         return values if self.squares is None else self.squares @ values
 
     def squares_to_counts(self, values: Vector) -> Vector:
-        """Transpose of `expected_squares`."""
+        """Apply the transpose of `expected_squares`."""
         return values if self.squares is None else self.squares.T @ values
 
 
@@ -76,7 +76,7 @@ class IndependentTables:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques, in order."""
+        """Return the measured cliques, in order."""
         return tuple(self.tables)
 
     def holding_clique(self, clique: Clique) -> Clique:
@@ -139,7 +139,7 @@ class IndependentTables:
 
 
 def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
-    """Average noisy tables of the same counts by their precision; the variance of the mean comes with it."""
+    """Average noisy tables of the same counts by their precision; give the variance of the mean as well."""
     tables, variances = (list(part) for part in zip(*same, strict=True))
     precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
     table: Vector = np.average(tables, axis=0, weights=precisions)

@@ -1,4 +1,4 @@
-"""Euclidean projection on the probability simplex."""
+"""Tables are projected on the probability simplex in Euclidean distance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
-    """Nearest probability table, in Euclidean distance, to a table of any shape.
+    """Find the nearest probability table, in Euclidean distance, to a table of any shape.
 
     Parameters
     ----------

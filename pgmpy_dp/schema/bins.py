@@ -65,13 +65,13 @@ def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
     single = plain(declared)
     ends = [-single, single] if isinstance(single, (int, float)) else declared
     if isinstance(ends, (str, bytes)) or not is_listable(ends) or len(list(ends)) != 2:
-        raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # what it holds may be records
+        raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # its contents may be records
     low, high = (plain(end) for end in ends)
     numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
     if isinstance(single, bool) or not numbers or not -1e150 < low < high < 1e150:
-        raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # what it holds may be records
+        raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # its contents may be records
     low, high = float(low), float(high)
-    if not (high - low) / 2.0 > 0.0:  # values are scaled by it
+    if not (high - low) / 2.0 > 0.0:  # half the range scales the values
         raise SchemaError(f"{wanted}; as floating-point numbers these are too close to each other: {declared!r}.")
     return low, high
 
@@ -81,7 +81,7 @@ def _edge(edge: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SchemaError(f"Bins: edges are numbers, got {edge!r}.")
     try:
-        number = float(value) + 0.0  # -0.0 becomes 0.0
+        number = float(value) + 0.0  # turns -0.0 into 0.0
     except OverflowError:
         raise SchemaError("Bins: an edge is too large for a float; use inf.") from None
     if math.isnan(number):

@@ -127,12 +127,12 @@ class Schema:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the variables that have states, in the order of declaration."""
+        """Return the names of the variables that have states, in the order of declaration."""
         return tuple(self.states)
 
     @property
     def state_names(self) -> dict[str, list[State]]:
-        """The states as pgmpy takes them: a fresh dict of variable to list.
+        """Return the states as pgmpy takes them: a fresh dict of variable to list.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Schema:
         return {variable: len(states) for variable, states in self.states.items()}
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
-        """Give the shape of the clique's table: one axis a variable, in clique order.
+        """Return the shape of the clique's table: one axis a variable, in clique order.
 
         Examples
         --------
@@ -293,7 +293,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Describe the table of records as a Frictionless Table Schema (version 2).
 
-        States are ``constraints.enum``. Custom properties of a field are ours: ``pgmpy_dp:bins`` holds ``edges``
+        States are ``constraints.enum``. Some properties of a field are our own: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
         in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``.
@@ -365,7 +365,7 @@ class Schema:
         numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
         return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers})"
 
-    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings do not pickle
+    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return Schema, (
             {v: self.bins.get(v, states) for v, states in self.states.items()},
             dict(self.missing),

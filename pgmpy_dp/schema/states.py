@@ -56,7 +56,7 @@ def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Turn a numpy bool, number or text into Python's own. Times stay: numpy would make integers of them."""
+    """Turn a numpy bool, number or text into Python's own. Times stay, since numpy would make integers of them."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
 
 
@@ -76,7 +76,7 @@ def checked_state(owner: str, state: Any) -> State:
         raise SchemaError(f"{owner}: an integer state does not fit 64 bits; use a string.")
     if isinstance(value, str) and not _is_text(value):
         raise SchemaError(f"{owner}: the state {value!r} cannot be written as UTF-8.")
-    return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
+    return value + 0.0 if isinstance(value, float) else value  # turns -0.0 into 0.0
 
 
 def _is_text(value: str) -> bool:

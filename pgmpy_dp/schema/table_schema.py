@@ -39,13 +39,13 @@ def table_field(
             field |= {"type": kind, "constraints": constraints, STATES_PROPERTY: list(states)}
         else:
             field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
-        if "" in states:  # by default Table Schema reads the empty text as missing
+        if "" in states:  # by default a Table Schema reads the empty text as missing
             field["missingValues"] = []
     return field | {ROLE_PROPERTIES[role]: state for role, state in stand_ins.items()}
 
 
 def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Describe a number with bounds. They do not constrain the values: those beyond are moved to them."""
+    """Describe a number with bounds. They do not constrain the values: values beyond them are moved to them."""
     return {"name": name, "type": "number", "constraints": {"required": True}, BOUNDS_PROPERTY: list(bounds)}
 
 
