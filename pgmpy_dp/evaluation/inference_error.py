@@ -17,7 +17,7 @@ from pgmpy_dp.inference.table import Table
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """The bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
+    """These are the bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
 
     Attributes
     ----------
