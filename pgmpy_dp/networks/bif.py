@@ -123,7 +123,7 @@ def _block(
         raise ValueError(f"probabilities of no variable: {named[:40]!r}.")
     child, bar, given = named[1:-1].partition("|")
     parents = given.split(",") if bar else []
-    if not bar and child.strip().lower() not in folded:  # an older way: the child, then its parents
+    if not bar and child.strip().lower() not in folded:  # an older way puts the child first, then its parents
         child, *parents = child.replace(",", " ").split() or [""]
     rows: dict[Any, list[float]] = {}
     for statement in filter(None, map(str.strip, body.split(";"))):
