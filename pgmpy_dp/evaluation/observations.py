@@ -1,6 +1,6 @@
 """An observer reads an output's structure, and the numbers in it.
 
-Made for audits, where outputs of any kind have to be compared: arrays, releases, fitted estimators and networks, and
+Audits use it where outputs of any kind have to be compared: arrays, releases, fitted estimators and networks, and
 plain values, lists, mappings and data classes of these.
 """
 

@@ -1,6 +1,6 @@
 """The utility of private posteriors has bounds (Zhang, Rubinstein and Dimitrakakis 2016), given with what they bound.
 
-All of them need no records, but `posterior_divergence` and the mass in `exponential_map_failure` do: these are for
+They need no records, except `posterior_divergence` and the mass in `exponential_map_failure`, which are for
 studies in which the records are known.
 """
 
@@ -186,8 +186,8 @@ def fourier_marginal_bound(
 def exponential_map_failure(power: float, slack: float, mass: float) -> float:
     """Bound the probability that `ExponentialMAP` is over 2 * slack nats below the best log-likelihood (Lemma 4).
 
-    exp(-power * slack) / mass: below OPT - 2 slack the density is at most exp(power (OPT - 2 slack)) of the prior's,
-    and the normalising constant at least exp(power (OPT - slack)) mass. The paper has epsilon for the power.
+    It is exp(-power * slack) / mass: below OPT - 2 slack the density is at most exp(power (OPT - 2 slack)) of the
+    prior's, and the normalising constant at least exp(power (OPT - slack)) mass. The paper has epsilon for the power.
 
     Parameters
     ----------

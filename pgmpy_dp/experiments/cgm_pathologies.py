@@ -20,7 +20,7 @@ from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
-# Epsilon and number of states of each part, as in the paper where it says; it does not give epsilon in (a).
+# Epsilon and number of states of each part are the paper's where it says; it does not give epsilon in (a).
 EPSILON = {"slopes": 0.1, "projection": 0.5, "regularization": 0.1}
 STATES = {"slopes": 10, "projection": 20, "regularization": 10}
 REGULARIZED_SIZE = 100_000

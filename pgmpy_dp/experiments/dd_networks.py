@@ -72,7 +72,7 @@ def _errors(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, see
     sets = random_variables(exact, [1, 2] * 5 + [2, 3] * 5, seed)
     answers = list(zip(marginals(exact, sets), marginals(fitted, sets), strict=True))
     plain = [(p.ravel(), q.ravel()) for p, q in answers[:10]]
-    # Given the other variables of a set, in their most probable states.
+    # These are given the other variables of a set, in their most probable states.
     given = [(_given(p, p), _given(p, q)) for p, q in answers[10:]]
     bounds = inference_error_bounds(exact, fitted)
     errors: dict[str, float] = {}

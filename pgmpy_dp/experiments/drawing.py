@@ -1,4 +1,4 @@
-"""This module holds what the figures share: colours, markers, medians with quartiles."""
+"""Figures share what is here: colours, markers, medians with quartiles."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pgmpy_dp.inference.factor_graph import FactorGraph
 from pgmpy_dp.inference.junction_tree import JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.layout import Scope, Variable
 
-# These take about 0.8 GB of tables and index maps.
+# So many cells take about 0.8 GB of tables and index maps.
 MAX_TABLE_CELLS = 2**26
 
 INFERENCE = ("auto", "junction_tree", "loopy")

@@ -19,7 +19,7 @@ from pgmpy_dp.inference.table import Table
 class FactorGraph:
     """Loopy sum-product runs on the factor graph: marginals and log Z are approximations (Bethe).
 
-    Exact on trees. On graphs with cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
+    They are exact on trees. With cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
     Freeman and Weiss 2005) and need not be unique or be reached; `Calibration.converged` says whether it was.
 
     Attributes

@@ -68,7 +68,7 @@ class _Metric:
 
 
 class LogPosterior:
-    """Python sees the posterior density as this function.
+    """The posterior density can be called from Python here.
 
     Parameters
     ----------

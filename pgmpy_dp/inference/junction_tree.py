@@ -262,7 +262,7 @@ class JunctionTree:
 
 
 class _Compiler:
-    """Lay the tables of a junction tree out in a buffer and write the program."""
+    """A compiler lays the tables of a junction tree out in a buffer and writes the program."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The counts behind noisy sums of counts are found as in `pgmpy_dp.inference.collective`, from A n instead of n."""
+"""The counts behind noisy sums of counts are found as in `pgmpy_dp.inference.collective`, with A n observed, not n."""
 
 from __future__ import annotations
 

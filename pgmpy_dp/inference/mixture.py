@@ -165,7 +165,7 @@ class Mixture:
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
         column = {variable: place for place, variable in enumerate(self.variables)}
-        # The last entry of each axis is the sum over it: where states of -1 look.
+        # The last entry of each axis is the sum over it: states of -1 look there.
         padded = [
             reduce(lambda whole, axis: np.concatenate([whole, whole.sum(axis=axis, keepdims=True)], axis=axis),
                    range(1, table.ndim), table)

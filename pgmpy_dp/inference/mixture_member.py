@@ -195,7 +195,7 @@ class MemberProblem:
     def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Parameters]:
         """Compute the loss and its derivatives by all parameters.
 
-        Of what the loss owes to the base directly, through the penalty, nothing is in the base's derivatives: the base
+        The base's derivatives leave out what the loss owes to the base directly, through the penalty: the base
         is to follow the targets, not the components.
         """
         from pgmpy_dp.inference import mixture_kernel as kernel

@@ -56,7 +56,7 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         counts = np.empty(flat.shape, dtype=np.int64)
         kernel.even_counts(totals, flat, carry - carry.mean(), counts)
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
-        # In random order within each component.
+        # Put them in random order within each component.
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, place[variable]] = values + states[place[variable]]

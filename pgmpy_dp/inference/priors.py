@@ -9,8 +9,8 @@ import numpy as np
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
 
-# Concentrations of the Dirichlet priors: between what; of their logarithms' normal distribution, where the centre (with
-# standard deviation 1) and the variance are believed before the release, and the latter's weight; how far they move.
+# Concentrations of Dirichlet priors lie in this range; the centre (with standard deviation 1) and variance of their
+# logarithms are believed to be these before the release, the variance with this weight; moves have these widths.
 _RANGE = math.log(0.02), math.log(10.0)
 _CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 _WIDTHS = (0.1, 0.4)

@@ -1,6 +1,6 @@
 """Latent Dirichlet allocation infers documents' topics under given topics, by variational inference.
 
-Blei, Ng and Jordan 2003; the updates are those of Hoffman, Blei and Bach 2010, equations 2 to 5. A document is its
+See Blei, Ng and Jordan 2003; the updates are equations 2 to 5 of Hoffman, Blei and Bach 2010. A document is its
 counts c_w of words; q(theta) is a Dirichlet distribution with parameters gamma, and phi_kw is the probability that an
 occurrence of word w belongs to topic k:
 
@@ -52,7 +52,7 @@ class Topics:
     def expected_counts(self, counts: sparse.csr_array) -> sparse.csr_array:
         """Compute each document's c_w phi_kw, shape (documents, topics * words), topic by topic.
 
-        Non-negative; a document's entries sum to its number of words.
+        They are non-negative; a document's entries sum to its number of words.
         """
         from pgmpy_dp.inference import topic_kernel
 
@@ -71,7 +71,7 @@ class Topics:
     def bound(self, counts: sparse.csr_array) -> float:
         """Bound from below the documents' summed log-probability, given the distribution of the topics.
 
-        Hoffman, Blei and Bach 2010, equation 1, without the part of the topics themselves: by Jensen's inequality it
+        It is equation 1 of Hoffman et al. 2010, without the part of the topics themselves: by Jensen's inequality it
         bounds the log of the documents' probability averaged over the topics' distribution.
         """
         from pgmpy_dp.inference import topic_kernel

@@ -218,7 +218,7 @@ def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.G
     steps = best_order(graph, cards)
     position = {node: index for index, (node, _) in enumerate(steps)}
     tree = nx.Graph()
-    # Backwards: the clique that a node leaves behind hangs on the clique of its next eliminated neighbour.
+    # Go backwards: the clique that a node leaves behind hangs on the clique of its next eliminated neighbour.
     holder: dict[int, frozenset[int]] = {}
     for node, clique in reversed(steps):
         rest = clique - {node}

@@ -65,7 +65,7 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
     rows = np.array([[float(entry) for entry in row] for row in upper])
     widths = [steps / math.sqrt(float(entry)) for entry in diagonal]
     sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # of all coordinates, in a step
-    # Rounding of a conditional centre and of the centre itself, and of the floating-point sum of at most 2 T a term.
+    # This bounds rounding of a conditional centre, of the centre itself, and of the float sum of at most 2 T a term.
     off = 0.5 / min(widths) + 0.5 * sharpness + 2.0**-49 * size * steps * sharpness
     scales = [width * math.sqrt(1.0 + off) * (1.0 + 2.0**-40) for width in widths]
     energy, proposed = _energy(square, linear, steps), _proposed(scales)

@@ -24,7 +24,7 @@ _STEP = 1.1
 # Below this delta the rounding of Fourier transforms in the composition is no longer small beside it, however few the
 # tables.
 _LEAST_DELTA = 1e-12
-# One loss distribution has no more points than noise of this scale has likely values.
+# A loss distribution has as many points as its noise has likely values, so no scale is larger than this.
 _MOST_SCALE = 2.0**17
 # dp-accounting cuts the noise off where it has less than this mass; ours is not cut off, and delta pays for that.
 _CUT_OFF = 1e-30

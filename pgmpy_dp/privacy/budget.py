@@ -182,7 +182,7 @@ class PrivacyBudget:
     def remaining(self) -> PrivacyLoss:
         """Find what one more charge may ask for.
 
-        Before the first zCDP charge: the total less what was charged. After it: the largest epsilon of one more
+        Before the first zCDP charge it is the total less what was charged; after it, the largest epsilon of one more
         Gaussian measurement at the delta given here. Losses under Renyi accounting do not add, so this and `spent`
         then come to more than the total.
         """

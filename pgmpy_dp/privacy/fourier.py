@@ -196,7 +196,7 @@ def _largest_replacement(
 ) -> float | None:
     """Maximise the sum over subsets of |prod u(x) - prod u(y)| over pairs of records; None where that is too large.
 
-    Of a variable with two states only whether x and y differ matters: u(x) is 1 or -1 and leaves absolute values.
+    For a variable with two states it only matters whether x and y differ: u(x) is 1 or -1 and leaves absolute values.
     """
     pairs = {
         states: np.array([(0, 0), (0, 1)] if states == 2 else list(product(range(states), repeat=2)))

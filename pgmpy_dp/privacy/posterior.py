@@ -22,7 +22,7 @@ from typing import Any
 
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 
-# This covers floating point: an outcome's log-probability is off by some units in the last place of the range of
+# Floating point needs this: an outcome's log-probability is off by some units in the last place of the range of
 # its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
 RESERVE = 1e-6
 

@@ -91,7 +91,7 @@ def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction
 def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
     """Throw independent coins, each true with exactly the given probability, from the system's secure generator.
 
-    Of each coin's binary digits the first 64 decide but for one case in 2**64, which a further exact draw decides.
+    The first 64 of each coin's binary digits decide, except in one case in 2**64, which a further exact draw decides.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from pgmpy_dp.privacy.checks import checked_delta, choice, exact_positive, round
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
 """The neighbour relation of each way to sample."""
 
-# This computes what a plan costs from the noise multiplier, delta, steps, sampling rate and sampling.
+# An accountant computes what a plan costs from noise multiplier, delta, steps, sampling rate and sampling.
 Accountant = Callable[[float, float, int, float, str], float]
 
 # This share of delta pays for noise on a grid in place of continuous noise, see `grid_delta`.
@@ -195,7 +195,7 @@ def tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) ->
     if rate < 1.0 and sampling == "without_replacement":
         accountant = renyi_accountant(sampling)
     else:
-        # Of all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
+        # Over all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
         accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, _interval(sigma, steps, rate))
     accountant.compose(sampled_gaussian(sigma, rate, sampling), steps)
     return float(accountant.get_epsilon(delta))

@@ -1,6 +1,6 @@
-"""Posterior draws and Fourier releases are calibrated here as Zhang, Rubinstein and Dimitrakakis (2016) print it.
+"""Posterior draws and Fourier releases are calibrated here as Zhang, Rubinstein and Dimitrakakis (2016) print them.
 
-What they add to the package's own is a bound that is coarser, so that epsilon is more than what holds. What a release
+What the printed ones add is a bound that is coarser, so that epsilon is more than what holds. What a release
 really costs is charged and stated.
 """
 
