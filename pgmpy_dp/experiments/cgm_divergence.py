@@ -25,7 +25,7 @@ from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0)
 STATES = 10
-# The naive fit takes these multiples of its default; the one closest to the truth in the mean over a cell is reported.
+# The naive fit takes these multiples of its default; the best in the mean over a cell's trials is reported.
 MULTIPLES = (1 / 30, 0.1, 1 / 3, 3.0, 10.0, 30.0)
 LEARNING_RATES = (1.0, 3.0)
 STEPS, LARGEST_SAMPLE = 200, 5000

@@ -1,4 +1,4 @@
-"""The experiments' records come from networks that pgmpy ships, and made-up ones, with public seeds."""
+"""The experiments' records come from networks that pgmpy ships, and from made-up ones, with public seeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def random_naive_bayes(features: int, seed: int) -> DiscreteBayesianNetwork:
 
 
 def random_days(people: int, places: int, slots: int, seed: int) -> np.ndarray:
-    """Say where people are in each slot of a day: 0 nowhere, else a place. Sparse: one to a few short visits a day.
+    """Simulate where people are in each slot of a day: 0 nowhere, else a place. Visits are one to a few, and short.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Fig. 2 and Table 1 of Foulds, Park, Chaudhuri and Welling (VIPS) fit private topics; topics here are known."""
+"""Fig. 2 and Table 1 of Foulds, Park, Chaudhuri and Welling (VIPS) fit private topics, here with known topics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     epsilons, rates = (EPSILONS[1::2], (0.1,)) if quick else (EPSILONS, (0.05, 0.2))
     return [
         {"documents": documents, "rate": rate, "epsilon": epsilon, "repeat": repeat}
-        for repeat in range(repeats)  # documents go outermost: a corpus takes seconds to make
+        for repeat in range(repeats)  # repeats go outermost: a corpus takes seconds to make
         for rate in rates
         for epsilon in epsilons
     ]

@@ -102,7 +102,7 @@ class Target:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part is what a wide table has in one block: one variable, or both of a pair."""
+    """A part is what a table of three or more variables has in one block: one variable, or both of a pair."""
 
     block: int
     variables: tuple[int, ...]

@@ -4,7 +4,7 @@ pgmpy's writer puts names into the file as they are, and readers then lose or mi
 quotes, blanks or comment signs, and variables that differ in their case alone: so they are escaped first. The note on
 names is a comment in the first line.
 
-pgmpy's reader takes time in the square or the cube of what a file made for it holds (2,000 blanks in a header: ten
+pgmpy's reader needs time like the square or the cube of what a file made for it holds (2,000 blanks in a header: ten
 seconds), and memory for every table that it declares. Here time and memory grow as the file does.
 
 Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0.15.
