@@ -62,7 +62,7 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
 def zcdp_curve(rho: float) -> NDArray[np.float64]:
     """Return the Renyi curve of a rho-zCDP mechanism: rho times the order (Bun and Steinke 2016, Definition 1.1)."""
     exact_positive("rho", rho)
-    with np.errstate(over="ignore"):  # at infinity there is no bound at that order
+    with np.errstate(over="ignore"):  # infinity states no bound at that order
         return rho * np.asarray(ORDERS)
 
 

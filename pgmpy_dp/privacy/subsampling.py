@@ -34,7 +34,7 @@ GRID_SHARE = 2.0**-10
 # No higher noise multiplier is considered: grids of 2**30 steps a deviation hold no finer sums.
 MAX_MULTIPLIER = 2.0**20
 
-# These are integer Renyi orders, where the bounds for samples without replacement are exact (in a time of order
+# At these integer Renyi orders the bounds for samples without replacement are evaluated exactly (in a time of order
 # squared, and from 257 on more loosely).
 RENYI_ORDERS = (*range(2, 25), *range(26, 41, 2), 44, 48, 56, 64, 80, 96, 128, 512, 2048)
 
