@@ -1,4 +1,4 @@
-"""Figures. Every function returns a matplotlib Figure; nothing is shown or saved here."""
+"""Every function returns a matplotlib Figure; nothing is shown or saved here."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 from pgmpy_dp.report.drawing import HEIGHT, WIDTH, draw
 from pgmpy_dp.schema import Schema
 
-# Okabe and Ito: told apart by colour-blind readers too.
+# Okabe and Ito's colours are told apart by colour-blind readers too.
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
 
 def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Schema, title: str = "") -> Figure:
-    """One panel a variable: the probability of each state, side by side for several sources.
+    """Draw one panel a variable: the probability of each state, side by side for several sources.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
 
 
 def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability") -> Figure:
-    """Answers as bars, each with its lower and upper bound.
+    """Draw answers as bars, each with its lower and upper bound.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def plot_divergence(
     title: str = "",
     chosen: float | None = None,
 ) -> Figure:
-    """KL divergence against epsilon on logarithmic axes: medians, with every trial as a dot.
+    """Plot KL divergence against epsilon on logarithmic axes: medians, with every trial as a dot.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def plot_divergence(
 
 
 def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = "") -> Figure:
-    r"""The network with every node coloured by the share of the budget that its family's table had.
+    r"""Draw the network with every node coloured by the share of the budget that its family's table had.
 
     Parameters
     ----------

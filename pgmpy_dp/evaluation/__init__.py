@@ -1,4 +1,4 @@
-"""What users call to judge: audits of privacy claims, divergences, predictions, and the papers' measures."""
+"""Users call this package to judge: audits of privacy claims, divergences, predictions, and the papers' measures."""
 
 from pgmpy_dp.evaluation.audit import AuditResult, audit
 from pgmpy_dp.evaluation.comparison import compare

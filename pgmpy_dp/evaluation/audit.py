@@ -1,4 +1,4 @@
-"""Black-box audit of a privacy claim: how well can two neighbouring inputs be told apart by what comes out?"""
+"""Privacy claims are audited as black boxes: how well can two neighbouring inputs be told apart by what comes out?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HUGE = 1e100  # stands for infinity in sums
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found.
+    """An audit result says whether a claim is refuted, and by which event.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class AuditResult:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is refuted."""
+        """Say whether the claim is refuted."""
         return self.epsilon_lower > self.epsilon
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _Event:
-    """Outputs of one structure whose score is in a range."""
+    """An event is that an output has one structure and a score in a range."""
 
     words: str
     side: int  # the input under which it is likelier
@@ -150,7 +150,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class _Draws:
-    """Structures and numbers of all outputs under both inputs, and one output of each structure."""
+    """These are structures and numbers of all outputs under both inputs, and one output of each structure."""
 
     observer: Observer
     structures: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -179,7 +179,7 @@ class _Draws:
         return draws
 
     def matrix(self, structure: tuple[Any, ...], side: int, part: slice) -> Numbers:
-        """The numbers of the outputs of one structure, one row each."""
+        """Return the numbers of the outputs of one structure, one row each."""
         pairs = zip(self.structures[side][part], self.numbers[side][part], strict=True)
         rows = [numbers for found, numbers in pairs if found == structure]
         return np.array(rows) if rows else np.empty((0, self.observer.read(self.examples[structure])[1].size))
@@ -195,7 +195,7 @@ class _Draws:
 def _lower_bound(
     hits: NDArray[np.int64], others: NDArray[np.int64], trials: int, level: float, delta: float
 ) -> Numbers:
-    """Clopper-Pearson lower bound of epsilon, each of its two parts failing with probability at most `level`."""
+    """Bound epsilon from below by Clopper-Pearson, each of its two parts failing with probability at most `level`."""
     low = np.where(hits > 0, stats.beta.ppf(level, np.maximum(hits, 1), trials - hits + 1), 0.0)
     high = np.where(others < trials, stats.beta.ppf(1.0 - level, others + 1, np.maximum(trials - others, 1)), 1.0)
     with np.errstate(divide="ignore"):
@@ -204,7 +204,7 @@ def _lower_bound(
 
 
 def _events(draws: _Draws, chosen: slice, level: float, delta: float) -> Iterator[_Event]:
-    """The best event of each kind on the first half of the outputs."""
+    """Find the best event of each kind on the first half of the outputs."""
     seen = Counter(structure for side in (0, 1) for structure in draws.structures[side][chosen])
     common = [structure for structure, _ in seen.most_common(_STRUCTURES)]
     size = chosen.stop
@@ -268,7 +268,7 @@ def _ranges(
     named: Callable[[float], str] = lambda number: f"{number:.6g}",
     ordered: bool = True,
 ) -> Iterator[_Event]:
-    """The best thresholds and the best single value of a score."""
+    """Find the best thresholds and the best single value of a score."""
     values = [np.sort(score(matrix)) for matrix in samples]
     distinct, counts = np.unique(np.concatenate(values), return_counts=True)
     cuts = distinct
@@ -297,7 +297,7 @@ def _best(
     low: Numbers | None = None,
     high: Numbers | None = None,
 ) -> _Event:
-    """Of some candidates, given how often each was hit under both inputs, the one that certifies most."""
+    """Choose the candidate that certifies most, given how often each was hit under both inputs."""
     pairs, place = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
     bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[place.ravel()] for side in (0, 1)]
     side = int(np.argmax([bound.max() for bound in bounds]))
@@ -314,14 +314,14 @@ def _best(
 
 
 def _separation(one: Numbers, other: Numbers) -> float:
-    """Largest difference of the two empirical distribution functions."""
+    """Find the largest difference of the two empirical distribution functions."""
     points = np.concatenate([one, other])
     shares = [np.searchsorted(np.sort(part), points, "right") / max(part.size, 1) for part in (one, other)]
     return float(np.abs(shares[0] - shares[1]).max())
 
 
 def _finest_bit(values: Numbers) -> Numbers:
-    """Exponent of the lowest binary digit in use: a sum with a larger number has no finer digits than that has."""
+    """Find the exponent of the lowest binary digit in use: a sum with a larger number has no digits finer than its."""
     finite = np.where(np.isfinite(values), values, 0.0)
     mantissa, exponent = np.frexp(finite)
     integers = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -330,7 +330,7 @@ def _finest_bit(values: Numbers) -> Numbers:
 
 
 def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Fisher's linear discriminant; finds sums and differences of numbers that carry little or no noise."""
+    """Compute Fisher's linear discriminant; it finds sums and differences of numbers that carry little or no noise."""
     parts = [np.clip(matrix[:, columns], -_HUGE, _HUGE) for matrix in samples]
     centre, spread = np.concatenate(parts).mean(axis=0), np.concatenate(parts).std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -347,7 +347,7 @@ def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Cal
 
 
 def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Sum over numbers of the logarithm of the ratio of their histograms, as if they were independent."""
+    """Sum over numbers the logarithm of the ratio of their histograms, as if they were independent."""
     terms: list[tuple[int, Numbers, Numbers]] = []
     for column in columns:
         parts = [matrix[:, column] for matrix in samples]
@@ -370,7 +370,7 @@ def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) ->
 
 
 def _structure_words(draws: _Draws, structure: tuple[Any, ...], common: Sequence[tuple[Any, ...]]) -> str:
-    """Where a structure differs from the others."""
+    """Say where a structure differs from the others."""
     others = [other for other in common if other != structure]
     if not others:
         return "any output of the common structure"

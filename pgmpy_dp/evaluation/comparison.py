@@ -1,4 +1,4 @@
-"""How far synthetic records or a model are from a release, or from records, table by table."""
+"""Synthetic records or a model are compared with a release, or with records, table by table."""
 
 from __future__ import annotations
 

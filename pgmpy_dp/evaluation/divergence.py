@@ -1,4 +1,4 @@
-"""How far a fitted network is from a true one."""
+"""A divergence tells how far a fitted network is from a true one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgmpy_dp.inference.layout import Vector
 
 
 def kl_divergence(true: Network, fitted: Network) -> float:
-    """Kullback-Leibler divergence KL(true || fitted) of the joint distributions, in nats, exactly.
+    """Compute the Kullback-Leibler divergence KL(true || fitted) of the joint distributions, in nats, exactly.
 
     Parameters
     ----------

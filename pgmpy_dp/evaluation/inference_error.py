@@ -17,7 +17,7 @@ from pgmpy_dp.inference.table import Table
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """The bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
+    """These are the bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 def mu_score(error: float, bounds: ErrorBounds) -> float:
     """Say where between the bounds an error lies: 0 at the lower, 1 at the upper.
 
-    Negative where the error is below the lower bound, which is of a typical error only; 0 where the bounds are equal.
+    It is negative below the lower bound, which is of a typical error only; 0 where the bounds are equal.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""What an observer can read off an output: its structure, and the numbers in it.
+"""An observer reads an output's structure, and the numbers in it.
 
-Made for audits, where outputs of any kind have to be compared: arrays, releases, fitted estimators and networks, and
+Audits use it where outputs of any kind have to be compared: arrays, releases, fitted estimators and networks, and
 plain values, lists, mappings and data classes of these.
 """
 
@@ -22,29 +22,29 @@ _CATEGORY = "category"
 
 @dataclass
 class Observer:
-    """Reads outputs. Text, None and the like become numbers too, one for each value, the same in every output."""
+    """An observer reads outputs. Text, None and the like become numbers too, one a value, the same in every output."""
 
     categories: dict[tuple[type, Any], int] = field(default_factory=dict)
 
     def read(self, output: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
-        """The structure of an output (keys, lengths, kinds) and its numbers, in a fixed order."""
+        """Read the structure of an output (keys, lengths, kinds) and its numbers, in a fixed order."""
         found = _Found(self.categories)
         found.walk(output, "")
         return tuple(found.structure), np.array(found.numbers, dtype=np.float64)
 
     def places(self, output: Any) -> tuple[list[str], list[str]]:
-        """The place of each entry of an output's structure, and the place of each of its numbers."""
+        """Return the place of each entry of an output's structure, and the place of each of its numbers."""
         found = _Found(self.categories, named=True)
         found.walk(output, "")
         return found.structure_places, found.number_places
 
     def category(self, number: float) -> str | None:
-        """The text or other value that a number stands for."""
+        """Return the text or other value that a number stands for."""
         return next((repr(value) for (_, value), code in self.categories.items() if code == number), None)
 
 
 def is_category(structure: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which numbers of outputs of this structure stand for text and the like."""
+    """Say which numbers of outputs of this structure stand for text and the like."""
     flags: list[bool] = []
     for entry in structure:
         if entry == _CATEGORY:
@@ -103,7 +103,7 @@ class _Found:
     def _add_numbers(self, array: NDArray[Any], place: str) -> None:
         values = array.astype(np.float64).ravel()
         absent = np.isnan(values)
-        if absent.any():  # no event can be made of NaN, but of where it stands
+        if absent.any():  # NaN makes no event; where it stands makes one
             self._add_structure(("not a number", tuple(np.flatnonzero(absent).tolist())), place)
             values = np.where(absent, 0.0, values)
         self._add_structure(("numbers", array.shape), place)
@@ -116,12 +116,12 @@ class _Found:
 def _as_float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:  # an integer or fraction beyond all floats
+    except OverflowError:  # the integer or fraction is beyond all floats
         return math.inf if value > 0 else -math.inf
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
-    """The parts of an object that are its result, by name; None if it is no such object."""
+    """Return the parts of an object that are its result, by name; None if it is no such object."""
     if isinstance(value, type):
         return None
     if dataclasses.is_dataclass(value):

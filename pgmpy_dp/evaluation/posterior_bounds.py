@@ -1,6 +1,6 @@
-"""Utility of private posteriors: bounds of Zhang, Rubinstein and Dimitrakakis (2016), and what they bound.
+"""The utility of private posteriors has bounds (Zhang, Rubinstein and Dimitrakakis 2016), given with what they bound.
 
-All of them need no records, but `posterior_divergence` and the mass in `exponential_map_failure` do: these are for
+They need no records, except `posterior_divergence` and the mass in `exponential_map_failure`, which are for
 studies in which the records are known.
 """
 
@@ -22,9 +22,9 @@ from pgmpy_dp.schema import Clique
 
 
 def count_error_bound(counts: int, scale: float, failure_probability: float) -> float:
-    """Proposition 1: no count's Laplace noise is larger, in absolute value, but with this probability.
+    """Bound the absolute Laplace noise of all counts, except with the failure probability (Proposition 1).
 
-    scale * log(counts / failure_probability), by the union bound; clamping moves no count further from the truth.
+    By the union bound it is scale * log(counts / failure_probability); clamping moves no count further from the truth.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def count_error_bound(counts: int, scale: float, failure_probability: float) -> 
 def posterior_divergence(
     exact: Mapping[Any, ArrayLike] | Sequence[ArrayLike], private: Mapping[Any, ArrayLike] | Sequence[ArrayLike]
 ) -> float:
-    """KL divergence of a private posterior from the exact one, summed over the rows of all nodes, in nats.
+    """Sum the KL divergence of a private posterior from the exact one over the rows of all nodes, in nats.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def posterior_divergence(
 
 @dataclass(frozen=True)
 class DivergenceBound:
-    """Theorem 1, with the paper's constants and with those that can be proved.
+    """Theorem 1 bounds the divergence, with the paper's constants and with those that can be proved.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ class DivergenceBound:
 
     @property
     def bound(self) -> float:
-        """Holds with one minus the failure probability."""
+        """Return the bound that holds with one minus the failure probability."""
         return self.expectation + self.deviation
 
 
 def divergence_bound(
     prior: Iterable[ArrayLike], total: float, scale: float, failure_probability: float
 ) -> DivergenceBound:
-    """Theorem 1: bounds `posterior_divergence` of Algorithm 1 before any record is seen.
+    """Bound `posterior_divergence` of Algorithm 1 by Theorem 1, before any record is seen.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def divergence_bound(
 def fourier_marginal_bound(
     noisy: NoisyCoefficients, clique: Clique, failure_probability: float, increment: float = 0.0
 ) -> float:
-    """Theorem 3: L1 distance of a noisy marginal from the true one, for all cliques at once but with this probability.
+    """Bound a noisy marginal's L1 error for all cliques at once, except with the failure probability (Theorem 3).
 
     No coefficient's noise exceeds b log(M / p), M being their number; each adds at most that, spread over the table,
     and a clique of c cells has c coefficients. The increment adds itself. For two states everywhere and the paper's
@@ -184,10 +184,10 @@ def fourier_marginal_bound(
 
 
 def exponential_map_failure(power: float, slack: float, mass: float) -> float:
-    """Lemma 4: probability at most that `ExponentialMAP` is more than 2 * slack nats below the best log-likelihood.
+    """Bound the probability that `ExponentialMAP` is over 2 * slack nats below the best log-likelihood (Lemma 4).
 
-    exp(-power * slack) / mass: below OPT - 2 slack the density is at most exp(power (OPT - 2 slack)) of the prior's,
-    and the normalising constant at least exp(power (OPT - slack)) mass. The paper has epsilon for the power.
+    It is exp(-power * slack) / mass: below OPT - 2 slack the density is at most exp(power (OPT - 2 slack)) of the
+    prior's, and the normalising constant at least exp(power (OPT - slack)) mass. The paper has epsilon for the power.
 
     Parameters
     ----------

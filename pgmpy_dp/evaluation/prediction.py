@@ -1,4 +1,4 @@
-"""How well a fitted network predicts one variable from others."""
+"""A fitted network is judged by how well it predicts one variable from others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgmpy_dp.schema import Schema
 
 
 def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, variable: str) -> float:
-    """Mean squared difference between a variable and its prediction by the regression on its parents.
+    """Compute the mean squared difference between a variable and its prediction by the regression on its parents.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, var
 
 
 def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
-    """Share of records whose value of a variable is the most probable one given all their other values.
+    """Return the share of records whose value of a variable is the most probable one given all their other values.
 
     With posterior means as CPDs, those of `PrivateBayesianEstimator`, that is the decision of the posterior predictive
     distribution: rows are independent under the posterior, so the expected product over a record's rows is the product

@@ -1,4 +1,4 @@
-"""Settings tuned on the records: what experiments do, and what no guarantee covers."""
+"""Settings are tuned on the records here, as experiments do and no guarantee covers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgmpy_dp.data import PrivateDataset, PrivateDocuments
 
 @dataclass(frozen=True)
 class NotPrivateSearch:
-    """Record of a grid search, which is NOT PRIVATE.
+    """A grid search leaves this record, which is NOT PRIVATE.
 
     Attributes
     ----------

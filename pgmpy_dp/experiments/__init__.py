@@ -1,6 +1,6 @@
-"""The papers' experiments: one file each, and one runner for all. Simulated noise only, so nothing here is private."""
+"""Each file here holds one of the papers' experiments; one runner runs all. Noise is simulated: nothing is private."""
 
-# Name to module and title; modules are imported when an experiment runs.
+# Each name has a module and a title; modules are imported when an experiment runs.
 CATALOGUE = {
     "cgm-chain": (
         "cgm_divergence:CHAIN",

@@ -1,4 +1,4 @@
-"""Zhang, Rubinstein and Dimitrakakis (2016), Fig. 2 left: accuracy of naive Bayes from private posteriors."""
+"""Fig. 2 left of Zhang, Rubinstein and Dimitrakakis (2016) shows naive Bayes' accuracy from private posteriors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgmpy_dp.schema import Schema
 
 FEATURES, RECORDS, TRAINING = 16, 1000, 50
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-PRIOR: dict[str, Any] = {"prior_type": "K2"}  # Beta(1, 1)
+PRIOR: dict[str, Any] = {"prior_type": "K2"}  # the prior Beta(1, 1)
 METHODS = {
     "exact": "non-private",
     "laplace": "Laplace",
@@ -38,12 +38,12 @@ RESULTS = tuple(METHODS)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Repeats with data of their own."""
+    """List repeats with data of their own."""
     return [{"epsilon": e, "repeat": r} for e in EPSILONS for r in range(5 if quick else 100)]
 
 
 def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
-    """Accuracy of each mechanism on records that were not used."""
+    """Compute the accuracy of each mechanism on records that were not used."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = random_naive_bayes(FEATURES, seed=repeat)
     records = simulate(truth, RECORDS, seed=repeat)
@@ -68,7 +68,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
         try:
             network.fit(data, estimator=estimator)
         except ValueError:
-            if name != "sampler_paper":  # impossible below epsilon = 2 |I| log 2
+            if name != "sampler_paper":  # this is impossible below epsilon = 2 |I| log 2
                 raise
             row[name] = None
             continue
@@ -77,7 +77,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Accuracy against epsilon."""
+    """Plot accuracy against epsilon."""
     drawn = Figure(figsize=(9.5, 4.6), layout="constrained")
     axes = drawn.add_subplot()
     plot_quartiles(axes, rows, "epsilon", METHODS, band=False)
@@ -90,7 +90,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     means = rows.groupby("epsilon")[list(METHODS)].mean()
     noisy = means[["laplace", "fourier", "fourier_none"]].max(axis=1)
     ahead = means.index[means["sampler"] > noisy]

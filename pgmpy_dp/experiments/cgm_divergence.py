@@ -1,4 +1,4 @@
-"""Bernstein et al. (2017), Fig. 2: divergence from the truth against the number of records, for four epsilons."""
+"""Fig. 2 of Bernstein et al. (2017) plots divergence from the truth by number of records, for four epsilons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0)
 STATES = 10
-# Of the naive fit's default; the one closest to the truth in the mean over a cell's trials is reported.
+# The naive fit takes these multiples of its default; the best in the mean over a cell's trials is reported.
 MULTIPLES = (1 / 30, 0.1, 1 / 3, 3.0, 10.0, 30.0)
 LEARNING_RATES = (1.0, 3.0)
 STEPS, LARGEST_SAMPLE = 200, 5000
@@ -46,7 +46,7 @@ RESULTS = (*_FITS, "seconds_naive", "seconds_collective", "seconds_sgd")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Populations of records, and within each several releases."""
+    """List populations of records, and within each several releases."""
     sizes, populations, releases = ((10_000, 100_000), 1, 2) if quick else ((10_000, 100_000, 1_000_000), 5, 5)
     return [
         {"size": size, "population": population, "epsilon": epsilon, "release": release}
@@ -58,7 +58,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(graph: str, size: int, population: int, epsilon: float, release: int) -> list[dict[str, Any]]:
-    """All estimators on one release."""
+    """Run all estimators on one release."""
     truth, tree, theta = _truth(graph)
     records = _records(graph, size, population)
     seed = [size, population, round(1000 * epsilon), release]
@@ -101,7 +101,7 @@ def _records(graph: str, size: int, population: int) -> pd.DataFrame:
 
 @cache
 def _references(graph: str, size: int, population: int) -> dict[str, float]:
-    """Fits that do not depend on epsilon: without privacy, and from random marginals."""
+    """Fit what does not depend on epsilon: without privacy, and from random marginals."""
     truth = _truth(graph)[0]
     exact = PrivateMarkovNetwork(truth.edges())
     exact.fit(_records(graph, size, population), MaximumLikelihood(state_names=truth.schema_, max_iter=500))
@@ -110,7 +110,7 @@ def _references(graph: str, size: int, population: int) -> dict[str, float]:
 
 
 def _naive_path(tree: JunctionTree, theta: np.ndarray, noisy: NoisyMarginals) -> list[float]:
-    """KL(true || naive fit) for every regularisation."""
+    """Compute KL(true || naive fit) for every regularisation."""
     layout = tree.layout
     truth = tree.calibrate(theta)
     observed = layout.flatten(project_to_simplex(noisy.tables[scope] / noisy.total) for scope in layout.scopes)
@@ -139,7 +139,7 @@ def _stochastic(epsilon: float, size: int, rate: float) -> PrivateSGD:
 
 
 def best_in_hindsight(rows: pd.DataFrame) -> pd.DataFrame:
-    """Columns for the setting of the naive fit and of SGD that is nearest the truth in the mean over a cell."""
+    """Make columns for the setting of the naive fit and of SGD that is nearest the truth in the mean over a cell."""
     rows = rows.copy()
     for name, columns in (("naive_best", ["naive", *_GRID]), ("sgd_best", list(_RATES))):
         rows[name] = np.nan
@@ -149,7 +149,7 @@ def best_in_hindsight(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(graph: str, rows: pd.DataFrame) -> Figure:
-    """One panel an epsilon."""
+    """Draw one panel an epsilon."""
     rows = best_in_hindsight(rows)
     epsilons = sorted(rows["epsilon"].unique())
     drawn = Figure(figsize=(3.2 * len(epsilons) + 0.6, 4.2), layout="constrained")
@@ -164,7 +164,7 @@ def figure(graph: str, rows: pd.DataFrame) -> Figure:
 
 
 def caption(graph: str, rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     rows = best_in_hindsight(rows)
     cells = rows.groupby(["epsilon", "size"])
     medians = cells[list(METHODS)].median()

@@ -1,4 +1,4 @@
-"""Bernstein et al. (2017), Fig. 3 b: a homogeneous chain of places, fitted from people's days, on simulated visits."""
+"""Fig. 3 b of Bernstein et al. (2017) fits a homogeneous chain of places from people's days, here simulated ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgmpy_dp.schema import Schema
 PLACES, HOURS, STEPS = 30, 24, 6
 NODES = [f"x{step}" for step in range(1, STEPS + 1)]
 EDGES: list[tuple[str, ...]] = list(pairwise(NODES))
-STATES = range(PLACES + 1)  # 0 is nowhere
+STATES = range(PLACES + 1)  # the state 0 is nowhere
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 ESTIMATORS = {"naive": NaiveMLE, "collective": CollectiveEM}
 METHODS = {
@@ -37,7 +37,7 @@ RESULTS = (*METHODS, "epsilon_paper", "epsilon_tight")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Populations, and for each several releases."""
+    """List populations, and for each several releases."""
     sizes, populations, releases = ((4_000,), 1, 2) if quick else ((4_000, 40_000), 3, 3)
     return [
         {"people": people, "population": population, "epsilon": epsilon, "release": release}
@@ -49,7 +49,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(people: int, population: int, epsilon: float, release: int) -> list[dict[str, Any]]:
-    """Held-out log-likelihood of fits from one release of each kind."""
+    """Compute the held-out log-likelihood of fits from one release of each kind."""
     moves, starts, held_out = _people(people, population)
     seed = [people, population, round(1000 * epsilon), release]
     # The paper's noise is |edges| / epsilon for the steps, and we take as much for the starts: each costs
@@ -70,7 +70,7 @@ def _chain() -> PrivateMarkovNetwork:
 
 
 def _measure(moves: pd.DataFrame, starts: pd.DataFrame, epsilon: float, noise: SimulatedNoise) -> NoisyMarginals:
-    """Steps and starts, epsilon each: all rows of a person share a weight of 1 in either table."""
+    """Measure steps and starts, epsilon each: all rows of a person share a weight of 1 in either table."""
     budget = PrivacyBudget(2 * epsilon)
     parts = []
     for frame, clique in ((moves, ("now", "next")), (starts, ("first",))):
@@ -81,7 +81,7 @@ def _measure(moves: pd.DataFrame, starts: pd.DataFrame, epsilon: float, noise: S
 
 @lru_cache(maxsize=2)
 def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Steps and starts of three quarters of the people, hours of the others; hours without any place are left out."""
+    """Split hours with a place: steps and starts of three quarters of the people, hours of the others."""
     days = random_days(people, PLACES, HOURS * STEPS, population).reshape(people * HOURS, STEPS)
     person = np.repeat(np.arange(people), HOURS)
     seen = days.any(axis=1)
@@ -94,14 +94,14 @@ def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, p
 
 @lru_cache(maxsize=2)
 def _noiseless(people: int, population: int) -> float:
-    """The same estimate with next to no noise: what weighting by person gives without privacy."""
+    """Compute the same estimate with next to no noise: what weighting by person gives without privacy."""
     moves, starts, held_out = _people(people, population)
     noisy = _measure(moves, starts, 1e5, SimulatedNoise(0))
     return _chain().fit(noisy, NaiveMLE(regularization=1e-6)).log_likelihood(held_out)
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """One panel a number of people."""
+    """Draw one panel a number of people."""
     sizes = sorted(rows["people"].unique())
     drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 4.0), layout="constrained")
     panels = drawn.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
@@ -114,7 +114,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     medians = rows.groupby(["people", "epsilon"])[list(METHODS)].median()
     wins = {kind: int((medians[f"collective_{kind}"] > medians[f"naive_{kind}"]).sum()) for kind in ("paper", "tight")}
     behind = max(float((medians[f"naive_{kind}"] - medians[f"collective_{kind}"]).max()) for kind in ("paper", "tight"))

@@ -1,4 +1,4 @@
-"""Bernstein et al. (2017), Fig. 1: what is wrong with naive maximum likelihood from noisy marginals."""
+"""Fig. 1 of Bernstein et al. (2017) shows what is wrong with naive maximum likelihood from noisy marginals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
-# Epsilon and number of states of each part, as in the paper where it says; it does not give epsilon in (a).
+# Epsilon and number of states of each part are the paper's where it says; it does not give epsilon in (a).
 EPSILON = {"slopes": 0.1, "projection": 0.5, "regularization": 0.1}
 STATES = {"slopes": 10, "projection": 20, "regularization": 10}
 REGULARIZED_SIZE = 100_000
@@ -28,7 +28,7 @@ RESULTS = ("series", "value")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Three parts; each trial is a release of its own."""
+    """List three parts; each trial is a release of its own."""
     releases = range(2 if quick else 10)
     sizes = [10**4, 10**5, 10**6] if quick else [10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6]
     weights = [10.0**-power for power in (range(0, 7, 2) if quick else range(8))]
@@ -44,7 +44,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(part: str, size: int, weight: float, release: int) -> list[dict[str, Any]]:
-    """One release; each row is a curve's value there."""
+    """Run one release; each row is a curve's value there."""
     truth = _truth(part)
     records = _records(part, size, release)
     layout, theta, _ = log_linear(truth)
@@ -95,7 +95,7 @@ def _divergence(truth: PrivateMarkovNetwork, estimator: Any, data: Any) -> float
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Three panels."""
+    """Draw three panels."""
     drawn = Figure(figsize=(12.6, 3.9), layout="constrained")
     slopes, projection, regularization = drawn.subplots(1, 3)
     wide = _wide(rows, "slopes", "size")
@@ -123,7 +123,7 @@ def _wide(rows: pd.DataFrame, part: str, x: str) -> pd.DataFrame:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     slopes = _wide(rows, "slopes", "size")
     predicted = slopes["sampling, 1/N"] + slopes["privacy, 1/N^2"]
     agreement = float((slopes["noisy"] / predicted).mean())

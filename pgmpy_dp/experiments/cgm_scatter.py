@@ -1,4 +1,4 @@
-"""Bernstein et al. (2017), Fig. 3 a: every edge marginal of one network, true and learned."""
+"""Fig. 3 a of Bernstein et al. (2017) shows every edge marginal of one network, true and learned."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RESULTS = ("cell", "true", "learned")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """One fit a method; there is nothing to save."""
+    """List one fit a method; there is nothing to save."""
     return [{"method": method} for method in METHODS]
 
 
 def run(method: str) -> list[dict[str, Any]]:
-    """All cells of all edge tables."""
+    """Return all cells of all edge tables."""
     truth = random_markov_network(erdos_renyi(seed=0), STATES, seed=0)
     records = truth.simulate(SIZE, seed=0)
     layout, theta, _ = log_linear(truth)
@@ -52,7 +52,7 @@ def run(method: str) -> list[dict[str, Any]]:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """One panel a method."""
+    """Draw one panel a method."""
     drawn = Figure(figsize=(12.6, 3.7), layout="constrained")
     floor = rows["true"].min() / 30
     for number, method in enumerate(METHODS):
@@ -68,7 +68,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     apart = (rows["true"] - rows["learned"]).abs().groupby(rows["method"]).sum() / (
         len(rows) / len(METHODS) / STATES**2
     )

@@ -1,4 +1,4 @@
-"""How often the bounds of answers hold, and how wide they are: the study behind `PrivateBayesianNetwork`."""
+"""The study behind `PrivateBayesianNetwork` measures how often bounds of answers hold, and how wide they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLOURS = {"population": "#0072B2", "records": "#D55E00"}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Each trial is a study of several data sets: widths are compared with errors over them."""
+    """List studies of several data sets, one a trial: widths are compared with errors over them."""
     networks, epsilons = (NETWORKS[:2], EPSILONS[1:2]) if quick else (NETWORKS, EPSILONS)
     sets, chunks = (3, 1) if quick else (10, 3)
     return [
@@ -31,7 +31,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(network: str, epsilon: float, first: int, sets: int) -> list[dict[str, Any]]:
-    """A row for each target and kind of answer."""
+    """Make a row for each target and kind of answer."""
     frame = coverage_study(bnlearn_network(network), epsilon, RECORDS, sets, INTERVAL, first=first)
     rows = frame.reset_index()[list(RESULTS)].to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
@@ -42,7 +42,7 @@ def _means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Coverage and relative width, a place for each network and epsilon."""
+    """Plot coverage and relative width, a place for each network and epsilon."""
     means = _means(rows)
     cells = list(means[["network", "epsilon"]].drop_duplicates().itertuples(index=False, name=None))
     drawn = Figure(figsize=(max(8.0, 0.9 * len(cells) + 3), 6.2), layout="constrained")
@@ -64,7 +64,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     means = _means(rows)
     listed = "; ".join(
         f"{kind} {held['coverage'].min():.3f} to {held['coverage'].max():.3f}, width {held['width'].mean():.2f}"

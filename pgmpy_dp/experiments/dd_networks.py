@@ -1,4 +1,4 @@
-"""Chowdhury, Rekatsinas and Jha (2020), Fig. 1, Tables 1 and 2: do data-dependent budgets pay?"""
+"""Fig. 1 and Tables 1 and 2 of Chowdhury, Rekatsinas and Jha (2020) ask whether data-dependent budgets pay."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RESULTS = ("method", *ERRORS, *(f"{error}_kl" for error in ERRORS), "map_accurac
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Data sets of each network at each epsilon."""
+    """List data sets of each network at each epsilon."""
     sets = range(2 if quick else 10)
     epsilons = EPSILONS[::4] if quick else EPSILONS
     return [{"network": n, "epsilon": e, "set": s} for n in NETWORKS for e in epsilons for s in sets]
 
 
 def run(network: str, epsilon: float, set: int) -> list[dict[str, Any]]:
-    """One row a method."""
+    """Make one row a method."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = bnlearn_network(network)
     records = simulate(truth, RECORDS, seed=set)
@@ -63,7 +63,7 @@ def _fit(truth: DiscreteBayesianNetwork, data: Any, estimator: Any) -> DiscreteB
 
 
 def _errors(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, seed: int) -> dict[str, float]:
-    """Against the fit without noise: rows of CPDs, ten marginal, ten conditional and twenty MAP queries."""
+    """Compare with the fit without noise: rows of CPDs, ten marginal, ten conditional and twenty MAP queries."""
     parameters = [  # parents have one order in all estimators: one column a configuration
         pair
         for node in exact.nodes()
@@ -72,7 +72,7 @@ def _errors(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, see
     sets = random_variables(exact, [1, 2] * 5 + [2, 3] * 5, seed)
     answers = list(zip(marginals(exact, sets), marginals(fitted, sets), strict=True))
     plain = [(p.ravel(), q.ravel()) for p, q in answers[:10]]
-    # Given the other variables of a set, in their most probable states.
+    # These are given the other variables of a set, in their most probable states.
     given = [(_given(p, p), _given(p, q)) for p, q in answers[10:]]
     bounds = inference_error_bounds(exact, fitted)
     errors: dict[str, float] = {}
@@ -96,10 +96,10 @@ def _divergence(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def _map_accuracy(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, seed: int) -> float:
-    """Share of queries, one to four variables given one to four, answered as by the exact fit."""
+    """Compute the share of queries, one to four variables given one to four, answered as by the exact fit."""
     sets = random_variables(exact, [2, 4, 6, 8] * 5, 1000 + seed)
     eliminations = VariableElimination(exact), VariableElimination(fitted)
-    records = simulate(exact, len(sets), seed=2000 + seed)  # evidence that occurs
+    records = simulate(exact, len(sets), seed=2000 + seed)  # this evidence occurs
     agreed = 0
     for variables, (_, record) in zip(sets, records.iterrows(), strict=True):
         half = len(variables) // 2
@@ -110,7 +110,7 @@ def _map_accuracy(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwor
 
 
 def _joint(truth: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork) -> float:
-    """KL(true || fitted) of the joint distributions, probabilities floored."""
+    """Compute KL(true || fitted) of the joint distributions, probabilities floored."""
     floored = fitted.copy()
     for cpd in floored.get_cpds():
         cpd.values = np.maximum(cpd.values, FLOOR)
@@ -119,7 +119,7 @@ def _joint(truth: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork) -> f
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """A row of panels a network: three kinds of L1 error and the accuracy of MAP queries."""
+    """Draw a row of panels a network: three kinds of L1 error and the accuracy of MAP queries."""
     drawn = Figure(figsize=(12.6, 2.6 * len(NETWORKS)), layout="constrained")
     panels = drawn.subplots(len(NETWORKS), 4, squeeze=False, sharex=True)
     for line, network in zip(panels, NETWORKS, strict=True):
@@ -140,7 +140,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     least, most = rows["epsilon"].min(), rows["epsilon"].max()
     means = rows.groupby(["network", "epsilon", "method"])[[*ERRORS, "map_accuracy", "mu", "joint_kl"]].mean()
     parts = []

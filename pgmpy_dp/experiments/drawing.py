@@ -1,4 +1,4 @@
-"""What the figures share: colours, markers, medians with quartiles."""
+"""Figures share what is here: colours, markers, medians with quartiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-# Okabe and Ito: told apart by colour-blind readers too.
+# Okabe and Ito's colours are told apart by colour-blind readers too.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B")
 NEUTRAL = {
     "non-private": ("#000000", "--"),
@@ -20,7 +20,7 @@ NEUTRAL = {
 def plot_quartiles(
     axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str], band: bool = True
 ) -> None:
-    """Median over trials against x, with the quartiles as a band; one line a column of results.
+    """Plot the median over trials against x, with the quartiles as a band; one line a column of results.
 
     Parameters
     ----------

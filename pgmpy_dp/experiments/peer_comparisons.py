@@ -162,7 +162,7 @@ def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
         mbi = run("mbi", path)
         tree = JunctionTree.build(problem.cardinalities, problem.scopes)
         scale = tree.layout.per_cell(problem.scales)
-        fit = closest_marginals(tree, problem.observed, scale, problem.total, 0.0, 1000)  # compiles if need be
+        fit = closest_marginals(tree, problem.observed, scale, problem.total, 0.0, 1000)  # this compiles if need be
         steps = int(np.argmax(fit.losses <= mbi.loss)) + 1 if fit.losses[-1] <= mbi.loss else fit.losses.size
         ours = [run("ours", path, str(steps)) for _ in range(repeats)]
         theirs = [mbi, *(run("mbi", path) for _ in range(repeats - 1))]
@@ -281,7 +281,7 @@ def near_optimum(
                 raise _Stop
 
         spent = math.inf
-        for iterations in (50, 10**6):  # the first compiles
+        for iterations in (50, 10**6):  # the first run compiles
             try:
                 estimator.estimate(domain, loss, known_total=problem.total, iters=iterations, callback_fn=look)
             except _Stop:

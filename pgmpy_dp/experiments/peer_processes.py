@@ -21,7 +21,7 @@ from pgmpy_dp.inference.layout import Vector
 
 _MOST_BYTES = 8 * 2**30
 
-# Set by the process itself: a hook between fork and exec would fork a process that runs threads of JAX.
+# The process sets these itself: a hook between fork and exec would fork a process that runs threads of JAX.
 _LIMITS = """
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, ({longest}, {longest} + 1))

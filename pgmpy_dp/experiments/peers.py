@@ -1,4 +1,4 @@
-"""Speed, memory and accuracy beside mbi (Private-PGM) and pgmpy: the same noisy marginals and objective, one run."""
+"""One run compares speed, memory and accuracy with mbi (Private-PGM) and pgmpy: same noisy marginals and objective."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FRESH = {
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """A network each."""
+    """List one network a trial."""
     cases, longest, estimators = (CASES[:1], 3.0, 2) if quick else (CASES, 20.0, len(ESTIMATORS))
     return [{"case": case, "longest": longest, "estimators": estimators} for case in cases]
 
 
 def run(case: str, longest: float, estimators: int) -> list[dict[str, Any]]:
-    """A row for each quantity."""
+    """Make a row for each quantity."""
     if importlib.util.find_spec("mbi") is None:
         raise ImportError("The comparison needs mbi: pip install 'pgmpy-dp[bench]'.")
     fresh = fresh_process(case, repeats=1)
@@ -56,7 +56,7 @@ def run(case: str, longest: float, estimators: int) -> list[dict[str, Any]]:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """One table: ours, theirs, ratio, and pgmpy's own where there is one."""
+    """Draw one table: ours, theirs, ratio, and pgmpy's own where there is one."""
     cells: list[list[str]] = []
     named: set[str] = set()
     for row in rows.to_dict("records"):
@@ -85,7 +85,7 @@ def _shown(value: float) -> str:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     ratios = rows.assign(ratio=rows["theirs"] / rows["ours"]).groupby("quantity", sort=False)["ratio"]
     listed = "; ".join(
         f"{name} {least:.2g} to {most:.2g}" for name, (least, most) in ratios.agg(["min", "max"]).iterrows()

@@ -1,4 +1,4 @@
-"""Where the experiments' records come from: networks that pgmpy ships, and made-up ones, with public seeds."""
+"""The experiments' records come from networks that pgmpy ships, and from made-up ones, with public seeds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ bnlearn_network = cache(evaluation.bnlearn_network)  # reading one takes a secon
 
 
 def random_variables(network: DiscreteBayesianNetwork, sizes: list[int], seed: int) -> list[list[str]]:
-    """Random sets of distinct variables, of these sizes."""
+    """Choose random sets of distinct variables, of these sizes."""
     generator = np.random.default_rng(seed)
     nodes = list(network.nodes())
     return [[nodes[i] for i in generator.choice(len(nodes), size, replace=False)] for size in sizes]
 
 
 def random_naive_bayes(features: int, seed: int) -> DiscreteBayesianNetwork:
-    """A binary class and binary features, the features' probabilities uniform."""
+    """Make a binary class and binary features, the features' probabilities uniform."""
     generator = np.random.default_rng(seed)
     network = DiscreteBayesianNetwork([("class", f"x{i}") for i in range(features)])
     network.add_cpds(TabularCPD("class", 2, [[0.5], [0.5]]))
@@ -34,13 +34,13 @@ def random_naive_bayes(features: int, seed: int) -> DiscreteBayesianNetwork:
 
 
 def random_days(people: int, places: int, slots: int, seed: int) -> np.ndarray:
-    """Where people are in each slot of a day: 0 nowhere, else a place. Sparse: one to a few short visits a day.
+    """Simulate where people are in each slot of a day: 0 nowhere, else a place. Visits are one to a few, and short.
 
     Returns
     -------
     ndarray of int, shape (people, slots)
     """
-    truth = np.random.default_rng(0)  # the same building for all populations
+    truth = np.random.default_rng(0)  # all populations have the same building
     popular = truth.dirichlet(np.full(places, 0.5))
     moves = 0.6 * np.eye(places) + 0.4 * truth.dirichlet(0.3 * places * popular + 0.02, places)
     generator = np.random.default_rng([1, seed])
@@ -59,7 +59,7 @@ def random_days(people: int, places: int, slots: int, seed: int) -> np.ndarray:
 
 
 def random_regression(features: int, count: int, std: float, seed: int) -> pd.DataFrame:
-    """Features uniform in [-1, 1], a linear response with noise, cut to [-1, 1]."""
+    """Draw features uniformly in [-1, 1], and a linear response with noise, cut to [-1, 1]."""
     generator = np.random.default_rng(seed)
     columns = {f"x{i}": generator.uniform(-1, 1, count) for i in range(features)}
     weights = np.linspace(0.4, -0.2, features)
@@ -68,14 +68,14 @@ def random_regression(features: int, count: int, std: float, seed: int) -> pd.Da
 
 
 def random_topics(topics: int, words: int, seed: int) -> np.ndarray:
-    """Distributions over words about a common one by Zipf's law; shape (topics, words)."""
+    """Draw distributions over words about a common one by Zipf's law; shape (topics, words)."""
     generator = np.random.default_rng(seed)
     zipf = 1.0 / np.arange(1, words + 1)
     return generator.dirichlet(np.maximum(50.0 * zipf / zipf.sum(), 1e-3), topics)
 
 
 def random_documents(topics: np.ndarray, count: int, length: int, seed: int) -> Any:
-    """Counts of words, a sparse row a document, of a few topics each."""
+    """Draw counts of words, a sparse row a document, of a few topics each."""
     from scipy import sparse
 
     generator = np.random.default_rng([2, seed])
@@ -87,7 +87,7 @@ def random_documents(topics: np.ndarray, count: int, length: int, seed: int) -> 
 
 
 def marginals(network: Any, variable_sets: list[list[str]]) -> list[np.ndarray]:
-    """Joint distributions of sets of variables, by variable elimination; axes in the order of each set."""
+    """Compute joint distributions of sets of variables, by variable elimination; axes in the order of each set."""
     from pgmpy.inference import VariableElimination
 
     elimination = VariableElimination(network)

@@ -1,4 +1,4 @@
-"""Graphs and the random baseline of the synthetic experiments of Bernstein et al. (2017)."""
+"""The synthetic experiments of Bernstein et al. (2017) have these graphs and this random baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an experiment: trials on at most two processes, a CSV that grows as they finish, a figure with its caption.
+"""Experiments run here: trials on at most two processes, a CSV that grows as they finish, a figure with its caption.
 
 A run that was stopped is taken up where it was: trials whose rows are in the CSV are not run again.
 """
@@ -30,7 +30,7 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class Experiment:
-    """What the runner needs to know.
+    """An experiment is what the runner needs to know.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def _results(name: str, trials: list[dict[str, Any]], processes: int) -> Iterabl
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        except BaseException:  # an interrupt too: it reaches the trials under way, which are lost
+        except BaseException:  # an interrupt too is caught: it reaches the trials under way, which are lost
             pool.shutdown(cancel_futures=True)
             raise
 
@@ -129,7 +129,7 @@ def _append(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _finished(path: Path, columns: list[str], version: str) -> pd.DataFrame:
-    """Rows of complete trials of this version; what a kill left incomplete is removed from the file."""
+    """Return rows of complete trials of this version; what a kill left incomplete is removed from the file."""
     if not path.exists():
         return pd.DataFrame(columns=columns)
     text = path.read_text()
@@ -162,7 +162,7 @@ def _identities(frame: pd.DataFrame, keys: list[str]) -> list[tuple[str, ...]]:
 
 
 def _identity(trial: Trial) -> tuple[str, ...]:
-    """A trial as it prints, numbers alike whether they came from Python or from the file."""
+    """Return a trial as it prints, numbers alike whether they came from Python or from the file."""
     values = trial.values()
     return tuple(value if isinstance(value, str) else repr(float(value)) for value in values)
 
@@ -191,7 +191,7 @@ def _draw(
 
 
 def _add_caption(figure: Figure, paragraphs: list[str]) -> None:
-    """Below the axes, as wide as the figure; the figure grows by the height of the text."""
+    """Add the caption below the axes, as wide as the figure; the figure grows by the height of the text."""
     width, height = figure.get_size_inches()
     lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, int(width * 16.5))]
     room = 0.155 * len(lines) + 0.15

@@ -1,4 +1,4 @@
-"""Foulds, Park, Chaudhuri and Welling (VIPS), Fig. 2 and Table 1: private topics, on documents of known topics."""
+"""Fig. 2 and Table 1 of Foulds, Park, Chaudhuri and Welling (VIPS) fit private topics, here with known topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 TOPICS, WORDS, LENGTH, DELTA, TOP = 10, 1000, 200, 1e-4, 10
 EPSILONS = (0.5, 1.0, 2.4, 5.0, 10.0)
-# How each method finds its noise, and what else of PrivateLDA it changes. All run one epoch.
+# This says how each method finds its noise, and what else of PrivateLDA it changes. All run one epoch.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "tight": ("tight", {}),
     "moments": ("moments", {}),
@@ -39,19 +39,19 @@ RESULTS = (*LABELS, *(f"words_{method}" for method in ("noiseless", *METHODS)))
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """Corpora, sampling rates and epsilons."""
+    """List corpora, sampling rates and epsilons."""
     documents, repeats = (10_000, 1) if quick else (40_000, 3)
     epsilons, rates = (EPSILONS[1::2], (0.1,)) if quick else (EPSILONS, (0.05, 0.2))
     return [
         {"documents": documents, "rate": rate, "epsilon": epsilon, "repeat": repeat}
-        for repeat in range(repeats)  # outermost: a corpus takes seconds to make
+        for repeat in range(repeats)  # repeats go outermost: a corpus takes seconds to make
         for rate in rates
         for epsilon in epsilons
     ]
 
 
 def run(documents: int, rate: float, epsilon: float, repeat: int) -> list[dict[str, Any]]:
-    """Held-out perplexity, and the share of each topic's top words that are found."""
+    """Compute held-out perplexity, and the share of each topic's top words that are found."""
     train, test = _corpus(documents, repeat)
     share = np.asarray(test.sum(axis=0), dtype=np.float64).ravel() / test.sum()
     held = share[share > 0]
@@ -75,7 +75,7 @@ def _corpus(documents: int, repeat: int) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=4)
 def _noiseless(documents: int, rate: float, repeat: int) -> dict[str, float]:
-    """The same steps with little noise: what clipping, but no privacy, costs."""
+    """Run the same steps with little noise: what clipping, but no privacy, costs."""
     train, test = _corpus(documents, repeat)
     lda = _fit(train, rate, None, 0.01, SimulatedNoise(0), noise_multiplier=0.3)
     return {"noiseless": lda.perplexity(test), "words_noiseless": _found(lda.components_)}
@@ -93,14 +93,14 @@ def _fit(
 
 
 def _found(components: np.ndarray) -> float:
-    """Share of the true topics' top words that are among those of the best matching topic found."""
+    """Compute the share of the true topics' top words that are among those of the best matching topic found."""
     true = np.argsort(-random_topics(TOPICS, WORDS, seed=0), axis=1)[:, :TOP]
     found = np.argsort(-components, axis=1)[:, :TOP]
     return float(np.mean([max(np.isin(topic, other).mean() for other in found) for topic in true]))
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """One panel a sampling rate, and the topics' top words."""
+    """Draw one panel a sampling rate, and the topics' top words."""
     rates = sorted(rows["rate"].unique())
     drawn = Figure(figsize=(4.3 * (len(rates) + 1), 4.6), layout="constrained")
     panels = drawn.subplots(1, len(rates) + 1)
@@ -121,7 +121,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Claim, outcome, reasons."""
+    """Write claim, outcome and reasons."""
     medians = rows.groupby(["rate", "epsilon"])[list(RESULTS)].median()
     cell = medians.loc[(rows["rate"].max(), rows["epsilon"].max())]
     order = int(((medians["moments"] < medians["strong"]) & (medians["moments"] < medians["unclipped"])).sum())

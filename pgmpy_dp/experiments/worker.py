@@ -1,4 +1,4 @@
-"""Where trials run: in a process of their own, with one thread and no progress bars of their own."""
+"""Trials run in a process of their own, with one thread and no progress bars of their own."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pgmpy_dp.experiments import CATALOGUE
 
 
 def start() -> None:
-    """Settings that libraries read when they are imported."""
+    """Set what libraries read when they are imported."""
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1", TQDM_DISABLE="1")
 
 
 def load(name: str) -> Any:
-    """The experiment of a name in the catalogue."""
+    """Load the experiment of a name in the catalogue."""
     module, _, attribute = CATALOGUE[name][0].partition(":")
     return getattr(import_module(f"pgmpy_dp.experiments.{module}"), attribute)
 
 
 def run_trial(name: str, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One trial, in whatever process."""
+    """Run one trial, in whatever process."""
     try:
         rows: list[dict[str, Any]] = load(name).run(**trial)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Inference in discrete graphical models: knows variables, tables and noise densities, nothing of privacy."""
+"""Inference in discrete graphical models knows variables, tables and noise densities, nothing of privacy."""
 
 import lazy_loader
 

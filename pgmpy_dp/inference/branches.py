@@ -1,4 +1,4 @@
-"""Two cores for large junction trees: branches that do not touch each other are worked on at the same time."""
+"""Two cores share large junction trees: branches that do not touch each other are worked on at the same time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from pgmpy_dp._threads import cores
 
-# Trees with fewer cells take a few milliseconds, of which a thread would take its part.
+# Trees with fewer cells take a few milliseconds, and a thread would take its part of them.
 _LEAST_CELLS = 2**19
-# Cells on the longer way through the divided tree, over all cells: beyond, dividing is not worth it.
+# Dividing is worth it while the longer way through the divided tree has at most this share of all cells.
 _WORTH = 0.8
-# Cliques that may go to the part in which the branches meet.
+# At most so many cliques go to the part in which the branches meet.
 _LARGEST_TOP = 64
 
 Part = TypeVar("Part")
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[int], list[int]]:
-    """Two sets of whole branches of a rooted forest, about equally large, whose parents are in neither.
+    """Find two sets of whole branches of a rooted forest, about equally large, whose parents are in neither.
 
     Starting from the roots, the largest branch is opened again and again: its root goes to the top part, where the
     branches meet, and its children become branches. The division with the shortest way, the top and the larger set, is
@@ -79,7 +79,7 @@ def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[in
 
 
 def _whole(roots: Iterable[int], children: Sequence[Sequence[int]]) -> list[int]:
-    """The roots with all below them."""
+    """Add to the roots all that is below them."""
     found, waiting = [], list(roots)
     while waiting:
         found.append(waiting.pop())
@@ -88,7 +88,7 @@ def _whole(roots: Iterable[int], children: Sequence[Sequence[int]]) -> list[int]
 
 
 def together(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """The function of each part, in order; at the same time where there are cores. It must release the interpreter."""
+    """Call the function on each part, at the same time where there are cores; it must release the interpreter."""
     if len(parts) < 2 or cores() < 2:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(1) as helper:

@@ -1,4 +1,4 @@
-"""The distribution of a junction tree that is closest to noisy counts, by least squares."""
+"""Least squares finds the distribution of a junction tree that is closest to noisy counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgmpy_dp.inference.layout import Vector
 
 @dataclass(frozen=True)
 class ClosestMarginals:
-    """A distribution whose marginals are close to noisy ones.
+    """The marginals of this distribution are close to noisy ones.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def closest_marginals(
     array([[39.5,  8.5],
            [19.5, 32.5]])
     """
-    from pgmpy_dp.inference.descent import descend  # numba: at the first fit only
+    from pgmpy_dp.inference.descent import descend  # numba is needed at the first fit only
 
     size = tree.layout.size
     observed, scale = np.asarray(observed, dtype=np.float64), np.asarray(scale, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The counts behind noisy counts: MAP inference in a collective graphical model.
+"""MAP inference in a collective graphical model finds the counts behind noisy counts.
 
 Given log-potentials theta, a population of N records and noisy counts y of every clique, find the clique counts n
 that maximise
@@ -22,7 +22,7 @@ from pgmpy_dp.inference.optimisation import minimise
 
 
 class Engine(Protocol):
-    """What answers for marginals: a junction tree, or loopy propagation on a factor graph."""
+    """An engine answers for marginals: a junction tree, or loopy propagation on a factor graph."""
 
     @property
     def layout(self) -> Layout: ...
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
 
 class Noise(Protocol):
-    """Any noise with a log density and its gradient with respect to the noiseless counts."""
+    """A noise has a log density and its gradient with respect to the noiseless counts."""
 
     def log_density(self, counts: Vector) -> float: ...
 
@@ -40,7 +40,7 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class CollectiveMarginals:
-    """Clique counts of a collective graphical model.
+    """These are the clique counts of a collective graphical model.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class CollectiveMarginals:
 
 @dataclass(frozen=True)
 class NonlinearBeliefPropagation:
-    """Algorithm 1 of Bernstein et al. (2017) on a junction tree or, loopily, on a factor graph.
+    """Algorithm 1 of Bernstein et al. (2017) runs on a junction tree or, loopily, on a factor graph.
 
-    Repeats n <- (1 - alpha) n + alpha N mu(theta + grad log p(y | n)). With Laplace noise the gradient jumps where a
+    It repeats n <- (1 - alpha) n + alpha N mu(theta + grad log p(y | n)). With Laplace noise the gradient jumps where a
     count meets its observation, and a constant alpha chatters there for ever; the default alpha = 2 / (k + 2) is that
     of generalised Frank-Wolfe, and converges.
 
@@ -118,7 +118,7 @@ def laplace_dual(
     tolerance: float = 1e-6,
     max_iter: int = 500,
 ) -> CollectiveMarginals:
-    """Problem 6 for Laplace noise, exactly, by its smooth dual.
+    """Solve problem 6 for Laplace noise exactly, by its smooth dual.
 
     Since -|y - n| / b is the least of l (n - y) over |l| <= 1 / b, the problem equals
 
@@ -159,7 +159,7 @@ def gaussian_dual(
     tolerance: float = 1e-6,
     max_iter: int = 500,
 ) -> CollectiveMarginals:
-    """Problem 6 for Gaussian noise of standard deviation `scale`, as `laplace_dual`.
+    """Solve problem 6 for Gaussian noise of standard deviation `scale`, as `laplace_dual` does for Laplace noise.
 
     The dual is N A(theta + l) - l . y + sum(scale^2 l^2) / 2 without bounds, solved where l = (y - n) / scale^2; the
     gap is sum((y - n - scale^2 l)^2 / scale^2) / 2.
@@ -185,7 +185,7 @@ def _minimise_dual(
     bounds: Vector,
     max_iter: int,
 ) -> tuple[Vector, Vector, int]:
-    """Multipliers, counts and iterations of: minimise N A(theta + l) - l . y + square . l^2 / 2 within bounds."""
+    """Find multipliers, counts and iterations of: minimise N A(theta + l) - l . y + square . l^2 / 2 within bounds."""
 
     def objective(multipliers: Vector) -> tuple[float, Vector]:
         calibration = engine.calibrate(potentials + multipliers)

@@ -1,4 +1,4 @@
-"""Compiled Metropolis steps for the concentrations of Dirichlet rows."""
+"""Compiled Metropolis steps draw the concentrations of Dirichlet rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def _likelihood(logs, first, last, begin, end, shift, rows, sums):
-    """What a node's rows gain if the logarithms of its concentrations from `begin` to `end` rise by `shift`.
+    """Compute what a node's rows gain if the logs of its concentrations from `begin` to `end` rise by `shift`.
 
-    The node's own are those from `first` to `last`; it has so many `rows`, whose logarithms sum to `sums`.
+    The node's own run from `first` to `last`; it has so many `rows`, whose logarithms sum to `sums`.
     """
     total, moved, gain = 0.0, 0.0, 0.0
     for k in range(first, last):

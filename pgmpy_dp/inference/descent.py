@@ -1,4 +1,4 @@
-"""Compiled accelerated mirror descent, in the geometry of a junction tree's distribution."""
+"""Accelerated mirror descent, compiled, works in the geometry of a junction tree's distribution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgmpy_dp.inference.kernel import calibrate, calibrate_log, exponentiate
 
 @compiled
 def _marginals(program, maps, offsets, buffer, potentials, marginals):
-    """Calibrate into `marginals`; the log-partition function is returned."""
+    """Calibrate into `marginals`, and return the log-partition function."""
     size = potentials.shape[0]
     shift, lost = exponentiate(potentials, offsets, buffer)
     log_partition, lost, _ = calibrate(program, maps, buffer, lost, 0.0)

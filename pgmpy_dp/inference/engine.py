@@ -1,4 +1,4 @@
-"""The choice between exact and loopy inference."""
+"""Networks get exact inference where it fits in memory, else loopy inference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgmpy_dp.inference.factor_graph import FactorGraph
 from pgmpy_dp.inference.junction_tree import JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.layout import Scope, Variable
 
-# About 0.8 GB of tables and index maps.
+# So many cells take about 0.8 GB of tables and index maps.
 MAX_TABLE_CELLS = 2**26
 
 INFERENCE = ("auto", "junction_tree", "loopy")
@@ -21,7 +21,7 @@ def build_engine(
     inference: str = "auto",
     cover: Iterable[Sequence[Variable]] = (),
 ) -> JunctionTree | FactorGraph:
-    """A junction tree where its tables fit, else loopy belief propagation.
+    """Build a junction tree where its tables fit, else loopy belief propagation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Loopy belief propagation, for networks whose junction tree does not fit in memory."""
+"""Loopy belief propagation serves networks whose junction tree does not fit in memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pgmpy_dp.inference.table import Table
 
 @dataclass(frozen=True)
 class FactorGraph:
-    """Loopy sum-product on the factor graph: marginals and log Z are approximations (Bethe).
+    """Loopy sum-product runs on the factor graph: marginals and log Z are approximations (Bethe).
 
-    Exact on trees. On graphs with cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
+    They are exact on trees. With cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
     Freeman and Weiss 2005) and need not be unique or be reached; `Calibration.converged` says whether it was.
 
     Attributes
@@ -79,7 +79,7 @@ class FactorGraph:
         return cls(layout, damping, tolerance, max_iter, tuple(np.array(a, dtype=np.int64) for a in arrays))
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Bethe log-partition function and clique beliefs; arguments and errors as `JunctionTree.calibrate`."""
+        """Compute the Bethe log-partition function and beliefs; arguments and errors as `JunctionTree.calibrate`."""
         from pgmpy_dp.inference import kernel
 
         layout = self.layout
@@ -105,7 +105,7 @@ class FactorGraph:
         return Calibration(self._bethe(potentials, belief), belief, messages, bool(change <= self.tolerance))
 
     def _bethe(self, potentials: Vector, belief: Vector) -> float:
-        """Sum over cliques of energy and entropy, less the variables' entropies that are counted too often."""
+        """Sum energy and entropy over the cliques, less the variables' entropies that are counted too often."""
         held = belief > 0
         log_partition = float(belief[held] @ potentials[held] - xlogy(belief, belief).sum())
         last: dict[Variable, Vector] = {}

@@ -1,4 +1,4 @@
-"""Draws from the posterior of log-potentials given noisy sums of counts, by Hamiltonian Monte Carlo.
+"""Hamiltonian Monte Carlo draws from the posterior of log-potentials given noisy sums of counts.
 
 The density is that of `pgmpy_dp.inference.trajectories`: exact inference on a junction tree gives its value and
 gradient, both compiled. The mass matrix is a diagonal and the few stiffest directions of the Gauss-Newton Hessian.
@@ -23,7 +23,7 @@ from pgmpy_dp.inference.optimisation import minimise
 
 # An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
 _ROUNDING = 1.0
-# The mean curvature of a rounded absolute loss, in units of one over the squared scale.
+# This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
 _STIFF = 20
@@ -38,7 +38,7 @@ Renew = Callable[[Vector, np.random.Generator], tuple[Vector, Vector]]
 
 
 def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
-    """Scale and squared corner of a hyperbolic density with the variance of a Laplace one.
+    """Find scale and squared corner of a hyperbolic density with the variance of a Laplace one.
 
     exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), K being modified Bessel functions.
     """
@@ -48,7 +48,7 @@ def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
 
 @dataclass(frozen=True)
 class _Metric:
-    """Inverse mass S (1 + U (1 / L - 1) U') S for S = diag(unit), U the rows of `stiff` and L = `stiffness`."""
+    """The inverse mass is S (1 + U (1 / L - 1) U') S for S = diag(unit), U the rows of `stiff`, L = `stiffness`."""
 
     unit: Vector
     stiff: Vector
@@ -68,7 +68,7 @@ class _Metric:
 
 
 class LogPosterior:
-    """The density as a function of Python.
+    """The posterior density can be called from Python here.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class LogPosterior:
     """
 
     def __init__(self, tree: JunctionTree, terms: Any) -> None:
-        from pgmpy_dp.inference import trajectories  # numba: at the first draw only
+        from pgmpy_dp.inference import trajectories  # numba is needed at the first draw only
 
         self.tree, self.terms, self._compiled = tree, terms, trajectories
         self.scratch = trajectories.scratch_space(terms, tree.buffer_size)
@@ -93,17 +93,17 @@ class LogPosterior:
         return (float(value), gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
 
     def potentials(self, point: Vector) -> Vector:
-        """Log-potentials of the whole layout."""
+        """Compute the log-potentials of the whole layout."""
         potentials = np.empty(self.tree.layout.size)
         self._compiled.potentials_at(self.terms, point, potentials, *self.scratch[3:])
         return potentials
 
     def total(self, point: Vector) -> float:
-        """Number of records."""
+        """Compute the number of records."""
         return float(self.terms.total + self.terms.total_scale * point[-1])
 
     def tops(self, point: Vector) -> Vector:
-        """For each cell the largest value in its row; 0 for free potentials."""
+        """Find for each cell the largest value in its row; 0 for free potentials."""
         rows = self.terms.rows
         if not rows.size:
             return np.zeros(self.free)
@@ -115,7 +115,7 @@ class LogPosterior:
     def trajectory(
         self, point: Vector, momentum: Vector, gradient: Vector, value: float, step: float, steps: int, metric: _Metric
     ) -> float:
-        """Move all three vectors; the log density at the end."""
+        """Move all three vectors, and return the log density at the end."""
         easing = 1 / metric.stiffness - 1
         return float(
             self._compiled.trajectory(
@@ -125,7 +125,7 @@ class LogPosterior:
         )  # fmt: skip
 
     def metric(self, point: Vector) -> _Metric:
-        """The Gauss-Newton Hessian at a point as a mass matrix."""
+        """Make the Gauss-Newton Hessian at a point a mass matrix."""
         jacobian, adjoint = self._derivatives(point)
         precision = np.where(self.terms.corner < 0, 1.0, _CURVATURE) / self.terms.scale**2
         own = np.ones(self.size)
@@ -155,7 +155,7 @@ class LogPosterior:
         return _Metric(unit, np.ascontiguousarray(vectors.T[kept]), values[kept])
 
     def _derivatives(self, point: Vector) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
-        """Directional derivatives of the expected sums, and their transpose."""
+        """Return the directional derivatives of the expected sums, and their transpose."""
         terms, tree, free = self.terms, self.tree, self.free
         calibration, total = tree.calibrate(self.potentials(point)), self.total(point)
         shares = self._sums @ calibration.marginals[terms.places]
@@ -165,7 +165,7 @@ class LogPosterior:
             rows /= np.bincount(terms.rows, rows)[terms.rows]
 
         def centred(values: Vector, weights: Vector) -> Vector:
-            """Minus the sum of values * weights in each row."""
+            """Return what to subtract: the sum of values * weights in each row."""
             return np.bincount(terms.rows, weights * values)[terms.rows] if terms.rows.size else np.zeros(free)
 
         def jacobian(vector: Vector) -> Vector:
@@ -197,7 +197,7 @@ def sample_posterior(
     warm_up: int = 400,
     thinning: int = 10,
 ) -> tuple[Vector, Vector]:
-    """Draws of a Markov chain that starts near the mode.
+    """Draw from the posterior by a Markov chain that starts near the mode.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def _redraw_tails(
     tail = np.flatnonzero(point[: density.free] < edges)
     edges, prior, old = edges[tail], prior[tail], point[tail]
     logs = np.log1p(-generator.random(tail.size))
-    if density.terms.rows.size:  # Gamma variables, whose density is nearly a power here
+    if density.terms.rows.size:  # These are Gamma variables, whose density is nearly a power here.
         new = edges + logs / prior
         proposed = float(prior @ (new - old))
     else:
@@ -282,7 +282,7 @@ def _redraw_tails(
 
 
 class _StepSize:
-    """Dual averaging (Hoffman and Gelman 2014, section 3.2)."""
+    """The step size is adapted by dual averaging (Hoffman and Gelman 2014, section 3.2)."""
 
     def __init__(self, start: float) -> None:
         self.centre, self.current, self.settled = math.log(2 * start), start, start

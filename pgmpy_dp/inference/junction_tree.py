@@ -16,7 +16,7 @@ from pgmpy_dp.inference.branches import divide, together
 from pgmpy_dp.inference.layout import Layout, Scope, Variable, Vector
 from pgmpy_dp.inference.table import Table
 
-# As in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
+# These are as in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
 _ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
 
 
@@ -26,7 +26,7 @@ class TreeTooLargeError(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """A table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
+    """A segment is a table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
 
     start: int
     scope: tuple[int, ...]
@@ -262,7 +262,7 @@ class JunctionTree:
 
 
 class _Compiler:
-    """Lay the tables of a junction tree out in a buffer and write the program."""
+    """A compiler lays the tables of a junction tree out in a buffer and writes the program."""
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class _Compiler:
             ordered.append(Node(self._allocate(self._axes((), root)), None, None, None))
             for above, below in nx.bfs_edges(tree, root, sort_neighbors=lambda cliques: sorted(cliques, key=sorted)):
                 parent = number_of[above]
-                # The separator keeps the order of the parent, and the clique that of the separator: long blocks.
+                # The separator keeps the order of the parent, and the clique that of the separator: blocks are long.
                 separator = tuple(v for v in ordered[parent].table.scope if v in below)
                 number_of[below] = len(ordered)
                 ordered.append(

@@ -1,4 +1,4 @@
-"""Compiled message passing over a flat buffer.
+"""Messages are passed over a flat buffer by compiled code.
 
 A junction tree is compiled to a *program*: a list of instructions, each of which works on one *big* table and one
 *small* table whose variables are among the big one's. Three interpreters run the same program: in linear space
@@ -15,11 +15,11 @@ import numpy as np
 
 from pgmpy_dp._compiled import compiled
 
-# Columns of an instruction.
+# These are the columns of an instruction.
 OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
 COLUMNS = 9
 
-# Operations.
+# These are the operations.
 ASSIGN = 0  # big = small, spread over the block
 MULTIPLY = 1  # big *= small
 SUM_UP = 2  # small = sum of big (a message towards the root)
@@ -45,7 +45,7 @@ def _multiply(buffer, big, cells, small, block, stride, maps, start):
     for outer in range(cells // block):
         at = small + maps[start + outer]
         to = big + outer * block
-        cell = buffer[to : to + block]  # views index from zero: no wrap-around test in the inner loop
+        cell = buffer[to : to + block]  # Views index from zero: the inner loop needs no wrap-around test.
         if stride == 0:
             value = buffer[at]
             for k in range(block):
@@ -129,7 +129,7 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
 
 @compiled
 def _log_least(buffer, start, cells):
-    """Logarithm of the smallest cell that is not zero; 0 if none is."""
+    """Return the logarithm of the smallest cell that is not zero; 0 if none is."""
     least = 1.0
     for k in range(cells):
         value = buffer[start + k]
@@ -233,7 +233,7 @@ def exponentiate(potentials, offsets, buffer):
 
 @compiled
 def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, maps, start):
-    """Small = log sum of exp(big); big becomes exp(big - small), its shares of that sum (0 where the sum is 0)."""
+    """Set small = log sum of exp(big), and big = exp(big - small), its shares of that sum (0 where the sum is 0)."""
     for k in range(small_cells):
         buffer[scratch + k] = -np.inf
         buffer[small + k] = 0.0
@@ -262,7 +262,7 @@ def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, m
 
 @compiled
 def calibrate_log(program, maps, buffer):
-    """As `calibrate`, on a buffer that holds log-potentials: slower, whatever their range.
+    """Calibrate as `calibrate` does, on a buffer that holds log-potentials: slower, whatever their range.
 
     On the way to the root tables are logarithms. A clique's table is left behind as its conditional distribution given
     the separator, and on the way back it needs no more than the separator's belief: both are probabilities, and what
@@ -313,7 +313,7 @@ def calibrate_log(program, maps, buffer):
 
 @compiled
 def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stride, maps, start):
-    """Small = sum over big of belief * value, divided by the separator's belief where it has one (belief >= 0)."""
+    """Set small = sum over big of belief * value, over the separator's belief where it has one (belief >= 0)."""
     for k in range(small_cells):
         buffer[small + k] = 0.0
     for outer in range(cells // block):
@@ -374,7 +374,7 @@ def covariance_product(program, maps, beliefs, buffer):
 
 @compiled
 def draw_residual(cumulative, rows, uniforms, out):
-    """For every record, the first cell of its row of cumulative sums that exceeds its uniform number."""
+    """Find for every record the first cell of its row of cumulative sums that exceeds its uniform number."""
     width = cumulative.shape[1]
     for record in range(rows.shape[0]):
         row = rows[record]
@@ -389,7 +389,7 @@ def draw_residual(cumulative, rows, uniforms, out):
         out[record] = low
 
 
-# Stands for log 0 where minus infinity would turn differences into NaN.
+# This stands for log 0 where minus infinity would turn differences into NaN.
 LOG_ZERO = -1e30
 
 
@@ -411,7 +411,7 @@ def _normalise_log(values):
 @compiled
 def loopy_sweep(offsets, first_edge, cards, strides, starts, neighbours, first_neighbour, potentials, damping,
                 messages, incoming, belief):  # fmt: skip
-    """One sequential pass over all factors, in log space: new beliefs, then damped messages to their variables.
+    """Pass once over all factors in turn, in log space: new beliefs, then damped messages to their variables.
 
     `first_edge[f]` numbers the edges (factor, variable) of factor f; of an edge, `cards` and `strides` describe its
     axis, `starts` its message, and `neighbours[first_neighbour[e]:first_neighbour[e + 1]]` the edges of its variable.

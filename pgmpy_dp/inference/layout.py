@@ -66,7 +66,7 @@ class Layout:
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Each table starts here, and the total size is the last entry; shape (number of scopes + 1,)."""
+        """Return where each table starts, and the total size as the last entry; shape (number of scopes + 1,)."""
         return np.cumsum([0] + [math.prod(shape) for shape in self.shapes], dtype=np.int64)
 
     @property

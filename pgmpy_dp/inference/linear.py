@@ -1,4 +1,4 @@
-"""The counts behind noisy sums of counts: `pgmpy_dp.inference.collective` for observations A n instead of n."""
+"""The counts behind noisy sums of counts are found as in `pgmpy_dp.inference.collective`, with A n observed, not n."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmpy_dp.inference.optimisation import Minimum, minimise
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear function of some of the counts of an engine's layout.
+    """A linear map is a linear function of some of the counts of an engine's layout.
 
     Attributes
     ----------
@@ -28,12 +28,12 @@ class LinearMap:
     matrix: Any = None
 
     def apply(self, counts: Vector) -> Vector:
-        """A n, from all counts of the layout."""
+        """Compute A n, from all counts of the layout."""
         held: Vector = counts[self.places]
         return held if self.matrix is None else self.matrix @ held
 
     def adjoint(self, values: Vector, size: int) -> Vector:
-        """A' l, in a vector of the layout's size."""
+        """Compute A' l, in a vector of the layout's size."""
         spread = np.zeros(size)
         spread[self.places] = values if self.matrix is None else self.matrix.T @ values
         return spread
@@ -48,7 +48,7 @@ def linear_laplace_dual(
     total: float,
     max_iter: int = 500,
 ) -> CollectiveMarginals:
-    """`laplace_dual` for y = A n + Laplace(scale): minimise N A(theta + A' l) - l . y subject to |l| <= 1 / scale.
+    """Minimise N A(theta + A' l) - l . y subject to |l| <= 1 / scale: `laplace_dual` for y = A n + Laplace(scale).
 
     The potentials of the result are theta + A' l; its gap is sum(|y - A n| / b - l (y - A n)).
     """
@@ -71,7 +71,7 @@ def linear_gaussian_dual(
     total: float,
     max_iter: int = 500,
 ) -> CollectiveMarginals:
-    """`gaussian_dual` for y = A n + Normal(0, scale^2), as `linear_laplace_dual`."""
+    """Solve the dual for y = A n + Normal(0, scale^2): `gaussian_dual`, as `linear_laplace_dual`."""
     square = scale**2
     limits = np.column_stack([np.full_like(scale, -np.inf), np.full_like(scale, np.inf)])
     tilted, counts, found = _solve(engine, potentials, function, observed, square, total, limits, max_iter)
@@ -91,7 +91,7 @@ def _solve(
     bounds: Vector,
     max_iter: int,
 ) -> tuple[Vector, Vector, Minimum]:
-    """Tilted potentials, their counts, and the minimum of the dual."""
+    """Find tilted potentials, their counts, and the minimum of the dual."""
 
     def tilted(multipliers: Vector) -> Vector:
         return potentials + function.adjoint(multipliers, potentials.size)

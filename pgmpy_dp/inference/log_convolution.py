@@ -1,4 +1,4 @@
-"""Compiled convolution of non-negative sequences given by their logarithms."""
+"""Non-negative sequences given by their logarithms are convolved by compiled code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def log_convolution(first, second):
-    """Log of sum_(s <= t) exp(first[s] + second[t - s]), for every row.
+    """Compute the log of sum_(s <= t) exp(first[s] + second[t - s]), for every row.
 
     Sums of weights that lie within the range of floats are taken as they are. Elsewhere each sum is scaled by its
     largest term, and terms below exp(-45) times that one are left out: relative errors stay below 1e-14, and no sum

@@ -1,4 +1,4 @@
-"""A mixture of products of small tables, and exact answers from it."""
+"""A mixture of products of small tables gives exact answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from pgmpy_dp.inference.layout import Scope, Variable, Vector
 from pgmpy_dp.inference.threads import one_thread
 
-# Cells of the largest table that is answered, and of the largest product of a few components' tables held meanwhile.
+# These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
 
@@ -82,7 +82,7 @@ class Mixture:
         return tuple(self.cardinalities)
 
     def marginal(self, variables: Sequence[Variable]) -> Vector:
-        """Joint probabilities of some variables; one axis a variable, in the order asked for.
+        """Compute the joint probabilities of some variables; one axis a variable, in the order asked for.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Mixture:
         return table.transpose([order.index(variable) for variable in asked])
 
     def condition(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
-        """The mixture given evidence, over the same variables.
+        """Return the mixture given evidence, over the same variables.
 
         Parameters
         ----------
@@ -132,11 +132,11 @@ class Mixture:
         return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables)
 
     def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
-        """Log of the evidence's probability in nats; for likelihoods, of their mean."""
+        """Compute the log of the evidence's probability in nats; for likelihoods, of their mean."""
         return float(logsumexp(self._weigh(evidence)[0]))
 
     def most_probable(self, variables: Sequence[Variable]) -> tuple[int, ...]:
-        """The states that some variables most probably have together; of several, the first.
+        """Find the states that some variables most probably have together; of several, the first.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Mixture:
         return tuple(int(state) for state in np.unravel_index(int(table.argmax()), table.shape))
 
     def log_likelihood(self, codes: NDArray[np.integer]) -> Vector:
-        """Log-probabilities of records in nats.
+        """Compute the log-probabilities of records in nats.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Mixture:
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
         column = {variable: place for place, variable in enumerate(self.variables)}
-        # The last entry of each axis is the sum over it: where states of -1 look.
+        # The last entry of each axis is the sum over it: states of -1 look there.
         padded = [
             reduce(lambda whole, axis: np.concatenate([whole, whole.sum(axis=axis, keepdims=True)], axis=axis),
                    range(1, table.ndim), table)
@@ -184,7 +184,7 @@ class Mixture:
         return out
 
     def _weigh(self, evidence: Mapping[Variable, int | ArrayLike]) -> tuple[Vector, tuple[Vector, ...]]:
-        """Log of every component's weight times the evidence's probability in it, and tables given the evidence."""
+        """Weigh components by the evidence's probability: logs of the products, and tables given the evidence."""
         self._known(evidence)
         likelihoods = {variable: self._likelihood(variable, given) for variable, given in evidence.items()}
         tables = list(self.tables)
@@ -224,7 +224,7 @@ class Mixture:
 
 
 def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
-    """The sum over components of weight times outer product of the factors' rows, flat.
+    """Sum over components the weight times the outer product of the factors' rows, flat.
 
     The product of the first few factors and that of the others meet in one matrix product, a few components at a time.
     """
@@ -243,7 +243,7 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
 
 
 def _row_products(first: Vector, second: Vector) -> Vector:
-    """Outer products of the rows of two matrices."""
+    """Compute the outer products of the rows of two matrices."""
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 

@@ -1,4 +1,4 @@
-"""Where a mixture's components start from: blocks of variables that depend strongly, and tables of the blocks."""
+"""A mixture's components start from blocks of variables that depend strongly, and from tables of the blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RARE = 0.3
 
 
 def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
-    """Blocks, and logs of base tables whose probabilities components are drawn to.
+    """Find blocks, and logs of base tables whose probabilities components are drawn to.
 
     Pairs of variables are matched so that their mutual information is largest; each is a block of its own, and so are
     the variables that remain.
@@ -59,7 +59,7 @@ def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
-    """Expected counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
+    """Find expected counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
     candidates = {
         pair: (table, tables.total * np.outer(tables.singles[pair[0]], tables.singles[pair[1]]))
         for pair, table in tables.pairs.items()
@@ -88,7 +88,7 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
 
 
 def signal_to_noise(tables: NoisyTables) -> float:
-    """Mean square distance of the pairs' cells from independence, over the noise's variance: one if all is noise."""
+    """Divide the pairs' mean square distance from independence by the noise's variance: one if all is noise."""
     squares, cells = 0.0, 0
     for (a, b), table in tables.pairs.items():
         expected = tables.total * np.outer(tables.singles[a], tables.singles[b])
@@ -98,14 +98,14 @@ def signal_to_noise(tables: NoisyTables) -> float:
 
 
 def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
-    """Of every cell (row) and ratio (column), up to a factor of the row."""
+    """Compute the likelihood of every cell (row) and ratio (column), up to a factor of the row."""
     logs = -0.5 * ((counts[:, None] - expected[:, None] * _RATIOS) / deviation[:, None]) ** 2
     likelihoods: Vector = np.exp(logs - logs.max(axis=1, keepdims=True))
     return likelihoods
 
 
 def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
-    """Distribution of the ratios by EM, with the prior counting as a few cells."""
+    """Find the distribution of the ratios by EM, with the prior counting as a few cells."""
     found = prior
     for _ in range(iterations):
         counts = found * ((1 / (likelihoods @ found)) @ likelihoods) + _STRENGTH * prior
@@ -114,13 +114,13 @@ def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
 
 
 def _significance(table: NoisyTable, expected: Vector) -> float:
-    """How far the table is from independence, in standard deviations of what noise alone would give."""
+    """Say how far the table is from independence, in standard deviations of what noise alone would give."""
     squares = float((((table.counts - expected) / table.deviation) ** 2).sum())
     return (squares - expected.size) / float(np.sqrt(2 * expected.size))
 
 
 def _information(counts: Vector) -> float:
-    """Mutual information of the two variables of a table, in nats."""
+    """Compute the mutual information of the two variables of a table, in nats."""
     joint = counts / counts.sum()
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     return float((xlogy(joint, joint) - xlogy(joint, product)).sum())

@@ -1,4 +1,4 @@
-"""From one release of noisy tables to an ensemble of mixtures, which is one mixture again."""
+"""One release of noisy tables gives an ensemble of mixtures, which is one mixture again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIGNAL = 4.0  # signal to noise, below which half the steps fit better
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """What was fitted to a release.
+    """A fit holds what was fitted to a release.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class MixtureFit:
 
     @property
     def members(self) -> tuple[Mixture, ...]:
-        """Fits from different starts, each a mixture: how far they agree says where the release speaks clearly."""
+        """Return fits from different starts, each a mixture: their agreement says where the release speaks clearly."""
         whole = self.mixture
         components = (whole.weights.size - 1) // self.size
         parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
@@ -137,9 +137,9 @@ def fit_mixture(
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
-    """Of every pair of variables, the sum over its cells of the standard deviation of the members' probabilities.
+    """Sum over the cells of every pair of variables the standard deviation of the members' probabilities.
 
-    What a second release should spend on.
+    A second release should spend where this is large.
     """
     pairs = itertools.combinations(fit.mixture.variables, 2)
     return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
@@ -147,7 +147,7 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """What thinning chooses."""
+    """Thinning chooses these settings."""
 
     penalty: float
     width: float
@@ -155,7 +155,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class _Start:
-    """What all members of an ensemble share."""
+    """All members of an ensemble share this."""
 
     total: float
     shape: Shape
@@ -165,7 +165,7 @@ class _Start:
     steps: int
 
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
-        """The loss of one member given noisy counts, which are taken as shares of the number of records."""
+        """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
         smoothing = [
             _smoothing(states, width) if variable in self.ordered and width > 0 else None
             for variable, states in enumerate(observed.cardinalities)
@@ -192,7 +192,7 @@ def _smoothing(states: int, width: float) -> Vector:
 def _choose(
     noisy: NoisyTables, start: _Start, generator: np.random.Generator, progress: Callable[[], Any]
 ) -> _Settings:
-    """Settings with which a fit to one half of the thinned release predicts the other half best."""
+    """Choose settings with which a fit to one half of the thinned release predicts the other half best."""
     half, other = noisy.thinned(_THINNING, generator)
     other_precision = start.problem(other, 0.0).precision
     seed = int(generator.integers(2**32))
@@ -214,7 +214,7 @@ def _choose(
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
-    """Downhill from penalty to penalty until the next one is worse, or as far as tries last."""
+    """Go downhill from penalty to penalty until the next one is worse, or as far as tries last."""
     best = min((start, replace(start, penalty=start.penalty * _FACTOR)), key=risk)
     factor = 1 / _FACTOR if best == start else _FACTOR
     for _ in range(_TRIES - 2):
@@ -226,14 +226,14 @@ def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
 
 
 def _vertex(risk: Callable[[_Settings], float], best: _Settings) -> float:
-    """Where the parabola through a penalty's risk and its neighbours' is least, in factors from that penalty."""
+    """Find where the parabola through a penalty's risk and its neighbours' is least, in factors from that penalty."""
     below, here, above = (risk(replace(best, penalty=best.penalty * _FACTOR**step)) for step in (-1, 0, 1))
     curvature = below - 2 * here + above
     return min(max((below - above) / (2 * curvature), -0.5), 0.5) if curvature > 0 else 0.0
 
 
 def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
-    """Logs of the members' mean tables: nearer to the truth than the release's own, and so a better base."""
+    """Take logs of the members' mean tables: nearer to the truth than the release's own, and so a better base."""
     mean = sum(tables @ weights for weights, tables in found) / len(found)
     logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
     return logs
@@ -242,7 +242,7 @@ def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
 def _ensemble(
     cardinalities: Mapping[Variable, int], shape: Shape, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables
 ) -> Mixture:
-    """Members side by side; last the component of independent variables."""
+    """Put members side by side, and last the component of independent variables."""
     names = list(cardinalities)
     least = 1 / (noisy.total + 1)
     weights = np.concatenate([weights * ((1 - least) / len(found)) for weights, _ in found] + [[least]])

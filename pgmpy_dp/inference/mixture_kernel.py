@@ -1,4 +1,4 @@
-"""Compiled passes of the fit of a mixture: from log-potentials to tables of components, and gradients back.
+"""Compiled passes of a mixture's fit go from log-potentials to tables of components, and bring gradients back.
 
 The cells of all blocks lie one under the other, one row a cell and one column a component, so that inner loops run
 over components on vector registers; `starts` says where each block's cells begin. A cell belongs to a state of its
@@ -15,7 +15,7 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def potentials_of_cells(potentials, base, starts, first, second, logs):
-    """Log of every component's unnormalised tables, the largest of each block being 0."""
+    """Compute the log of every component's unnormalised tables, the largest of each block being 0."""
     components = logs.shape[1]
     top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
     for block in range(starts.shape[0] - 1):
@@ -64,7 +64,7 @@ def normalise(base, starts, first, second, logs, tables, states):
 def gradient_of_potentials(
     weights, tables, logs, penalty, by_state, by_cell, starts, first, second, by_potential, divergences
 ):
-    """Chain rule through the normalisation.
+    """Apply the chain rule through the normalisation.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def gradient_of_potentials(
 
 @compiled
 def adam_step(point, gradient, mean, square, step, first_decay, second_decay, first_bias, second_bias):
-    """One step of Adam in place; all arrays are flat."""
+    """Take one step of Adam in place; all arrays are flat."""
     for i in range(point.shape[0]):
         mean[i] += (np.float32(1.0) - first_decay) * (gradient[i] - mean[i])
         square[i] += (np.float32(1.0) - second_decay) * (gradient[i] * gradient[i] - square[i])

@@ -1,4 +1,4 @@
-"""One mixture of products fitted to tables of shares: penalised weighted least squares, by Adam."""
+"""One mixture of products is fitted to tables of shares: penalised weighted least squares, by Adam."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
 Whole = NDArray[np.intp]
 Parameters = tuple[Matrix, Matrix, Matrix]
 
-# Adam: length of steps, decays of the mean and of the square, and how far the start lies from the base.
+# Adam takes steps of this length, with these decays of the mean and the square, and starts so far from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # steps of the base, as a share of the others
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Where the states of variables and the cells of blocks lie in flat vectors.
+    """A shape says where the states of variables and the cells of blocks lie in flat vectors.
 
     Parameters
     ----------
@@ -39,24 +39,24 @@ class Shape:
 
     @cached_property
     def states(self) -> Whole:
-        """Start of every variable's states, and their number as last entry."""
+        """Return the start of every variable's states, and their number as last entry."""
         return np.cumsum([0, *self.cardinalities])
 
     @cached_property
     def starts(self) -> Whole:
-        """Start of every block's cells, and their number as last entry."""
+        """Return the start of every block's cells, and their number as last entry."""
         return np.cumsum([0, *(len(cells) for cells in self.cells)])
 
     @cached_property
     def first(self) -> NDArray[np.int32]:
-        """Place of every cell's state of its block's first variable."""
+        """Return the place of every cell's state of its block's first variable."""
         return np.concatenate(
             [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
         ).astype(np.int32)
 
     @cached_property
     def second(self) -> NDArray[np.int32]:
-        """The same of its second variable, -1 where there is none."""
+        """Return the same of its second variable, -1 where there is none."""
         return np.concatenate([
             self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
             for block, cells in zip(self.blocks, self.cells, strict=True)
@@ -64,12 +64,12 @@ class Shape:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Of every variable, its block and its place within it."""
+        """Return for every variable its block and its place within it."""
         found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
         return tuple(found[variable] for variable in range(len(self.cardinalities)))
 
     def codes(self, number: int) -> Whole:
-        """Places of a block's cells in the full table of its variables."""
+        """Return the places of a block's cells in the full table of its variables."""
         block = self.blocks[number]
         shape = [self.cardinalities[variable] for variable in block]
         codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
@@ -84,7 +84,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Target:
-    """A table that the mixture's marginal should equal.
+    """A target is a table that the mixture's marginal should equal.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ class Target:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a table of three or more variables has in one block: one variable, or both of a pair."""
+    """A part is what a table of three or more variables has in one block: one variable, or both of a pair."""
 
     block: int
     variables: tuple[int, ...]
 
 
 class MemberProblem:
-    """The loss of a mixture and its gradient.
+    """A member's problem is the loss of a mixture and its gradient.
 
     The loss is half the sum over the targets' cells of precision * (marginal - share)^2, all precisions divided by the
     largest, plus `penalty` times the components' mean divergence from the base.
@@ -167,7 +167,7 @@ class MemberProblem:
                 self._wide.append((parts, shares, weight))
 
     def start(self, components: int, generator: np.random.Generator) -> Parameters:
-        """Components near the base: coefficients, logs of weights, and what the base's logs are shifted by."""
+        """Start components near the base: coefficients, logs of weights, and what the base's logs are shifted by."""
         noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
         return (
             np.ascontiguousarray(noise.T, self.dtype),
@@ -176,7 +176,7 @@ class MemberProblem:
         )
 
     def tables(self, parameters: Parameters) -> tuple[Matrix, Matrix, Matrix, Matrix]:
-        """Weights, tables (cells, components), logs of tables / base, and probabilities (states, components)."""
+        """Compute weights, tables (cells, components), logs of tables / base, probabilities (states, components)."""
         from pgmpy_dp.inference import mixture_kernel as kernel  # numba is slow to import
 
         coefficients, log_weights, shift = parameters
@@ -193,9 +193,9 @@ class MemberProblem:
         return weights / weights.sum(), tables, logs, states
 
     def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Parameters]:
-        """Loss and its derivatives by all parameters.
+        """Compute the loss and its derivatives by all parameters.
 
-        Of what the loss owes to the base directly, through the penalty, nothing is in the base's derivatives: the base
+        The base's derivatives leave out what the loss owes to the base directly, through the penalty: the base
         is to follow the targets, not the components.
         """
         from pgmpy_dp.inference import mixture_kernel as kernel
@@ -232,7 +232,7 @@ class MemberProblem:
         return loss, (self._smooth(by_potential, True), by_log_weight, by_cell.sum(axis=1))
 
     def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
-        """Coefficients to log-potentials or, transposed, derivatives by potentials to those by coefficients."""
+        """Turn coefficients into log-potentials; transposed, derivatives by potentials into those by coefficients."""
         out = matrix.copy()
         for variable, smoothing in enumerate(self._smoothing):
             if smoothing is not None:
@@ -252,7 +252,7 @@ class MemberProblem:
         by_state: Matrix,
         by_cell: Matrix,
     ) -> float:
-        """Loss of a table over several blocks; its derivatives are added to the last three arguments."""
+        """Compute the loss of a table over several blocks; its derivatives are added to the last three arguments."""
         components = len(weights)
         factors = [self._factor(part, tables, states) for part in parts]
         products = [factors[0]]
@@ -290,7 +290,7 @@ class MemberProblem:
 def fit_member(
     problem: MemberProblem, penalty: float, components: int, steps: int, generator: np.random.Generator
 ) -> Parameters:
-    """Parameters after a fixed number of Adam's steps from a random start."""
+    """Find the parameters after a fixed number of Adam's steps from a random start."""
     from pgmpy_dp.inference.mixture_kernel import adam_step  # numba is slow to import
 
     parameters = problem.start(components, generator)

@@ -1,4 +1,4 @@
-"""Records from a mixture, drawn so evenly that their tables are as close to the mixture's as can be."""
+"""Records are drawn from a mixture so evenly that their tables are as close to the mixture's as can be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
 
 
 def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """Records whose tables differ from the mixture's by far less than those of independent records.
+    """Draw records whose tables differ from the mixture's by far less than those of independent records.
 
     Every component has its expected number of records, rounded, and so has every cell of its blocks. Which values of
     different blocks meet in a record is drawn by chance within a component; values are then exchanged between records
@@ -56,7 +56,7 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         counts = np.empty(flat.shape, dtype=np.int64)
         kernel.even_counts(totals, flat, carry - carry.mean(), counts)
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
-        # In random order within each component.
+        # Put them in random order within each component.
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, place[variable]] = values + states[place[variable]]
@@ -76,7 +76,7 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
 
 
 def _pair_shares(mixture: Mixture) -> Vector:
-    """Probabilities of all pairs of states of variables in different blocks; within blocks they mean nothing."""
+    """Find the probabilities of pairs of states of variables in different blocks; within blocks they mean nothing."""
     found = []
     for variable in mixture.variables:
         for block, table in zip(mixture.blocks, mixture.tables, strict=True):
@@ -89,7 +89,7 @@ def _pair_shares(mixture: Mixture) -> Vector:
 
 
 def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
-    """Records that have both of two states, for all pairs of states; `records` holds the states' places."""
+    """Count the records with both of two states, for all pairs of states; `records` holds the states' places."""
     found = np.zeros((states, states))
     for begin in range(0, len(records), _CODED):
         part = records[begin : begin + _CODED]

@@ -1,4 +1,4 @@
-"""Noisy tables of counts, and what they say together of the number of records and of small marginals."""
+"""Noisy tables of counts together tell the number of records and small marginals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.layout import Variable, Vector
 
-_LEAST = 1e-6  # share of a state that no record seems to have
+_LEAST = 1e-6  # the share of a state that no record seems to have
 
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """Counts of a few variables with independent noise of mean zero on every cell.
+    """A noisy table has counts of a few variables, with independent noise of mean zero on every cell.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class NoisyTable:
     deviation: float
 
     def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
-        """The table of some of its variables, with the deviation of the sums."""
+        """Sum the table to some of its variables, with the deviation of the sums."""
         axes = tuple(axis for axis, variable in enumerate(self.variables) if variable not in variables)
         summed = self.counts.sum(axis=axes)
         return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
@@ -42,7 +42,7 @@ class NoisyTable:
 
 @dataclass(frozen=True)
 class NoisyTables:
-    """One release's tables over numbered variables, one a set of variables.
+    """These are one release's tables over numbered variables, one a set of variables.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ class NoisyTables:
 
     @cached_property
     def total(self) -> float:
-        """The number of records; where it is not known, all tables' sums, weighted by precision. At least 1."""
+        """Return the number of records, or all tables' sums, weighted by precision, if it is not known. At least 1."""
         if self.known_total is not None:
             return max(self.known_total, 1.0)
         return max(float(_pool([table.sum_to(()) for table in self.tables]).counts), 1.0)
 
     @cached_property
     def singles(self) -> tuple[Vector, ...]:
-        """Shares of every variable's states, from all tables that have it, put on the simplex."""
+        """Compute the shares of every variable's states, from all tables that have it, put on the simplex."""
         found: list[list[NoisyTable]] = [[] for _ in self.cardinalities]
         for table in self.tables:
             for variable in table.variables:
@@ -117,14 +117,14 @@ class NoisyTables:
         return tuple(_on_simplex(_pool(tables).counts / self.total) for tables in found)
 
     def possible(self, variable: int) -> Vector:
-        """A variable's shares with none at zero: a state that no record seems to have may have one."""
+        """Return a variable's shares with none at zero: a state that no record seems to have may have one."""
         raised = np.maximum(self.singles[variable], _LEAST)
         shares: Vector = raised / raised.sum()
         return shares
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
-        """Counts of all pairs that some table has, from all tables that have them."""
+        """Compute the counts of all pairs that some table has, from all tables that have them."""
         found: dict[tuple[int, int], list[NoisyTable]] = {}
         for table in self.tables:
             for pair in itertools.combinations(table.variables, 2):
@@ -132,7 +132,7 @@ class NoisyTables:
         return {pair: _pool(found[pair]) for pair in sorted(found)}
 
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
-        """Two releases of the same counts with independent noise.
+        """Split into two releases of the same counts with independent noise.
 
         Normal noise of `share` times the counts' deviation is added to one, and subtracted over share^2 from the other.
         With Gaussian noise on the counts, the two noises are then independent; with other noise, uncorrelated.
@@ -147,7 +147,7 @@ class NoisyTables:
 
 
 def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
-    """Mean of tables of the same variables, weighted by precision."""
+    """Take the mean of tables of the same variables, weighted by precision."""
     if len(tables) == 1:
         return tables[0]
     weights = np.array([table.deviation**-2 for table in tables])
@@ -156,7 +156,7 @@ def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
 
 
 def _on_simplex(shares: Vector) -> Vector:
-    """The nearest probabilities."""
+    """Find the nearest probabilities."""
     falling = np.sort(shares)[::-1]
     shifts = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
     nearest: Vector = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)

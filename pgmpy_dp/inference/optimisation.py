@@ -1,4 +1,4 @@
-"""Quasi-Newton minimisation: scipy's L-BFGS-B, on one thread."""
+"""Quasi-Newton minimisation is scipy's L-BFGS-B, on one thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a minimisation stopped.
+    """A minimum is the point where a minimisation stopped.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def minimise(
         value, gradient = objective(point * unit)
         return value, gradient * unit
 
-    from scipy.optimize import minimize  # 0.4 s and 40 MB, which descent does without
+    from scipy.optimize import minimize  # this takes 0.4 s and 40 MB, which descent does without
 
     with one_thread():
         found = minimize(scaled, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)

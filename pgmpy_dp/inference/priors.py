@@ -1,4 +1,4 @@
-"""Priors of rows and of log-potentials that have parameters of their own, which are drawn with the rest."""
+"""Priors of rows and of log-potentials have parameters of their own, which are drawn with the rest."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
 
-# Concentrations of the Dirichlet priors: between what; of their logarithms' normal distribution, where the centre (with
-# standard deviation 1) and the variance are believed before the release, and the latter's weight; how far they move.
+# Concentrations of Dirichlet priors lie in this range; the centre (with standard deviation 1) and variance of their
+# logarithms are believed to be these before the release, the variance with this weight; moves have these widths.
 _RANGE = math.log(0.02), math.log(10.0)
 _CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 _WIDTHS = (0.1, 0.4)
-# Log-potentials: a Student t prior, and where its squared scale is believed before the release, with what weight.
+# Log-potentials have a Student t prior; its squared scale is believed here before the release, with this weight.
 _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 
 
 class Concentrations:
-    """Dirichlet priors of all rows, with a concentration for each state of each node, drawn with the rest.
+    """All rows have Dirichlet priors with a concentration for each state of each node, drawn with the rest.
 
     Rows of one CPD learn from each other which states are rare, rows of all CPDs how even or lopsided rows are: the
     logarithms of the concentrations are normal, with a centre and a variance of their own.
@@ -43,12 +43,12 @@ class Concentrations:
         self.first = np.full(rows.columns.size, _CONCENTRATION)
 
     def renew(self, values: Vector, generator: np.random.Generator) -> tuple[Vector, Vector]:
-        """The cells' Gamma variables (logarithms) and their shapes, each from its conditional distribution.
+        """Draw the cells' Gamma variables (logarithms) and their shapes, each from its conditional distribution.
 
         Row sums of the Gamma variables say nothing of the rows, but would hold the concentrations where they are. So
         these move as if there were no sums, and the sums are drawn afresh.
         """
-        from pgmpy_dp.inference.concentration_kernel import sweep  # numba: at the first draw only
+        from pgmpy_dp.inference.concentration_kernel import sweep  # numba is needed at the first draw only
 
         logs = self._rows.normalise(values)
         sums, believed = np.bincount(self._rows.columns, logs), math.log(_CONCENTRATION)
@@ -69,7 +69,7 @@ class Concentrations:
 
 
 class Scale:
-    """A Student t prior as a mixture of normal ones, its scale drawn with the rest.
+    """A Student t prior is a mixture of normal ones, its scale drawn with the rest.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Scale:
         self._square = _FIRST_SCALE
 
     def renew(self, values: Vector, generator: np.random.Generator) -> tuple[Vector, Vector]:
-        """The log-potentials as they are, and their precisions."""
+        """Return the log-potentials as they are, and their precisions."""
         weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self._square))
         shape = (values.size + _FIRST_WEIGHT) / 2
         rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
@@ -95,6 +95,6 @@ class Scale:
 
 
 def log_gamma(shape: Vector, generator: np.random.Generator) -> Vector:
-    """Logarithms of Gamma variables, which themselves underflow where their shape is small."""
+    """Draw logarithms of Gamma variables, which themselves underflow where their shape is small."""
     logs: Vector = np.log(generator.gamma(shape + 1.0)) + np.log1p(-generator.random(shape.size)) / shape
     return logs

@@ -1,4 +1,4 @@
-"""Compiled passes that draw records evenly."""
+"""Records are drawn evenly by compiled passes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def even_counts(totals, table, carry, counts):
-    """Whole numbers of records for every component's cells.
+    """Give every component's cells whole numbers of records.
 
     A component's cells get their expected numbers, rounded up or down, so that they sum to the component's total; those
     are rounded up that have fallen behind most in the components so far.
@@ -44,7 +44,7 @@ def even_counts(totals, table, carry, counts):
 
 @compiled
 def _gain(one, other, moved, first, second, excess, price, variables):
-    """Change of the cost if two records exchanged their values of one variable (of those in its block)."""
+    """Compute the change of the cost if two records exchanged their values of one variable (of those in its block)."""
     a, b = one[moved], other[moved]
     gain = 0.0
     if a != b:

@@ -1,4 +1,4 @@
-"""Compiled expectation of a rounded absolute loss when counts are known up to a log-normal factor."""
+"""A rounded absolute loss has an expectation, compiled here, when counts are known up to a log-normal factor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def expected_rounded_loss(observed, scale, corner, counts, spread, points, weights):
-    """Sum over cells of E[sqrt((y - n f)^2 + corner) / scale], f = exp(sqrt(v) t - v / 2) and t standard normal.
+    """Sum E[sqrt((y - n f)^2 + corner) / scale] over the cells, f = exp(sqrt(v) t - v / 2), t standard normal.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def expected_rounded_loss(observed, scale, corner, counts, spread, points, weigh
         for k in range(cells):
             up[k] = np.exp(points[j] * root[k])
         for sign in (1.0, -1.0):
-            for k in range(cells):  # apart from the exponentials, so that it runs on vector registers
+            for k in range(cells):  # this loop is apart from the exponentials, so that it runs on vector registers
                 factor = centre[k] * up[k]
                 residual = observed[k] - counts[k] * factor
                 rounded = np.sqrt(residual * residual + corner[k])

@@ -1,4 +1,4 @@
-"""Rows of CPDs, as sets of cells of the families' tables."""
+"""Rows of CPDs are sets of cells of the families' tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgmpy_dp.inference.layout import Layout, Vector
 
 
 class Rows:
-    """The rows of all CPDs: cells of the families' tables that share a configuration of the parents.
+    """The rows of all CPDs are cells of the families' tables that share a configuration of the parents.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ class Rows:
         self._count = count
 
     def totals(self, values: Vector) -> Vector:
-        """Sum of each row; shape (number of rows,)."""
+        """Sum each row; shape (number of rows,)."""
         totals: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)
         return totals
 
     def sums(self, values: Vector) -> Vector:
-        """Each cell's row sum; shape as `values`."""
+        """Return each cell's row sum; shape as `values`."""
         return self.totals(values)[self.numbers]
 
     def normalise(self, logs: Vector) -> Vector:
-        """Logarithms of exp(logs) over its sum in each row; shape as `logs`."""
+        """Return the logarithms of exp(logs) over its sum in each row; shape as `logs`."""
         top = np.full(self._count, -np.inf)
         np.maximum.at(top, self.numbers, logs)
         shifted = logs - top[self.numbers]

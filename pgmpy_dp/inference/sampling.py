@@ -1,4 +1,4 @@
-"""Exact sampling from a calibrated junction tree."""
+"""A calibrated junction tree is sampled exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree
 def sample(
     tree: JunctionTree, calibration: Calibration, count: int, generator: np.random.Generator
 ) -> NDArray[np.int32]:
-    """Independent records from the calibrated distribution, clique after clique from the root.
+    """Draw independent records from the calibrated distribution, clique after clique from the root.
 
     Parameters
     ----------

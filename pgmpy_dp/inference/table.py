@@ -18,7 +18,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Table(Generic[Number]):
-    """Values of all configurations of some variables: one axis a variable.
+    """A table holds values of all configurations of some variables: one axis a variable.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear algebra on one thread.
+"""Linear algebra runs on one thread.
 
 Matrices here are too small for a second BLAS thread to pay: on a busy machine its waiting costs many times the work,
 and with several threads sums could differ in the last bit.
@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS runs on one thread."""
+    """Make a context in which BLAS runs on one thread."""
     limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limit
 

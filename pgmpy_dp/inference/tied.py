@@ -1,4 +1,4 @@
-"""Exact inference with tied parameters: several cliques of a junction tree share one table of log-potentials."""
+"""Inference is exact with tied parameters: several cliques of a junction tree share one table of log-potentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgmpy_dp.inference.layout import Layout, Scope, Variable, Vector
 
 @dataclass(frozen=True)
 class TiedTree:
-    """A junction tree as seen through groups of cliques: one table a group.
+    """A tied tree is a junction tree as seen through groups of cliques: one table a group.
 
     Where an engine of single cliques has a clique's marginal, this has the mean of those of a group: what pooled
     records show. The derivative of log Z by the log-potentials of a group of k cliques is k times that.
@@ -73,20 +73,20 @@ class TiedTree:
         return cls(tree, layout, np.concatenate(source), layout.per_cell([len(group) for group in groups.values()]))
 
     def expand(self, potentials: Vector) -> Vector:
-        """Log-potentials of the tree's cliques from those of the groups."""
+        """Give the tree's cliques their log-potentials from those of the groups."""
         return potentials[self.source]
 
     def _sum(self, values: Vector) -> Vector:
-        """Sums over each group's cliques, from values in the tree's layout."""
+        """Sum over each group's cliques, from values in the tree's layout."""
         return np.bincount(self.source, values, self.layout.size).astype(np.float64)
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """As `JunctionTree.calibrate`, potentials and marginals being those of the groups."""
+        """Calibrate as `JunctionTree.calibrate` does, potentials and marginals being those of the groups."""
         found = self.tree.calibrate(self.expand(potentials))
         return Calibration(found.log_partition, self._sum(found.marginals) / self.repeats, found.beliefs)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
-        """Derivative by the log-potentials of the mean marginals' product with a direction g.
+        """Differentiate the mean marginals' product with a direction g by the log-potentials.
 
         For a `JunctionTree` it is also the derivative of the marginals along g; here only if all groups have one size.
         """

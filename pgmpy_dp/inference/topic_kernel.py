@@ -1,4 +1,4 @@
-"""Compiled variational inference of documents' topics; see :mod:`pgmpy_dp.inference.topics`.
+"""Documents' topics are inferred by compiled variational inference; see :mod:`pgmpy_dp.inference.topics`.
 
 Documents come as the parts of a CSR matrix: `rows` (where each begins), `columns` (words) and `values` (counts).
 """
@@ -18,7 +18,7 @@ TOLERANCE, ITERATIONS = 1e-3, 100
 
 @compiled
 def _digamma(x):
-    """Recurrence up to 10, then the asymptotic series: right to 1e-14 for positive x."""
+    """Compute digamma by recurrence up to 10, then by the asymptotic series: right to 1e-14 for positive x."""
     below = 0.0
     while x < 10.0:
         below += 1.0 / x
@@ -91,7 +91,7 @@ def infer(rows, columns, values, logs, weights, prior, gamma, found):
 
 @compiled
 def _topic_weights(gamma, log_theta, theta):
-    """exp(psi(gamma)) up to a factor, the largest 1; and its logarithm."""
+    """Compute exp(psi(gamma)) up to a factor, the largest 1; and its logarithm."""
     largest = -np.inf
     for k in range(gamma.size):
         log_theta[k] = _digamma(gamma[k])
@@ -116,7 +116,7 @@ def _add_in_logs(value, log_theta, log_word, total, stride):
 
 @compiled
 def cell_numbers(rows, columns, topics, words, cells):
-    """Cell numbers topic * words + word, in the order of `found`."""
+    """Compute cell numbers topic * words + word, in the order of `found`."""
     for document in range(rows.size - 1):
         start, size = rows[document], rows[document + 1] - rows[document]
         block = cells[start * topics : (start + size) * topics]
@@ -127,7 +127,7 @@ def cell_numbers(rows, columns, topics, words, cells):
 
 @compiled
 def word_bounds(rows, columns, log_theta, log_words):
-    """Log of sum_k exp(log_theta_dk + log_words_wk) of every document's every word."""
+    """Compute the log of sum_k exp(log_theta_dk + log_words_wk) of every document's every word."""
     found = np.empty(columns.size)
     for document in range(rows.size - 1):
         theta = log_theta[document]

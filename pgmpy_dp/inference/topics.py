@@ -1,6 +1,6 @@
-"""Latent Dirichlet allocation: documents' topics under given topics, by variational inference.
+"""Latent Dirichlet allocation infers documents' topics under given topics, by variational inference.
 
-Blei, Ng and Jordan 2003; the updates are those of Hoffman, Blei and Bach 2010, equations 2 to 5. A document is its
+See Blei, Ng and Jordan 2003; the updates are equations 2 to 5 of Hoffman, Blei and Bach 2010. A document is its
 counts c_w of words; q(theta) is a Dirichlet distribution with parameters gamma, and phi_kw is the probability that an
 occurrence of word w belongs to topic k:
 
@@ -23,7 +23,7 @@ Matrix = NDArray[np.float64]
 
 
 class Topics:
-    """Dirichlet distributions over words, one a topic, and what follows from them for documents.
+    """Topics are Dirichlet distributions over words, one a topic, with what follows from them for documents.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class Topics:
     def __init__(self, concentrations: Matrix, prior: Matrix) -> None:
         self.prior = prior
         self.expected_logs: Matrix = psi(concentrations) - psi(concentrations.sum(axis=1, keepdims=True))
-        # By word, and each word's largest entry 0: phi does not change, and does not underflow as a whole.
+        # Logs go by word, with each word's largest entry 0: phi does not change, and does not underflow as a whole.
         self._largest = self.expected_logs.max(axis=0)
         self._logs = np.ascontiguousarray((self.expected_logs - self._largest).T)
         self._weights = np.exp(self._logs)
 
     def infer(self, counts: sparse.csr_array) -> Matrix:
-        """Dirichlet parameters gamma of the documents' topics, shape (documents, topics)."""
+        """Infer Dirichlet parameters gamma of the documents' topics, shape (documents, topics)."""
         from pgmpy_dp.inference import topic_kernel  # numba is slow to import
 
         gamma = np.empty((counts.shape[0], self.prior.size))
@@ -50,9 +50,9 @@ class Topics:
         return gamma
 
     def expected_counts(self, counts: sparse.csr_array) -> sparse.csr_array:
-        """Each document's c_w phi_kw, shape (documents, topics * words), topic by topic.
+        """Compute each document's c_w phi_kw, shape (documents, topics * words), topic by topic.
 
-        Non-negative; a document's entries sum to its number of words.
+        They are non-negative; a document's entries sum to its number of words.
         """
         from pgmpy_dp.inference import topic_kernel
 
@@ -69,9 +69,9 @@ class Topics:
         return sparse.csr_array((found, cells, (rows * topics).astype(wide)), shape=(documents, topics * words))
 
     def bound(self, counts: sparse.csr_array) -> float:
-        """Lower bound on the documents' summed log-probability, given the distribution of the topics.
+        """Bound from below the documents' summed log-probability, given the distribution of the topics.
 
-        Hoffman, Blei and Bach 2010, equation 1, without the part of the topics themselves: by Jensen's inequality it
+        It is equation 1 of Hoffman et al. 2010, without the part of the topics themselves: by Jensen's inequality it
         bounds the log of the documents' probability averaged over the topics' distribution.
         """
         from pgmpy_dp.inference import topic_kernel
@@ -86,7 +86,7 @@ class Topics:
 
 
 def topic_divergence(concentrations: Matrix, prior: float) -> float:
-    """Summed KL divergence of the topics' Dirichlet distributions from their symmetric prior.
+    """Sum the KL divergences of the topics' Dirichlet distributions from their symmetric prior.
 
     Parameters
     ----------

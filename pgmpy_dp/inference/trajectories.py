@@ -1,4 +1,4 @@
-"""Compiled Hamiltonian trajectories over the log-potentials of a junction tree, given noisy sums of its counts."""
+"""Compiled Hamiltonian trajectories run over a junction tree's log-potentials, given noisy sums of its counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 
 class Terms(NamedTuple):
-    """A posterior density as arrays; the point is made of the cells' values, the effects, and the total's shift.
+    """Arrays state a posterior density; the point is made of the cells' values, the effects, and the total's shift.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def potentials_at(terms, point, potentials, rows, tops):
 
 @compiled
 def log_posterior(terms, point, gradient, potentials, buffer, other, rows, tops):
-    """Logarithm of the density up to a constant, and its gradient; minus infinity where inference underflows."""
+    """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
     size = terms.offsets[-1]
     free, effects = terms.cells.shape[0], terms.effects.shape[0]
     potentials_at(terms, point, potentials, rows, tops)
@@ -133,7 +133,7 @@ def log_posterior(terms, point, gradient, potentials, buffer, other, rows, tops)
         value -= 0.5 * point[free + k] ** 2
         gradient[free + k] = slope[terms.effects[k]] * terms.spread[k] - point[free + k]
     gradient[free + effects] = by_total * terms.total_scale
-    if terms.total_scale == 0.0:  # a coordinate that moves nothing
+    if terms.total_scale == 0.0:  # this coordinate moves nothing
         value -= 0.5 * point[free + effects] ** 2
         gradient[free + effects] = -point[free + effects]
     return value
@@ -141,7 +141,7 @@ def log_posterior(terms, point, gradient, potentials, buffer, other, rows, tops)
 
 @compiled
 def trajectory(terms, point, momentum, gradient, value, step, steps, unit, stiff, easing, scratch):
-    """Leapfrog steps; point, momentum and gradient are changed in place.
+    """Take leapfrog steps; point, momentum and gradient are changed in place.
 
     The inverse mass is S (1 + U diag(easing) U') S for S = diag(unit) and U the columns of `stiff`, stored as rows.
 
@@ -174,7 +174,7 @@ def trajectory(terms, point, momentum, gradient, value, step, steps, unit, stiff
 
 
 def scratch_space(terms: Terms, buffer_size: int) -> tuple[Any, ...]:
-    """Work arrays for `log_posterior`."""
+    """Make work arrays for `log_posterior`."""
     count = int(terms.rows.max()) + 1 if terms.rows.size else 0
     size = int(terms.offsets[-1])
     return np.zeros(size), np.zeros(buffer_size), np.zeros(buffer_size), np.zeros(count), np.zeros(count)

@@ -1,4 +1,4 @@
-"""Triangulation by greedy elimination, and the junction tree it gives.
+"""Greedy elimination triangulates a graph, and gives its junction tree.
 
 The order decides the size of the tables and so the cost of everything after it. Several greedy rules are run
 (Kjaerulff 1990, "Triangulation of graphs: algorithms giving small total state space"); where tables are large the best
@@ -20,7 +20,7 @@ Rule = Callable[["_Elimination", int], tuple[int, int]]
 
 
 class _Elimination:
-    """A graph under elimination, with what the rules ask of every node kept up to date.
+    """A graph is under elimination here, with what the rules ask of every node kept up to date.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class _Elimination:
         self.fill: dict[int, int] = {}
         self.weight: dict[int, int] = {}
         self.cells: dict[int, int] = {}
-        # Cardinalities of a node's neighbours, summed: missing edges are counted as all pairs less the present ones.
+        # Cardinalities of a node's neighbours are summed: missing edges count as all pairs less the present ones.
         self.around = {node: sum(cards[other] for other in others) for node, others in self.neighbours.items()}
         for node, others in self.neighbours.items():
             pairs, weight = len(others) * (len(others) - 1), self.around[node] ** 2
@@ -50,7 +50,7 @@ class _Elimination:
             self.cells[node] = cards[node] * math.prod(cards[other] for other in others)
 
     def _change(self, node: int, other: int, sign: int) -> None:
-        """Edges missing between a neighbour and the other neighbours of a node begin (1) or cease (-1) to count."""
+        """Begin (1) or cease (-1) to count edges missing between a neighbour and the other neighbours of a node."""
         common = self.neighbours[node] & self.neighbours[other]
         self.fill[node] += sign * (len(self.neighbours[node]) - 1 - len(common))
         rest = self.around[node] - self.cards[other] - sum(self.cards[third] for third in common)
@@ -70,7 +70,7 @@ class _Elimination:
         return common
 
     def eliminate(self, node: int) -> set[int]:
-        """Connect the node's neighbours and take the node away; the nodes whose numbers changed are returned."""
+        """Connect the node's neighbours and take the node away; return the nodes whose numbers changed."""
         changed = set(self.neighbours[node])
         for first, second in combinations(sorted(self.neighbours[node]), 2):
             if second not in self.neighbours[first]:
@@ -86,17 +86,17 @@ class _Elimination:
 
 
 def min_fill(state: _Elimination, node: int) -> tuple[int, int]:
-    """Fewest new edges; ties by table cells."""
+    """Prefer the fewest new edges; ties go by table cells."""
     return state.fill[node], state.cells[node]
 
 
 def weighted_min_fill(state: _Elimination, node: int) -> tuple[int, int]:
-    """Least sum over new edges of the product of cardinalities; ties by table cells."""
+    """Prefer the least sum over new edges of the product of cardinalities; ties go by table cells."""
     return state.weight[node], state.cells[node]
 
 
 def min_weight(state: _Elimination, node: int) -> tuple[int, int]:
-    """Smallest new table; ties by new edges."""
+    """Prefer the smallest new table; ties go by new edges."""
     return state.cells[node], state.fill[node]
 
 
@@ -105,7 +105,7 @@ RULES: tuple[Rule, ...] = (min_fill, weighted_min_fill, min_weight)
 # The local search looks at this many variables of cliques in all (about a second), and at no more than pays: a look
 # takes as long as some 40 table cells in the evaluations of one fit.
 _MOST_LOOKS, _CELLS_PER_LOOK, _MOST_ORDERS = 100_000, 40, 300
-# Standard deviation of the logarithm of a priority's change, and the shares of the nodes that are changed.
+# These are the deviation of the log of a priority's change, and the shares of the nodes that are changed.
 _SPREAD, _SHARES = 0.5, (1.0, 0.1, 0.1)
 
 Steps = list[tuple[int, frozenset[int]]]
@@ -149,7 +149,7 @@ def eliminate(graph: Neighbours, cards: Sequence[int], rule: Rule, factors: Sequ
 
 
 def moral_graph(count: int, scopes: Iterable[Sequence[int]]) -> dict[int, set[int]]:
-    """The graph on 0..count-1 in which every scope is a clique."""
+    """Make the graph on 0..count-1 in which every scope is a clique."""
     graph: dict[int, set[int]] = {node: set() for node in range(count)}
     for scope in scopes:
         for first, second in combinations(scope, 2):
@@ -159,12 +159,12 @@ def moral_graph(count: int, scopes: Iterable[Sequence[int]]) -> dict[int, set[in
 
 
 def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
-    """Sum of the table sizes, exact however large."""
+    """Sum the table sizes, exactly, however large."""
     return sum(math.prod(cards[node] for node in clique) for clique in cliques)
 
 
 def best_order(graph: Neighbours, cards: Sequence[int]) -> Steps:
-    """The elimination order with the fewest cells in its maximal cliques, of all that are tried.
+    """Find the elimination order with the fewest cells in its maximal cliques, of all that are tried.
 
     The random numbers have a fixed seed: the same graph gives the same order.
     """
@@ -189,7 +189,7 @@ def best_order(graph: Neighbours, cards: Sequence[int]) -> Steps:
 
 
 def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
-    """The cliques of an elimination that no other one holds.
+    """List the cliques of an elimination that no other one holds.
 
     A clique is held by another one if it is what that one leaves behind, and then it follows as its parent.
     """
@@ -199,7 +199,7 @@ def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
 
 
 def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.Graph:
-    """Junction tree (a forest over components) whose cliques cover every scope and every variable.
+    """Build a junction tree (a forest over components) whose cliques cover every scope and every variable.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.G
     steps = best_order(graph, cards)
     position = {node: index for index, (node, _) in enumerate(steps)}
     tree = nx.Graph()
-    # Backwards: the clique that a node leaves behind hangs on the clique of its next eliminated neighbour.
+    # Go backwards: the clique that a node leaves behind hangs on the clique of its next eliminated neighbour.
     holder: dict[int, frozenset[int]] = {}
     for node, clique in reversed(steps):
         rest = clique - {node}

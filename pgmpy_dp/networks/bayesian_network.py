@@ -112,7 +112,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return drawn[nodes + sorted(drawn.columns.difference(nodes))]
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refused: pgmpy's adds exact counts of records.
+        """Refuse: pgmpy's method adds exact counts of records.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         )
 
     def edge_strength(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refused: pgmpy's are exact statistics of records.
+        """Refuse: pgmpy's strengths are exact statistics of records.
 
         Raises
         ------

@@ -4,7 +4,7 @@ pgmpy's writer puts names into the file as they are, and readers then lose or mi
 quotes, blanks or comment signs, and variables that differ in their case alone: so they are escaped first. The note on
 names is a comment in the first line.
 
-pgmpy's reader needs a time of the square or the cube of what a file made for it holds (2,000 blanks in a header: ten
+pgmpy's reader needs time like the square or the cube of what a file made for it holds (2,000 blanks in a header: ten
 seconds), and memory for every table that it declares. Here time and memory grow as the file does.
 
 Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0.15.
@@ -123,7 +123,7 @@ def _block(
         raise ValueError(f"probabilities of no variable: {named[:40]!r}.")
     child, bar, given = named[1:-1].partition("|")
     parents = given.split(",") if bar else []
-    if not bar and child.strip().lower() not in folded:  # an older way: the child, then its parents
+    if not bar and child.strip().lower() not in folded:  # an older way puts the child first, then its parents
         child, *parents = child.replace(",", " ").split() or [""]
     rows: dict[Any, list[float]] = {}
     for statement in filter(None, map(str.strip, body.split(";"))):

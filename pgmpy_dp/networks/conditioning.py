@@ -14,7 +14,7 @@ from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
-# Log-potentials times this, exponentiated and summed, are their largest term: the most probable state of all.
+# Log-potentials times this, exponentiated and summed, come to their largest term: the most probable state of all.
 _SHARPNESS = 1e4
 
 

@@ -173,7 +173,7 @@ class PrivateNetwork:
 
     @property
     def posterior_(self) -> PosteriorNetworks:
-        """Networks are drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
+        """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:

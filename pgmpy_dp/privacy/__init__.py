@@ -1,4 +1,4 @@
-"""Guarantees: sensitivities, mechanisms, the exact ledger, conversions."""
+"""Privacy comes from guarantees: sensitivities, mechanisms, the exact ledger, conversions."""
 
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
 from pgmpy_dp.privacy.ledger import Charge

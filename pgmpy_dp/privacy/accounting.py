@@ -1,4 +1,4 @@
-"""Renyi differential privacy: curves at fixed orders, and their conversion by dp-accounting.
+"""Renyi differential privacy is kept as curves at fixed orders, which dp-accounting converts.
 
 A Renyi curve is an array with one bound for each order in :data:`ORDERS`. Curves of mechanisms that run one
 after the other add up.
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 
-# Order minus one in steps of 6 %, which loses less than 0.05 % of epsilon against the best order. The lowest
+# Order minus one goes in steps of 6 %, which loses less than 0.05 % of epsilon against the best order. The lowest
 # is just above what the conversion uses (1.01), the highest serves epsilons down to about 1e-6.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1.0 + np.geomspace(0.02, 1e8, 384))
 
 
 def pure_curve(epsilon: float) -> NDArray[np.float64]:
-    """Renyi curve that bounds every epsilon-differentially private mechanism.
+    """Bound every epsilon-differentially private mechanism by a Renyi curve.
 
     Any such mechanism can be simulated from one binary randomised response with the same epsilon (Kairouz, Oh
     and Viswanath 2015), whose divergence of order a is ``log(cosh((a - 1/2) e) / cosh(e / 2)) / (a - 1)``.
@@ -60,14 +60,14 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
 
 
 def zcdp_curve(rho: float) -> NDArray[np.float64]:
-    """Renyi curve of a rho-zCDP mechanism: rho times the order (Bun and Steinke 2016, Definition 1.1)."""
+    """Return the Renyi curve of a rho-zCDP mechanism: rho times the order (Bun and Steinke 2016, Definition 1.1)."""
     exact_positive("rho", rho)
-    with np.errstate(over="ignore"):  # infinity: no bound at that order
+    with np.errstate(over="ignore"):  # infinity states no bound at that order
         return rho * np.asarray(ORDERS)
 
 
 def renyi_curve(charge: Any) -> NDArray[np.float64]:
-    """Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`.
+    """Return the Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def renyi_curve(charge: Any) -> NDArray[np.float64]:
     """
     if charge.rho is not None:
         return zcdp_curve(charge.rho)
-    # The float above the exact epsilon, so that the curve bounds it.
+    # Take the float above the exact epsilon, so that the curve bounds it.
     return pure_curve(math.nextafter(rounded_down(charge.epsilon), math.inf))
 
 
@@ -169,7 +169,7 @@ def _limit(target: float, delta: float) -> tuple[float, float]:
 
 
 def _convert(curve: NDArray[np.float64], delta: float) -> tuple[float, float]:
-    from dp_accounting.rdp import compute_epsilon  # takes a second to import
+    from dp_accounting.rdp import compute_epsilon  # the import takes a second
 
     curve = np.asarray(curve, dtype=np.float64)
     delta = checked_delta(delta, zero_allowed=False)

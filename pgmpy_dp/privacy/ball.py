@@ -1,4 +1,4 @@
-"""Exact draws from a Gaussian density on the grid points of a ball.
+"""Points are drawn exactly from a Gaussian density on the grid points of a ball.
 
 The probabilities are proportional to exp(-q(s)), q(s) = s' A s / 2 - g' s, on the points s = t / T of a public grid,
 t in Z**d with |t| <= T. They are drawn by rejection, with exact coins from exact rational numbers: what is computed in
@@ -41,7 +41,7 @@ Exact = Sequence[Sequence[Fraction]]
 
 
 def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: NoiseSource) -> list[int]:
-    """One grid point t of the ball |t| <= T; see the module.
+    """Draw one grid point t of the ball |t| <= T; see the module.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
     rows = np.array([[float(entry) for entry in row] for row in upper])
     widths = [steps / math.sqrt(float(entry)) for entry in diagonal]
     sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # of all coordinates, in a step
-    # Rounding of a conditional centre and of the centre itself, and of the floating-point sum of at most 2 T a term.
+    # This bounds rounding of a conditional centre, of the centre itself, and of the float sum of at most 2 T a term.
     off = 0.5 / min(widths) + 0.5 * sharpness + 2.0**-49 * size * steps * sharpness
     scales = [width * math.sqrt(1.0 + off) * (1.0 + 2.0**-40) for width in widths]
     energy, proposed = _energy(square, linear, steps), _proposed(scales)
@@ -87,7 +87,7 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
 
 
 def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[Sequence[int]], Fraction]:
-    """From t to q(t / T), in whole numbers over one denominator."""
+    """Return a function from t to q(t / T), in whole numbers over one denominator."""
     scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
     rows = [[int(entry * scale) for entry in row] for row in square]
     ends = [int(2 * steps * entry * scale) for entry in linear]
@@ -102,7 +102,7 @@ def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[
 
 
 def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
-    """From k to sum_i k_i**2 / (2 sigma_i**2)."""
+    """Return a function from k to sum_i k_i**2 / (2 sigma_i**2)."""
     weights = [1 / (2 * Fraction(scale) ** 2) for scale in scales]
     common = math.lcm(*(weight.denominator for weight in weights))
     whole = [int(weight * common) for weight in weights]
@@ -110,7 +110,7 @@ def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
 
 
 def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
-    """nu, in floating point: E|s|**2 falls with it."""
+    """Find nu, in floating point: E|s|**2 falls with it."""
     values, vectors = np.linalg.eigh(np.array([[float(entry) for entry in row] for row in square]))
     values = np.maximum(values, values[-1] * 1e-15)
     turned: NDArray[np.float64] = vectors.T @ np.array([float(entry) for entry in linear])
@@ -130,7 +130,7 @@ def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
 def _factorise(
     square: Exact, linear: Sequence[Fraction]
 ) -> tuple[list[Fraction], list[list[Fraction]], list[Fraction]]:
-    """D, U and the solution c of A c = g, exactly, by elimination in whole numbers (Bareiss 1968)."""
+    """Find D, U and the solution c of A c = g, exactly, by elimination in whole numbers (Bareiss 1968)."""
     size = len(linear)
     scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
     work = [[int(entry * scale) for entry in (*row, linear[i])] for i, row in enumerate(square)]

@@ -1,4 +1,4 @@
-"""The exact price of many Gaussian tables that are released together, as one (epsilon, delta) block.
+"""Many Gaussian tables that are released together have an exact price, as one (epsilon, delta) block.
 
 A record is in one cell of each table. Adding or removing it moves one cell of each table by 1, replacing it moves at
 most two. So the privacy loss of the release is at most a sum of losses of single counts, one (or two) a table, each
@@ -24,7 +24,7 @@ _STEP = 1.1
 # Below this delta the rounding of Fourier transforms in the composition is no longer small beside it, however few the
 # tables.
 _LEAST_DELTA = 1e-12
-# One loss distribution has as many points as noise of this scale has likely values.
+# A loss distribution has as many points as its noise has likely values, so no scale is larger than this.
 _MOST_SCALE = 2.0**17
 # dp-accounting cuts the noise off where it has less than this mass; ours is not cut off, and delta pays for that.
 _CUT_OFF = 1e-30
@@ -32,7 +32,7 @@ _CUT_OFF_SHARE = 2.0**-20  # of delta
 # Rounding in Fourier transforms lowered delta by up to a sixth of this for each count, as was seen with 100 to 20,000
 # of them; delta pays for that too.
 _ROUNDING = 1e-16
-# From here on what is cut off costs more than any delta.
+# From here on, what is cut off costs more than any delta.
 _MOST_EPSILON = 60.0
 # Losses are discretised in steps of this share of epsilon, which costs about one part in a hundred thousand of it.
 _INTERVAL = 2e-4
@@ -113,8 +113,8 @@ def _checked(delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
-    """The scale of level 0, if `levels` counts the tables of each."""
-    from dp_accounting import get_sigma_gaussian  # takes a second to import
+    """Find the scale of level 0, if `levels` counts the tables of each."""
+    from dp_accounting import get_sigma_gaussian  # the import takes a second
 
     changes = float(table_sensitivity(neighbours, "squared_l2"))
     # Continuous noise of these scales is one Gaussian mechanism: the discrete one costs a little more.
@@ -131,7 +131,7 @@ def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: floa
 
 @lru_cache(maxsize=256)
 def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str) -> float:
-    """`block_price` of how many tables have which scale."""
+    """Compute `block_price` from how many tables have which scale."""
     from dp_accounting import get_epsilon_gaussian
     from dp_accounting.pld import privacy_loss_distribution
 

@@ -22,7 +22,7 @@ _ONE_MINUS = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """An (epsilon, delta) pair."""
+    """An (epsilon, delta) pair states a privacy loss."""
 
     epsilon: float
     delta: float
@@ -148,41 +148,41 @@ class PrivacyBudget:
 
     @property
     def epsilon(self) -> float:
-        """Total epsilon."""
+        """Return the total epsilon."""
         return decimal_above(self._replayed[1].epsilon)
 
     @property
     def delta(self) -> float:
-        """Total delta."""
+        """Return the total delta."""
         return self._replayed[1].delta
 
     @property
     def path(self) -> Path | None:
-        """The ledger file; None for a ledger in memory."""
+        """Return the path of the ledger file; None for a ledger in memory."""
         return self._ledger.path
 
     @property
     def head(self) -> str | None:
-        """The last hash of the ledger file; None for a ledger in memory."""
+        """Return the last hash of the ledger file; None for a ledger in memory."""
         return self._ledger.head
 
     @property
     def history(self) -> tuple[Charge, ...]:
-        """The charges so far, in order; those of all processes, if they share the ledger."""
+        """Return the charges so far, in order; those of all processes, if they share the ledger."""
         history = self._ledger.charges()
         self._replay(history)
         return history
 
     @property
     def spent(self) -> PrivacyLoss:
-        """What the charges so far come to, as a plan fixed in advance. Never more than the total."""
+        """Sum up the charges so far, as a plan fixed in advance. The sum is never more than the total."""
         return self._replay(self._ledger.charges()).spent()
 
     @property
     def remaining(self) -> PrivacyLoss:
-        """What one more charge may ask for.
+        """Find what one more charge may ask for.
 
-        Before the first zCDP charge: the total less what was charged. After it: the largest epsilon of one more
+        Before the first zCDP charge it is the total less what was charged; after it, the largest epsilon of one more
         Gaussian measurement at the delta given here. Losses under Renyi accounting do not add, so this and `spent`
         then come to more than the total.
         """
@@ -265,7 +265,7 @@ class PrivacyBudget:
 
 
 class _PartLedger(MemoryLedger):
-    """The ledger of a part charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
+    """A ledger of a part charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
 
     def __init__(self, whole: PrivacyBudget, epsilon: Fraction) -> None:
         super().__init__()
@@ -280,7 +280,7 @@ class _PartLedger(MemoryLedger):
 
 @dataclass(frozen=True, eq=False)
 class _Account:
-    """The sums of a history; see the notes of :class:`PrivacyBudget` for the rule."""
+    """An account keeps the sums of a history; see the notes of :class:`PrivacyBudget` for the rule."""
 
     epsilon: Fraction
     delta: float
@@ -292,7 +292,7 @@ class _Account:
     curve: NDArray[np.float64] | None = None  # the sum of those charges at all orders, for reports
 
     def with_charge(self, charge: Charge) -> _Account | None:
-        """The account after a charge, or None if the charge does not fit."""
+        """Return the account after a charge, or None if the charge does not fit."""
         if self.order is None and charge.epsilon is not None:
             after = replace(self, pure=self.pure + charge.epsilon, taken=self.taken + (charge.delta or 0))
             return after if after.pure <= self.epsilon and after.taken <= _exact(self.delta) else None
@@ -321,7 +321,7 @@ class _Account:
 
     @property
     def delta_left(self) -> float:
-        """What the blocks leave of delta: to other blocks, or to the Renyi filter."""
+        """Return what the blocks leave of delta: to other blocks, or to the Renyi filter."""
         return decimal_below(_exact(self.delta) - self.taken)
 
     def spent(self) -> PrivacyLoss:
@@ -340,7 +340,7 @@ class _Account:
         return PrivacyLoss(epsilon * _ONE_MINUS, self.delta_left)
 
     def pure_left(self) -> float:
-        """An epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
+        """Return an epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
         return float(self.limit - self.used) * _ONE_MINUS
 
 

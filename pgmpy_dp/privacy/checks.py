@@ -1,4 +1,4 @@
-"""Checks of what a caller hands in, before anything is computed from it."""
+"""What a caller hands in is checked here, before anything is computed from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# A parameter's name and value; raises a ValueError that says what is allowed.
+# A constraint takes a parameter's name and value, and raises a ValueError that says what is allowed.
 Constraint = Callable[[str, Any], object]
 
 _MAX_BITS = 4096

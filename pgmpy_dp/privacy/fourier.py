@@ -1,4 +1,4 @@
-"""Integer contrasts of states, and what a record can change in the Fourier coefficients of marginals.
+"""States have integer contrasts; what a record can change in the Fourier coefficients of marginals is bounded here.
 
 Over the states of a variable stand r orthogonal functions: the constant 1 and r - 1 contrasts v_k that sum to 0, all
 with integer values. u_k = v_k / sqrt(mean of v_k**2) has mean square 1; for two states u_1 = (1, -1). A Fourier
@@ -28,7 +28,7 @@ Subset = tuple[str, ...]
 MAX_STATES = 4096
 """Most states of a variable in a Fourier release: contrasts are kept as a square table."""
 
-# Largest table met while the exact sensitivity is maximised, in cells; beyond it the bound is used.
+# This is the largest table met while the exact sensitivity is maximised, in cells; beyond it the bound is used.
 _MAX_WORK = 2**22
 
 _ROUNDING = 1e-9  # relative; far above the rounding of sums of at most 2**22 positive terms
@@ -36,7 +36,7 @@ _ROUNDING = 1e-9  # relative; far above the rounding of sums of at most 2**22 po
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Orthogonal integer functions of the states of one variable.
+    """Contrasts are orthogonal integer functions of the states of one variable.
 
     Attributes
     ----------
@@ -51,29 +51,29 @@ class Contrasts:
 
     @property
     def weights(self) -> Floats:
-        """U = weight * v has mean square 1; shape (states,)."""
+        """Return the weights for which U = weight * v has mean square 1; shape (states,)."""
         weights: Floats = np.sqrt(len(self.squares) / self.squares)
         return weights
 
     @property
     def scaled(self) -> Floats:
-        """The functions u, one a row."""
+        """Return the functions u, one a row."""
         return self.values * self.weights[:, None]
 
     @property
     def inverse(self) -> Floats:
-        """Columns that turn integer coefficients back into a table: values.T / squares."""
+        """Return columns that turn integer coefficients back into a table: values.T / squares."""
         return self.values.T / self.squares
 
     @property
     def spread(self) -> float:
-        """A = max over states of sum over k >= 1 of |u_k|, what a record adds to a variable's coefficients."""
+        """Return A = max over states of sum over k >= 1 of |u_k|, what a record adds to a variable's coefficients."""
         return float(np.abs(self.scaled[1:]).sum(axis=0).max(initial=0.0))
 
 
 @lru_cache(maxsize=256)
 def contrasts(states: int) -> Contrasts:
-    """The contrasts of least spread among those that split the states in two, and each part again.
+    """Find the contrasts of least spread among those that split the states in two, and each part again.
 
     A split of m states into parts of l and m - l gives one contrast, constant on each part and zero elsewhere. One
     state against all before it is Helmert's basis; halves are Haar's, which for four states is the real Fourier
@@ -98,7 +98,7 @@ def contrasts(states: int) -> Contrasts:
         one = np.arange(1, size // 2 + 1)
         other = size - one
         spreads = np.maximum(np.sqrt(other / (one * size)) + best[one], np.sqrt(one / (other * size)) + best[other])
-        # The most even split among equals up to rounding, so that the choice is the same on every machine.
+        # Take the most even split among equals up to rounding, so that the choice is the same on every machine.
         split[size] = one[np.flatnonzero(spreads <= spreads.min() * (1 + 1e-12))[-1]]
         best[size] = spreads[split[size] - 1]
     rows, parts = [np.ones(states, dtype=np.int64)], [(0, states)]
@@ -118,8 +118,8 @@ def contrasts(states: int) -> Contrasts:
 
 
 def coefficient_weights(cardinalities: Sequence[int]) -> Floats:
-    """Weights w of the coefficients of a set of variables, shape (r_1 - 1, r_2 - 1, ...); 1 for the empty set."""
-    # Products of fractions as exact integers, then one division and one root: the same floats on every machine.
+    """Compute the weights w of the coefficients of a set of variables, shape (r_1 - 1, ...); 1 for the empty set."""
+    # Multiply fractions as exact integers, then divide and take a root once: the same floats on every machine.
     above, below = np.ones((), dtype=object), np.ones((), dtype=object)
     for states in cardinalities:
         above = above * states
@@ -133,7 +133,7 @@ def fourier_sensitivity(
     neighbours: str,
     basis: Mapping[int, Contrasts] | None = None,
 ) -> float:
-    """L1 sensitivity of the coefficients c of all subsets but, under "replace_one", the empty one.
+    """Compute the L1 sensitivity of the coefficients c of all subsets but, under "replace_one", the empty one.
 
     A record x adds prod u_(k_i)(x_i) to each coefficient. In absolute value these sum, over the contrasts of a set J,
     to prod_(i in J) sum_k |u_k(x_i)|. Under "add_remove" that is all; the variables attain their maxima A_i
@@ -194,9 +194,9 @@ def _computed_sensitivity(
 def _largest_replacement(
     subsets: Sequence[Subset], cardinalities: Mapping[str, int], chosen: Mapping[int, Contrasts]
 ) -> float | None:
-    """Max over pairs of records of the sum over subsets of |prod u(x) - prod u(y)|, or None where too large.
+    """Maximise the sum over subsets of |prod u(x) - prod u(y)| over pairs of records; None where that is too large.
 
-    Of a variable with two states only whether x and y differ matters: u(x) is 1 or -1 and leaves absolute values.
+    For a variable with two states it only matters whether x and y differ: u(x) is 1 or -1 and leaves absolute values.
     """
     pairs = {
         states: np.array([(0, 0), (0, 1)] if states == 2 else list(product(range(states), repeat=2)))
@@ -222,7 +222,7 @@ def _largest_replacement(
 
 
 def _largest_sum(tables: list[tuple[Subset, Floats]], sizes: Mapping[str, int]) -> float | None:
-    """Maximum over configurations of a sum of tables, by eliminating variables; None where tables grow too large."""
+    """Maximise a sum of tables over configurations, by eliminating variables; None where tables grow too large."""
     around: dict[str, set[str]] = {v: {v} for v in sizes}
     holding: dict[str, list[tuple[Subset, Floats]]] = {v: [] for v in sizes}
     for scope, table in tables:

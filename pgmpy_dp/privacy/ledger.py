@@ -139,7 +139,7 @@ LOCK_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class _Content:
-    """What a ledger file holds."""
+    """The content is what a ledger file holds."""
 
     name: str
     epsilon: Fraction
@@ -147,7 +147,7 @@ class _Content:
     charges: tuple[Charge, ...] = ()
 
     def hashes(self) -> list[str]:
-        """That of the totals and the name, then one for each charge."""
+        """Return the hash of the totals and the name, then one for each charge."""
         start = {"format": FORMAT, "version": VERSION, "name": self.name}
         chain = [_hash("", start | {"epsilon": exact_text("epsilon", self.epsilon), "delta": self.delta})]
         for charge in self.charges:
@@ -156,7 +156,7 @@ class _Content:
 
 
 class MemoryLedger:
-    """The charges of one process. A forked copy of them can be read, but takes no charge."""
+    """A ledger in memory holds the charges of one process. A forked copy can be read, but takes no charge."""
 
     path: Path | None = None
     head: str | None = None
@@ -167,7 +167,7 @@ class MemoryLedger:
         self._process = os.getpid()
 
     def charges(self) -> tuple[Charge, ...]:
-        """The charges so far."""
+        """Return the charges so far."""
         return self._charges
 
     @contextmanager
@@ -188,7 +188,7 @@ class MemoryLedger:
 
 
 class FileLedger:
-    """The charges of all processes that open one file; see the top of this module."""
+    """A ledger file holds the charges of all processes that open it; see the top of this module."""
 
     def __init__(self, path: Path, content: _Content) -> None:
         self.path = path
@@ -222,22 +222,22 @@ class FileLedger:
 
     @property
     def epsilon(self) -> Fraction:
-        """Total epsilon."""
+        """Return the total epsilon."""
         return self._content.epsilon
 
     @property
     def delta(self) -> float:
-        """Total delta."""
+        """Return the total delta."""
         return self._content.delta
 
     @property
     def head(self) -> str:
-        """The last hash of the file."""
+        """Return the last hash of the file."""
         with self._lock:
             return self._read_again().hashes()[-1]
 
     def charges(self) -> tuple[Charge, ...]:
-        """The charges of all processes so far."""
+        """Return the charges of all processes so far."""
         with self._lock:
             return self._read_again().charges
 

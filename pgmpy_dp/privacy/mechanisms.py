@@ -1,4 +1,4 @@
-"""Noise for counting tables, and how much of it a guarantee needs.
+"""Counting tables get noise here, as much as a guarantee needs.
 
 This is the only file that draws private noise. It comes from OpenDP's exact integer samplers; numpy never
 draws it, and it has no seed. The coins of a private sample come from the operating system (`sampling`).
@@ -22,19 +22,19 @@ from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
 
-# Parts that the weight of one unit is divided into. A power of two, so that weighted counts are exact as floats.
+# One unit's weight is divided into this many parts: a power of two, so that weighted counts are exact as floats.
 UNIT_WEIGHT = 2**20
 
 # Beyond this scale noise could leave the 64-bit integers, where OpenDP saturates and the variance is no
 # longer true.
 MAX_SCALE = 2.0**50
 
-# Cells drawn by one thread, at the least: about a tenth of a second's work.
+# One thread draws at least so many cells, about a tenth of a second's work.
 _PART = 8192
 
 
 def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: int = 1) -> int:
-    """Sensitivity of one counting table, in rows.
+    """Return the sensitivity of one counting table, in rows.
 
     A unit (a record, or a person with several) adds non-negative whole numbers to the cells that sum to at most
     `rows`, and nothing to what other units add. Adding or removing the unit changes the table by that much: the L1
@@ -70,7 +70,7 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
 
 
 def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
+    """Find the smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
 
     Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table
     by d in L1 norm changes the probability of any output by a factor of at most exp(d / b): epsilon =
@@ -115,7 +115,7 @@ def _laplace_scale(target: Fraction, sensitivity: int) -> float:
 
 
 def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
-    """Smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
+    """Find the smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
 
     Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a
     change of the table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020).
@@ -189,10 +189,10 @@ def add_discrete_gaussian(counts: Counts, scale: float) -> Counts:
 
 
 def laplace_variance(scale: float) -> float:
-    """Exact variance of the discrete Laplace distribution of the given scale.
+    """Compute the exact variance of the discrete Laplace distribution of the given scale.
 
-    2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|. Never below
-    1e-100, so that it can be divided by.
+    It is 2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|,
+    and never below 1e-100, so that it can be divided by.
 
     Examples
     --------
@@ -204,10 +204,10 @@ def laplace_variance(scale: float) -> float:
 
 
 def gaussian_variance(scale: float) -> float:
-    """Exact variance of the discrete Gaussian distribution with parameter sigma = scale.
+    """Compute the exact variance of the discrete Gaussian distribution with parameter sigma = scale.
 
-    Close to sigma**2 from sigma = 1 on, and below it for smaller sigma (Canonne, Kamath and Steinke 2020).
-    Never below 1e-100, so that it can be divided by.
+    It is close to sigma**2 from sigma = 1 on, and below it for smaller sigma (Canonne, Kamath and Steinke 2020).
+    It is never below 1e-100, so that it can be divided by.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def gaussian_variance(scale: float) -> float:
 
 def _opendp() -> Any:
     try:
-        # Never opendp.prelude: it costs seconds and hundreds of megabytes.
+        # Do not import opendp.prelude: it costs seconds and hundreds of megabytes.
         import opendp.domains as domains
         import opendp.measurements as measurements
         import opendp.metrics as metrics

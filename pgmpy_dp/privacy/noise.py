@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP for privacy, numpy for simulation studies that say so."""
+"""Noise comes from OpenDP for privacy, and from numpy for simulation studies that say so."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pgmpy_dp.privacy.selection import noisy_least
 
 
 class NoiseSource(Protocol):
-    """A source of noise for counting tables, and of coins for sampling records."""
+    """A source gives noise for counting tables, and coins for sampling records."""
 
     @property
     def private(self) -> bool:
-        """Whether what the noise protects is private in fact."""
+        """Say whether what the noise protects is private in fact."""
 
     def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
         """Add discrete Laplace noise to one-dimensional int64 counts."""
@@ -34,23 +34,23 @@ class NoiseSource(Protocol):
         """Add discrete Gaussian noise to one-dimensional int64 counts."""
 
     def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """Independent coins that are true with probability `rate`."""
+        """Throw independent coins that are true with probability `rate`."""
 
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """A uniformly random set of `chosen` out of `size`."""
+        """Draw a uniformly random set of `chosen` out of `size`."""
 
     def keys(self, size: int) -> NDArray[np.uint64]:
-        """Independent uniform 64-bit numbers, to draw rows of a unit by."""
+        """Draw independent uniform 64-bit numbers, to draw rows of a unit by."""
 
     def least(self, scores: Counts, scale: float) -> int:
-        """Position of a low score, by permute-and-flip."""
+        """Draw the position of a low score, by permute-and-flip."""
 
     def below(self, bound: int) -> int:
-        """A uniform integer from 0 up to but without a positive bound."""
+        """Draw a uniform integer from 0 up to but without a positive bound."""
 
 
 class OpenDPNoise:
-    """Private noise from OpenDP; the one instance is :data:`OPENDP_NOISE`."""
+    """OpenDP draws this noise, which is private; the one instance is :data:`OPENDP_NOISE`."""
 
     private = True
 
@@ -104,7 +104,7 @@ def checked_noise(noise: Any) -> NoiseSource:
 
 
 class SimulatedNoise:
-    """Noise of the same distributions from numpy, repeatable and NOT private: for simulation studies.
+    """numpy draws noise of the same distributions, repeatable and NOT private: for simulation studies.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class SimulatedNoise:
         return coins
 
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """The first places of a random permutation."""
+        """Take the first places of a random permutation."""
         won: NDArray[np.bool_] = self._generator.permutation(size) < chosen
         return won
 
@@ -162,7 +162,7 @@ class SimulatedNoise:
         return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
 
     def below(self, bound: int) -> int:
-        """As many bits as the bound has, drawn again until they are below it."""
+        """Draw as many bits as the bound has, again and again until they are below it."""
         bits = bound.bit_length()
         while True:
             drawn = int.from_bytes(self._generator.bytes((bits + 7) // 8)) >> (-bits % 8)

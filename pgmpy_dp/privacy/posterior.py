@@ -1,4 +1,4 @@
-"""What a draw from a truncated posterior costs, and the truncation or tempering that keeps it within an epsilon.
+"""A draw from a truncated posterior has a cost; truncation or tempering keeps it within an epsilon.
 
 Rows theta of the CPDs of |I| nodes with prior xi are drawn with density proportional to xi(theta) p(records | theta)
 raised to a power lam, over rows whose probabilities are all at least w. There one record's log-likelihood varies, in
@@ -22,7 +22,7 @@ from typing import Any
 
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 
-# Set aside for floating point: the log-probability of an outcome is off by some units in the last place of the range of
+# Floating point needs this: an outcome's log-probability is off by some units in the last place of the range of
 # its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
 RESERVE = 1e-6
 
@@ -35,13 +35,13 @@ WIDEST = 30.0
 
 
 def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
-    """Epsilon of one draw, rounded up: 2 lam sum R_i, or lam sum R_i under "add_remove"."""
+    """Compute the epsilon of one draw, rounded up: 2 lam sum R_i, or lam sum R_i under "add_remove"."""
     sides = 1 if neighbours == "add_remove" else 2
     return sides * power * math.fsum(ranges) * (1 + RESERVE)
 
 
 def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Fraction]:
-    """Epsilon of one draw and of all draws together.
+    """Return the epsilon of one draw and of all draws together.
 
     Raises
     ------
@@ -59,12 +59,12 @@ def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Frac
 
 
 def floor_of(span: float, states: int) -> float:
-    """The smallest probability w of a row whose log-probabilities span a range: 1 / (exp(R) + r - 1)."""
+    """Return the smallest probability w of a row whose log-probabilities span a range: 1 / (exp(R) + r - 1)."""
     return 1.0 / (math.exp(span) + states - 1)
 
 
 def range_of(floor: float, states: int) -> float:
-    """The range R of the log-probabilities of a row that are all at least w.
+    """Return the range R of the log-probabilities of a row that are all at least w.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def range_of(floor: float, states: int) -> float:
 
 
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
-    """Ranges R_i of the nodes' rows for which one posterior draw costs at most epsilon.
+    """Find the ranges R_i of the nodes' rows for which one posterior draw costs at most epsilon.
 
     Epsilon is shared equally among the nodes with more than one state.
 
@@ -97,7 +97,7 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
 
 def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours: str) -> tuple[list[float], float]:
-    """Ranges R_i and the power of the likelihood for which one draw of the exponential mechanism costs epsilon.
+    """Find the ranges R_i and the power of the likelihood for which one exponential-mechanism draw costs epsilon.
 
     The score is the log-likelihood, the base measure the truncated prior. The power is epsilon / (2 R), and epsilon / R
     under "add_remove".
@@ -120,7 +120,7 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours
 
 
 def _changes(states: Sequence[int], neighbours: str) -> int:
-    """How many rows may change with a record: one for each node with more than one state, or two."""
+    """Count the rows that may change with a record: one for each node with more than one state, or two."""
     return (1 if neighbours == "add_remove" else 2) * sum(r > 1 for r in states)
 
 

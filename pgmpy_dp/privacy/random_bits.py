@@ -1,4 +1,4 @@
-"""Exact draws from discrete distributions, from uniform integers alone.
+"""Discrete distributions are drawn from exactly, by uniform integers alone.
 
 No floating-point number is drawn. A coin of probability exp(-x) for a rational x, and any float is one, is thrown by
 comparing uniform integers (Canonne, Kamath and Steinke 2020, Algorithm 1); everything here is made of such coins.
@@ -18,16 +18,16 @@ Below = Callable[[int], int]
 
 
 def exponential_coin(exponent: float | Fraction, below: Below) -> bool:
-    """True with probability exp(-exponent), exactly, for a number of at least 0."""
+    """Throw a coin that is true with probability exp(-exponent), exactly, for a number of at least 0."""
     while exponent > 1:
         if not _small_exponential_coin(1, 1, below):
             return False
-        exponent -= 1  # exact below 2**53; above it the coin has come down long before
+        exponent -= 1  # This is exact below 2**53; above it the coin has come down long before.
     return _small_exponential_coin(*exponent.as_integer_ratio(), below)
 
 
 def _small_exponential_coin(numerator: int, denominator: int, below: Below) -> bool:
-    """Von Neumann's alternating series for exp(-x), 0 <= x <= 1."""
+    """Throw a coin of probability exp(-x), 0 <= x <= 1, by von Neumann's alternating series."""
     k = 1
     while below(denominator * k) < numerator:
         k += 1
@@ -35,7 +35,7 @@ def _small_exponential_coin(numerator: int, denominator: int, below: Below) -> b
 
 
 def logistic_coin(gap: float, below: Below) -> bool:
-    """True with probability 1 / (1 + exp(-gap)), exactly, for a float of at least 0.
+    """Throw a coin that is true with probability 1 / (1 + exp(-gap)), exactly, for a float of at least 0.
 
     A fair coin proposes; against the odds it needs an exponential coin: P = (1/2) / (1/2 + exp(-gap) / 2).
     """
@@ -47,7 +47,7 @@ def logistic_coin(gap: float, below: Below) -> bool:
 
 
 class Categorical:
-    """Distributions over the same number of outcomes, one a row, given by log-weights.
+    """These are distributions over the same number of outcomes, one a row, given by log-weights.
 
     An outcome is found by descending a binary tree whose nodes hold the log of the sum of the weights below them. Each
     branch is a logistic coin of the difference of two logs. The coins are exact; the logs are floats, each off by at
@@ -71,7 +71,7 @@ class Categorical:
             self._tree.append(np.logaddexp(last[:, 0::2], last[:, 1::2]))
 
     def draw(self, row: int, below: Below) -> int:
-        """One outcome of a row's distribution."""
+        """Draw one outcome of a row's distribution."""
         place = 0
         for level in reversed(self._tree[:-1]):
             place *= 2

@@ -1,4 +1,4 @@
-"""What a draw from the truncated posterior of linear regressions costs, and the tempering that keeps it to an epsilon.
+"""A draw from the truncated posterior of linear regressions has a cost, and tempering keeps it to an epsilon.
 
 A node y with k parents is y = x . theta + noise of precision tau, x = (1, u_1 .. u_k). Values are scaled to their
 public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is truncated to |theta| <= B. There
@@ -19,13 +19,13 @@ from fractions import Fraction
 
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 
-# The most tries that a draw may be expected to take, whatever the records are.
+# A draw may be expected to take this many tries at most, whatever the records are.
 MOST_TRIES = 1e7
 
 
 @dataclass(frozen=True)
 class Regression:
-    """One node's regression, all of it public: coefficients with a posterior exp(-c sum r**2 / 2 - b |theta|**2 / 2).
+    """One node's regression is all public: its coefficients' posterior is exp(-c sum r**2 / 2 - b |theta|**2 / 2).
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Regression:
 def temper(
     parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
-    """The largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
+    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
 
     Parameters
     ----------
@@ -84,24 +84,24 @@ def tempered(
     neighbours: str,
     precision: float,
 ) -> Regression:
-    """A regression of which the tempered likelihood has a given precision, at what a draw costs, at most epsilon."""
+    """Make a regression whose tempered likelihood has a given precision, at the cost of a draw, at most epsilon."""
     cost = Fraction(str(decimal_above(Fraction(precision) * unit_cost(parents, bound, neighbours))))
     return Regression(parents, bound, precision, prior_precision, precision / tau, min(cost, epsilon))
 
 
 def unit_cost(parents: int, bound: float, neighbours: str) -> Fraction:
-    """Epsilon of one draw at precision 1, rounded up: R**2, or half of it under "add_remove"."""
+    """Compute the epsilon of one draw at precision 1, rounded up: R**2, or half of it under "add_remove"."""
     span = (1 + largest_mean(parents, bound)) ** 2
     return span / 2 if neighbours == "add_remove" else span
 
 
 def largest_mean(parents: int, bound: float) -> Fraction:
-    """The most that x . theta can be, rounded up: sqrt(1 + k) B."""
+    """Bound x . theta from above by sqrt(1 + k) B, rounded up."""
     return Fraction(bound) * root_above(Fraction(1 + parents))
 
 
 def expected_tries(regression: Regression, records: int) -> float:
-    """How many tries a draw takes at most, about, for the most unlikely of so many records.
+    """Estimate the most tries that a draw takes, for the most unlikely of so many records.
 
     See `pgmpy_dp.privacy.ball`: the tilt is at most d + |g|, and |g| at most c B n sqrt(1 + k).
     """
@@ -111,7 +111,7 @@ def expected_tries(regression: Regression, records: int) -> float:
 
 
 def grid_steps(regression: Regression, records: int) -> int:
-    """Grid steps in the radius of the ball: a power of 2, public, so that the posterior is wide beside a step."""
+    """Count the grid steps in the radius: a power of 2, public, so that the posterior is wide beside a step."""
     size = regression.parents + 1
     bound, precision = regression.bound, regression.precision
     sharpest = bound**2 * (precision * records + regression.prior_precision)
@@ -120,5 +120,5 @@ def grid_steps(regression: Regression, records: int) -> int:
 
 
 def root_above(value: Fraction) -> Fraction:
-    """The square root of a number, rounded up."""
+    """Return the square root of a number, rounded up."""
     return Fraction(math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf))

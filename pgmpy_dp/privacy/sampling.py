@@ -1,4 +1,4 @@
-"""Random samples of records, and what Poisson samples save: amplification by subsampling."""
+"""Records are sampled at random here, and Poisson samples save privacy loss: amplification by subsampling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sampling_fraction(rate: object) -> Fraction:
 
 
 def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction) -> float:
-    """Privacy loss of an epsilon-differentially private mechanism that is run on a Poisson sample of the records.
+    """Compute the privacy loss of an epsilon-differentially private mechanism on a Poisson sample of the records.
 
     Each record enters the sample independently with probability q, the rate. Neighbours differ in one record added or
     removed. With probability 1 - q the record is left out and both data sets have the same samples; else the samples
@@ -72,7 +72,7 @@ def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction
 
 
 def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction) -> Fraction:
-    """What a mechanism may spend on a Poisson sample for a privacy loss of epsilon; inverse of `amplified_epsilon`.
+    """Find what a mechanism may spend on a Poisson sample for a loss of epsilon; inverse of `amplified_epsilon`.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction
 
 
 def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
-    """Independent coins, each true with exactly the given probability, from the operating system's secure generator.
+    """Throw independent coins, each true with exactly the given probability, from the system's secure generator.
 
-    Of each coin's binary digits the first 64 decide but for one case in 2**64, which a further exact draw decides.
+    The first 64 of each coin's binary digits decide, except in one case in 2**64, which a further exact draw decides.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
 
 
 def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
-    """A uniformly random set of `chosen` out of `size` records, exactly, from the system's generator.
+    """Draw a uniformly random set of `chosen` out of `size` records, exactly, from the system's generator.
 
     Every record draws a 64-bit number, and the smallest win. A tie at the border is drawn again, so that by symmetry
     every set is equally likely.
@@ -149,12 +149,12 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
 
 
 def random_integer(bound: int) -> int:
-    """A uniform integer from 0 up to but without a positive bound, from the system's secure generator."""
+    """Draw a uniform integer from 0 up to but without a positive bound, from the system's secure generator."""
     return secrets.randbelow(bound)
 
 
 def random_keys(size: int) -> NDArray[np.uint64]:
-    """Independent uniform 64-bit numbers from the operating system's secure generator.
+    """Draw independent uniform 64-bit numbers from the operating system's secure generator.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Private choice of the candidate with the lowest score."""
+"""The candidate with the lowest score is chosen privately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 
 
 def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Smallest scale at which :func:`noisy_least` costs at most epsilon.
+    """Find the smallest scale at which :func:`noisy_least` costs at most epsilon.
 
     Permute-and-flip at scale s is (2 sensitivity / s)-differentially private if no neighbour changes any score by more
     than `sensitivity` (McKenna and Sheldon 2020, Theorem 1, with s = 2 sensitivity / epsilon).
@@ -49,7 +49,7 @@ def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
 def noisy_least(scores: NDArray[np.int64], scale: float) -> int:
     """Draw the position of a low score by OpenDP's permute-and-flip.
 
-    The same as adding exponential noise of that scale to the negated scores and taking the largest (Ding, Kifer,
+    This equals adding exponential noise of that scale to the negated scores and taking the largest (Ding, Kifer,
     Steinke, Wang, Xiao and Zhang 2021), but on exact integers.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a plan of Gaussian sums over random samples costs, and the noise that a cost needs.
+"""Plans of Gaussian sums over random samples are priced here, and the noise that a cost needs is found.
 
 A plan is a fixed number of steps. Each draws a fresh random sample of the records and adds Gaussian noise to a sum
 over the sample. The noise multiplier is always the standard deviation of the noise over the L2 sensitivity of one
@@ -25,16 +25,16 @@ from pgmpy_dp.privacy.checks import checked_delta, choice, exact_positive, round
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
 """The neighbour relation of each way to sample."""
 
-# What a plan costs: from the noise multiplier, delta, steps, sampling rate and sampling.
+# An accountant computes what a plan costs from noise multiplier, delta, steps, sampling rate and sampling.
 Accountant = Callable[[float, float, int, float, str], float]
 
-# Share of delta that pays for noise on a grid in place of continuous noise, see `grid_delta`.
+# This share of delta pays for noise on a grid in place of continuous noise, see `grid_delta`.
 GRID_SHARE = 2.0**-10
 
-# The highest noise multiplier considered: grids of 2**30 steps a deviation hold no finer sums.
+# No higher noise multiplier is considered: grids of 2**30 steps a deviation hold no finer sums.
 MAX_MULTIPLIER = 2.0**20
 
-# Integer Renyi orders, where the bounds for samples without replacement are evaluated exactly (in a time of order
+# At these integer Renyi orders the bounds for samples without replacement are evaluated exactly (in a time of order
 # squared, and from 257 on more loosely).
 RENYI_ORDERS = (*range(2, 25), *range(26, 41, 2), 44, 48, 56, 64, 80, 96, 128, 512, 2048)
 
@@ -141,7 +141,7 @@ def calibrate_by(
 
 
 def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
-    """Check the public numbers of a plan; the sampling rate as a float that is not below it."""
+    """Check the public numbers of a plan; return the sampling rate as a float that is not below it."""
     whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
@@ -174,7 +174,7 @@ def _without_grid(delta: float) -> float:
 
 
 def sampled_gaussian(sigma: float, rate: float, sampling: str) -> Any:
-    """One step as an event of dp-accounting."""
+    """Describe one step as an event of dp-accounting."""
     from dp_accounting import dp_event
 
     gaussian = dp_event.GaussianDpEvent(sigma)
@@ -188,21 +188,21 @@ def sampled_gaussian(sigma: float, rate: float, sampling: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """`price` without the grid's share of delta."""
+    """Compute `price` without the grid's share of delta."""
     from dp_accounting.pld import PLDAccountant
     from dp_accounting.privacy_accountant import NeighboringRelation
 
     if rate < 1.0 and sampling == "without_replacement":
         accountant = renyi_accountant(sampling)
     else:
-        # Of all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
+        # Over all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
         accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, _interval(sigma, steps, rate))
     accountant.compose(sampled_gaussian(sigma, rate, sampling), steps)
     return float(accountant.get_epsilon(delta))
 
 
 def _interval(sigma: float, steps: int, rate: float) -> float:
-    """Where losses are discretised (always to the safe side): the coarser the larger they are.
+    """Choose the interval at which losses are discretised (always to the safe side): the coarser the larger they are.
 
     A step's loss is split between the two grid points around it, which adds about interval**2 / 6 to its variance: at a
     hundredth of its standard deviation less than one part in 1e5 of epsilon, at any number of steps.
@@ -212,7 +212,7 @@ def _interval(sigma: float, steps: int, rate: float) -> float:
 
 
 def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> Any:
-    """dp-accounting's Renyi accountant for the neighbour relation of a way to sample."""
+    """Return dp-accounting's Renyi accountant for the neighbour relation of a way to sample."""
     from dp_accounting.privacy_accountant import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
 
@@ -223,7 +223,7 @@ def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> A
 @lru_cache(maxsize=256)
 def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str) -> float:
     def cost(sigma: float) -> float:
-        # At the number that `price` takes it for: discretised losses may jump from one float to the next.
+        # Price at the number that `price` takes it for: discretised losses may jump from one float to the next.
         sigma = rounded_down(exact_positive("noise_multiplier", sigma))
         return accountant(sigma, delta, steps, rate, sampling)
 
@@ -243,7 +243,7 @@ def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, 
 
 
 def _first_guess(target: float, delta: float, steps: int, rate: float) -> float:
-    """Central limit: steps of rate / sigma add up like one Gaussian."""
+    """Guess by the central limit: steps of rate / sigma add up like one Gaussian."""
     from dp_accounting import get_sigma_gaussian
 
     whole = float(get_sigma_gaussian(target, delta))

@@ -1,4 +1,4 @@
-"""A release on one page of HTML."""
+"""A release is reported on one page of HTML."""
 
 from pgmpy_dp.report.page import render_report, write_report
 

@@ -1,4 +1,4 @@
-"""Where the boxes and lines of a drawn network go. The template turns them into SVG."""
+"""Here the boxes and lines of a drawn network get their places. The template turns them into SVG."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Place = str | tuple[str, str, int]  # of a variable, or of an edge in a layer th
 
 @dataclass(frozen=True)
 class Box:
-    """A variable."""
+    """A box is drawn for a variable."""
 
     name: str
     short: str
@@ -36,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """An edge: its end points and two control points for each piece of cubic Bézier curves, end to end."""
+    """A line is an edge: its end points and two control points for each piece of cubic Bézier curves, end to end."""
 
     points: tuple[Point, ...]
     level: str | None
@@ -44,14 +44,14 @@ class Line:
 
     @property
     def path(self) -> str:
-        """The line in SVG's words."""
+        """Write the line in SVG's words."""
         start, *curves = (f"{x:.1f} {y:.1f}" for x, y in self.points)
         return f"M{start} C{' '.join(curves)}"
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A network with the place of everything, in pixels."""
+    """A drawing is a network with the place of everything, in pixels."""
 
     width: float
     height: float
@@ -100,7 +100,7 @@ def _shortened(name: str) -> str:
 
 
 def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
-    """Centres of the boxes, ancestors above descendants, and the points that each edge passes between boxes.
+    """Find centres of the boxes, ancestors above descendants, and the points that each edge passes between boxes.
 
     After Sugiyama, Tagawa and Toda (1981): an edge over several layers has a place of its own in each. Sweeps down and
     up sort every row by the mean of the neighbours that were placed before it, and move it there as far as widths
@@ -130,7 +130,7 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
 
 
 def _layers(graph: nx.DiGraph) -> dict[str, int]:
-    """Layers from the top; what has more children than parents moves down to its children."""
+    """Put nodes into layers from the top; what has more children than parents moves down to its children."""
     layer = {node: number for number, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
     for node in reversed(list(nx.topological_sort(graph))):
         if graph.out_degree(node) > graph.in_degree(node):
@@ -139,7 +139,7 @@ def _layers(graph: nx.DiGraph) -> dict[str, int]:
 
 
 def _oriented(graph: nx.Graph) -> nx.DiGraph:
-    """Edges away from the middle of each component, so that an undirected graph is drawn in layers too."""
+    """Direct edges away from the middle of each component, so that an undirected graph is drawn in layers too."""
     away: nx.DiGraph = nx.DiGraph()
     for part in nx.connected_components(graph):
         component = graph.subgraph(part)
@@ -153,7 +153,7 @@ def _oriented(graph: nx.Graph) -> nx.DiGraph:
 
 
 def _curves(start: Point, between: list[Point], end: Point, head: float) -> tuple[Point, ...]:
-    """Between boxes an edge runs straight down, past their height; an arrow's head takes the last pixels."""
+    """Run an edge straight down between boxes, past their height; an arrow's head takes the last pixels."""
     (x1, y1), (x2, y2) = start, end
     ends = [(x1, y1 + HEIGHT / 2)]
     for x, y in between:

@@ -1,4 +1,4 @@
-"""How strong the noise of a release is, beside what it measures. All of it follows from the release alone."""
+"""A release's noise is compared with what the release measures. All of it follows from the release alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = ("clear", "visible", "drowned")
 
 @dataclass(frozen=True)
 class TableNoise:
-    """A measured table, or one that is summed from it.
+    """The noise of one table, measured or summed from a measured one, is compared with its counts.
 
     Attributes
     ----------
@@ -40,18 +40,18 @@ class TableNoise:
 
     @property
     def ratio(self) -> float:
-        """Noise over signal: deviation over mean."""
+        """Return noise over signal: deviation over mean."""
         return self.deviation / self.mean
 
     @property
     def level(self) -> str:
-        """Of noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
+        """Name the noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
         return LEVELS[(self.ratio >= 0.1) + (self.ratio >= 1.0)]
 
 
 @dataclass(frozen=True)
 class MarginalNoise:
-    """A variable's distribution by its least noisy table: shares of the records, and their deviation by noise."""
+    """A variable's least noisy table gives its distribution: shares of the records, and their deviation by noise."""
 
     variable: str
     shares: Vector
@@ -60,7 +60,7 @@ class MarginalNoise:
 
 
 def table_noise(release: NoisyMarginals) -> list[TableNoise]:
-    """Every measured table, in the order of the release."""
+    """List every measured table, in the order of the release."""
     neighbours = release.guarantee.neighbours
     if release.guarantee.mechanism == "gaussian":
         one = table_sensitivity(neighbours, "squared_l2")
@@ -82,7 +82,7 @@ def table_noise(release: NoisyMarginals) -> list[TableNoise]:
 
 
 def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
-    """The least noisy table of a clique, summed from a measured one; None if no measured clique holds it."""
+    """Find the least noisy table of a clique, summed from a measured one; None if no measured clique holds it."""
     if first_holding([release], clique) is None:
         return None
     cells = release.schema.cells(clique)
@@ -91,7 +91,7 @@ def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
 
 
 def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
-    """Every measured variable, in the order of the schema."""
+    """List every measured variable, in the order of the schema."""
     measured = {variable for clique in release.cliques for variable in clique}
     result = []
     for variable in release.schema.variables:

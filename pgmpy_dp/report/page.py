@@ -1,4 +1,4 @@
-"""The page: what the template needs, in plain words and numbers."""
+"""The page's template gets what it needs, in plain words and numbers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def write_report(
 
 
 def render_report(release: NoisyMarginals, network: Network | None = None) -> str:
-    """The page of `write_report` as text."""
+    """Return the page of `write_report` as text."""
     guarantee, tables = release.guarantee, table_noise(release)
     fitted = {} if network is None else _fitted_marginals(release, network)
     return (
@@ -104,7 +104,7 @@ def _environment() -> jinja2.Environment:
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
-        autoescape=True,  # names of variables and states are anyone's
+        autoescape=True,  # names of variables and states may be anyone's
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"number": _number, "percent": _percent, "text": _text}
@@ -112,7 +112,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _number(value: float, digits: int = 4) -> str:
-    """Rounded to significant digits, thousands set apart."""
+    """Round to significant digits, and set thousands apart."""
     if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
         return f"{value:.{digits - 1}g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
@@ -121,14 +121,14 @@ def _number(value: float, digits: int = 4) -> str:
 
 
 def _percent(value: float) -> str:
-    """With a digit or three behind the point; what drowns in noise as a bound."""
+    """Write a share with a digit or three behind the point; what drowns in noise as a bound."""
     if abs(value) > _MOST_SHARE:
         return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
 
 
 def _text(value: State) -> str:
-    """A state or name that can be seen."""
+    """Make a state or name visible."""
     text = str(value)
     return text if text.strip() else f"(blank) {text!r}"
 
@@ -176,7 +176,7 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
 
 
 def _fitted_marginals(release: NoisyMarginals, network: Network) -> Mapping[str, Vector]:
-    """Marginals of the network's variables, in the order of the release's states."""
+    """Return marginals of the network's variables, in the order of the release's states."""
     layout, potentials, states = log_linear(network)
     for variable in states:
         own = release.schema.states.get(variable)

@@ -1,4 +1,4 @@
-"""What papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
+"""Here is what papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
 from pgmpy_dp.experiments.papers.posteriors import (

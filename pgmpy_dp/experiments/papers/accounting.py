@@ -1,4 +1,4 @@
-"""How papers account for plans of Gaussian sums, to compare with :func:`pgmpy_dp.price`."""
+"""Papers account for plans of Gaussian sums in their own ways, to compare with :func:`pgmpy_dp.price`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def price(
     sampling: str = "poisson",
     accounting: str,
 ) -> float:
-    """Epsilon of a plan as a paper accounts for it.
+    """Compute the epsilon of a plan as a paper accounts for it.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def calibrate(
     sampling: str = "poisson",
     accounting: str,
 ) -> float:
-    """The least noise multiplier for which a plan costs at most epsilon and delta by a paper's accounting.
+    """Find the least noise multiplier for which a plan costs at most epsilon and delta by a paper's accounting.
 
     It is what estimators take as `noise_multiplier`; arguments as :func:`price`.
 
@@ -79,7 +79,7 @@ def calibrate(
 
 
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:
-    """What Foulds et al. (2020) would state for a topic model; NOT what holds, which the guarantee says.
+    """Compute what Foulds et al. (2020) would state for a topic model; NOT what holds, which the guarantee says.
 
     They take the norm of one document for the sensitivity of replacing it, which is sqrt(2) times that, and the moments
     accountant. For neighbours "add_remove" they state nothing.
@@ -98,7 +98,7 @@ def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int
 
 @lru_cache(maxsize=1024)
 def moments(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Renyi bounds, epsilon = min over orders a of bound(a) + log(1/delta) / (a - 1) (Mironov 2017)."""
+    """Compute Renyi bounds, epsilon = min over orders a of bound(a) + log(1/delta) / (a - 1) (Mironov 2017)."""
     best = math.inf
     # dp-accounting has a sharper conversion; at one order and a small delta it is a bound plus known terms.
     tiny = 1e-300
@@ -112,17 +112,17 @@ def moments(sigma: float, delta: float, steps: int, rate: float, sampling: str) 
 
 
 def naive(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Basic composition of analytically calibrated steps."""
+    """Add up analytically calibrated steps by basic composition."""
     return steps * _amplified(analytic(sigma, delta / (steps * rate)), rate)
 
 
 def strong(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Strong composition of analytically calibrated steps."""
+    """Add up analytically calibrated steps by strong composition."""
     return _strong(analytic, sigma, delta, steps, rate)
 
 
 def paper(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Strong composition of classically calibrated steps."""
+    """Add up classically calibrated steps by strong composition."""
     return _strong(_classical, sigma, delta, steps, rate)
 
 
@@ -136,7 +136,7 @@ ACCOUNTANTS: dict[str, Accountant] = {
 
 
 def analytic(sigma: float, delta: float) -> float:
-    """Epsilon of one Gaussian sum over all records (Balle and Wang 2018)."""
+    """Compute the epsilon of one Gaussian sum over all records (Balle and Wang 2018)."""
     from dp_accounting import get_epsilon_gaussian
 
     return float(get_epsilon_gaussian(sigma, delta)) if delta < 1.0 else 0.0
@@ -156,7 +156,7 @@ def _strong(one: Callable[[float, float], float], sigma: float, delta: float, st
 
 
 def _amplified(epsilon: float, rate: float) -> float:
-    """Epsilon on a random sample, delta becoming rate * delta.
+    """Compute epsilon on a random sample, delta becoming rate * delta.
 
     It is the same for Poisson samples under "add_remove" and for samples of one size under "replace_one" (Balle, Barthe
     and Gaboardi 2018, Theorems 8 and 9).

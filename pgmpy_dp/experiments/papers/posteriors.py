@@ -1,6 +1,6 @@
-"""Zhang, Rubinstein and Dimitrakakis (2016): posterior draws and Fourier releases, calibrated as printed.
+"""Posterior draws and Fourier releases are calibrated here as Zhang, Rubinstein and Dimitrakakis (2016) print them.
 
-What they add to the package's own is a bound that is coarser, so that epsilon is more than what holds. What a release
+What the printed ones add is a bound that is coarser, so that epsilon is more than what holds. What a release
 really costs is charged and stated.
 """
 
@@ -27,7 +27,7 @@ from pgmpy_dp.schema import Clique
 
 
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
-    """Ranges of the nodes' rows, with the smallest probability exp(-epsilon / (2 |I|)) for every node.
+    """Find ranges of the nodes' rows, with the smallest probability exp(-epsilon / (2 |I|)) for every node.
 
     It follows from the bound w**|I| on a record's probability: valid, but coarser than
     :func:`~pgmpy_dp.privacy.posterior.truncation`, and impossible below epsilon = 2 |I| log r for nodes of r states.
@@ -50,7 +50,7 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
 
 def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[list[float], float]:
-    """Ranges of the nodes' rows, and the power epsilon / (2 |I| log(1 / w)), from the same bound.
+    """Find ranges of the nodes' rows, and the power epsilon / (2 |I| log(1 / w)), from the same bound.
 
     It is the same for both neighbour relations.
     """
@@ -62,7 +62,7 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[l
 def temper(
     parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
-    """As :func:`~pgmpy_dp.privacy.regression.temper`, by the Lipschitz constant in the record that is printed.
+    """Temper as :func:`~pgmpy_dp.privacy.regression.temper`, by the Lipschitz constant in the record that is printed.
 
     Epsilon is 2 L' with L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1 (appendix D). It is no
     smaller than what holds, 2 L, since (1 + a)**2 <= 2 (1 + a**2).
@@ -73,12 +73,12 @@ def temper(
 
 
 def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, int]) -> float:
-    """2 |N_I| for two states everywhere: twice the sensitivity of adding a record, in any basis."""
+    """Return 2 |N_I| for two states everywhere: twice the sensitivity of adding a record, in any basis."""
     return 2 * math.fsum(math.prod(contrasts(cardinalities[v]).spread for v in subset) for subset in subsets)
 
 
 def printed_increment(release: NoisyCoefficients, failure_probability: float = 0.1) -> float:
-    """The increment fixed in advance: enough for a non-negative full table but with this probability.
+    """Compute the increment fixed in advance: enough for a non-negative full table but with this probability.
 
     No coefficient's noise exceeds b log(m / p) with probability 1 - p, m being their number, and a cell of the full
     table holds the sum of them weighted by products of contrasts of at most A_i. With two states everywhere and the
@@ -100,7 +100,7 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
 
 @dataclass(frozen=True)
 class PrintedRows(PosteriorRows):
-    """Draws from the posterior with the printed :func:`truncation`."""
+    """Rows are draws from the posterior with the printed :func:`truncation`."""
 
     def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
         ranges = truncation(states, epsilon, neighbours)
@@ -109,7 +109,7 @@ class PrintedRows(PosteriorRows):
 
 @dataclass(frozen=True)
 class PrintedLikelyRows(LikelyRows):
-    """The exponential mechanism with the printed :func:`tempering`."""
+    """Rows are drawn by the exponential mechanism with the printed :func:`tempering`."""
 
     def _tempering(
         self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
@@ -120,14 +120,14 @@ class PrintedLikelyRows(LikelyRows):
 
 @dataclass(frozen=True)
 class PrintedRegressions(PosteriorRegressions):
-    """Linear regressions with the printed :func:`temper`."""
+    """Linear regressions are drawn with the printed :func:`temper`."""
 
     _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
 
 
 @dataclass(frozen=True)
 class PrintedCoefficients(FourierCoefficients):
-    """Fourier coefficients with noise for the :func:`printed_sensitivity`."""
+    """Fourier coefficients get noise for the :func:`printed_sensitivity`."""
 
     def _price(
         self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
@@ -137,25 +137,25 @@ class PrintedCoefficients(FourierCoefficients):
 
 
 class PrintedPosteriorSampler(estimators.PosteriorSampler):
-    """`PosteriorSampler` with the printed truncation."""
+    """`PosteriorSampler` takes the printed truncation here."""
 
     _mechanism = PrintedRows
 
 
 class PrintedExponentialMAP(estimators.ExponentialMAP):
-    """`ExponentialMAP` with the printed tempering."""
+    """`ExponentialMAP` takes the printed tempering here."""
 
     _mechanism = PrintedLikelyRows
 
 
 class PrintedLinearSampler(estimators.LinearPosteriorSampler):
-    """`LinearPosteriorSampler` with the printed tempering."""
+    """`LinearPosteriorSampler` takes the printed tempering here."""
 
     _mechanism = PrintedRegressions
 
 
 class PrintedBayesianEstimator(estimators.PrivateBayesianEstimator):
-    """`PrivateBayesianEstimator` with the printed sensitivity, and the printed increment where it is enough."""
+    """`PrivateBayesianEstimator` takes the printed sensitivity here, and the printed increment where it is enough."""
 
     _mechanism = PrintedCoefficients
 
