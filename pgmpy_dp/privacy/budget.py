@@ -175,7 +175,7 @@ class PrivacyBudget:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """Sum up the charges so far, as a plan fixed in advance. The sum is never more than the total."""
+        """Return what the charges so far come to, as a plan fixed in advance. The sum is never more than the total."""
         return self._replay(self._ledger.charges()).spent()
 
     @property
