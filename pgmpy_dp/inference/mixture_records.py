@@ -9,7 +9,8 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.threads import one_thread
 
-_SWEEPS = 12  # exchanges tried for each record and block
+# Exchanges tried for each record and block: the first sweep does most, and a try takes time for each variable.
+_SWEEPS, _MOST_WORK = 12, 1_000_000_000
 _CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
 
 
@@ -68,8 +69,9 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         excess = _pair_counts(records, int(states[-1])) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
     starts = np.concatenate([[0], ends])
+    sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
     kernel.swap_within_components(
-        records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, _SWEEPS, generator
+        records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
     )
     records -= states[:-1].astype(np.int32)
     return records[generator.permutation(count)]
