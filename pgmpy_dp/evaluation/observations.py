@@ -124,6 +124,8 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
     """Return the parts of an object that are its result, by name; None if it is no such object."""
     if isinstance(value, type):
         return None
+    if hasattr(value, "get_params"):  # estimators, which are data classes of their parameters and hold results as well
+        return [(name, part) for name, part in vars(value).items() if name[0] != "_"]
     if dataclasses.is_dataclass(value):
         return [(part.name, getattr(value, part.name)) for part in dataclasses.fields(value)]
     if hasattr(value, "to_factor") or (hasattr(value, "variables") and hasattr(value, "get_value")):  # CPDs, factors
@@ -132,10 +134,12 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
         return [(name, getattr(value, name)) for name in ("variable", "evidence", "beta", "std")]
     if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # data frames
         return [("columns", list(value.columns)), ("rows", value.to_numpy())]
+    results = [(name, part) for name, part in getattr(value, "__dict__", {}).items() if _is_result(name)]
     read = getattr(value, "get_cpds", None) or getattr(value, "get_factors", None)
     if read is not None:
-        fitted = [(name, part) for name, part in vars(value).items() if name.endswith("_") and name[0] != "_"]
-        return [("nodes", list(value.nodes())), ("edges", list(value.edges())), ("factors", read()), *fitted]
-    if hasattr(value, "get_params"):  # estimators
-        return [(name, part) for name, part in vars(value).items() if name[0] != "_"]
-    return None
+        return [("nodes", list(value.nodes())), ("edges", list(value.edges())), ("factors", read()), *results]
+    return results or None
+
+
+def _is_result(name: str) -> bool:
+    return name.endswith("_") and name[0] != "_"

@@ -8,6 +8,7 @@ planted ones are missed with probability below 1e-4.
 from __future__ import annotations
 
 import itertools
+import re
 
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
+from pgmpy_dp.evaluation.observations import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise
 
 FALSE_ALARM = 1e-6
@@ -46,6 +48,16 @@ def test_a_mechanism_keeps_its_claim_and_a_little_less_noise_is_caught(mechanism
 
 
 # Whole fits: the estimator with its release and its record of guarantee, and the network.
+
+
+def test_an_audit_reads_all_results_of_a_fit(fit):
+    """An audit that reads parameters alone would refute nothing."""
+    estimator, network = fit(fit.pair()[0], 0.5)
+    for fitted in filter(None, (estimator, network)):
+        read = {re.split(r"[.\[]", place)[0] for places in Observer().places(fitted) for place in places}
+        results = {name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")}
+        assert results <= read
+        assert fitted is not estimator or "guarantee_" in results
 
 
 def test_a_fit_leaks_nothing_for_certain(fit):
