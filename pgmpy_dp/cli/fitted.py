@@ -120,8 +120,6 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
     schema = _schema(loaded)
     schema.require([targets])
     given = _evidence(schema, evidence)
-    if asked := set(given) & set(targets):
-        raise click.ClickException(f"{min(asked)!r} is both asked for and given: leave one out.")
     rows = _answer(loaded, schema, targets, given)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     width = max(len(", ".join(map(str, states))) for states, _ in rows)

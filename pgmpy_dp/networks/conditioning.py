@@ -9,24 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
 # Log-potentials times this, exponentiated and summed, come to their largest term: the most probable state of all.
 _SHARPNESS = 1e4
-
-
-def checked_evidence(schema: Schema, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Refuse evidence with variables or states that the schema does not have."""
-    given = dict(evidence or {})
-    for variable, state in given.items():
-        schema.require([(variable,)])
-        if state not in schema.states[variable]:
-            states = ", ".join(map(repr, schema.states[variable]))
-            raise SchemaError(f"Variable {variable!r} has no state {state!r}; it has {states}.")
-    return given
 
 
 class Conditioning:

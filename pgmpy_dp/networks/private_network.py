@@ -16,9 +16,10 @@ from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.networks.conditioning import Conditioning, checked_evidence
+from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.questions import checked_question, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee, Release, compose
@@ -155,18 +156,10 @@ class PrivateNetwork:
         DataFrame
             It has a row for each variable, and columns `value`, `lower` and `upper`.
         """
-        if not isinstance(values, Mapping):
-            raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')
         check_interval(interval)
         rows = []
-        for variable, numbers in values.items():
-            schema, asked, given = self._checked([variable], evidence)
-            states = schema.states[variable]
-            if set(numbers) != set(states):
-                raise SchemaError(f"Give a number for every state of {variable!r}: {', '.join(map(repr, states))}.")
-            weights = np.array([float(numbers[state]) for state in states])
-            if not np.isfinite(weights).all():
-                raise ValueError(f"The numbers of {variable!r} must be finite.")
+        for variable, weights in numbers_of_states(self._fitted(), values).items():
+            _, asked, given = self._checked([variable], evidence)
             answer, draws, _ = self._answers(asked, given, target)
             rows.append(bounds_frame(np.array([answer @ weights]), (draws @ weights)[:, None], interval, asked, None))
         return pd.concat(rows).rename_axis("variable")
@@ -294,17 +287,9 @@ class PrivateNetwork:
     def _checked(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
     ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Refuse what the network does not have; by default all variables are asked for that are not given."""
+        """Refuse what the network does not have."""
         schema = self._fitted()
-        if isinstance(variables, str):
-            raise TypeError(f"Name the variables in a list: [{variables!r}].")
-        if variables is not None:
-            schema.require([variables])
-        given = checked_evidence(schema, evidence)
-        if twice := set(given) & set(variables or ()):
-            raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
-        asked = [v for v in schema.variables if v not in given] if variables is None else list(variables)
-        return schema, asked, given
+        return schema, *checked_question(schema, variables, evidence)
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
         from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy

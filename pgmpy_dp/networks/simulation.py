@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.fitting.factors import Network, log_linear
-from pgmpy_dp.networks.conditioning import Conditioning, checked_evidence
+from pgmpy_dp.networks.conditioning import Conditioning
+from pgmpy_dp.networks.questions import checked_evidence
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.schema import Schema
 

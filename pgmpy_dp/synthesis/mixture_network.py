@@ -18,7 +18,7 @@ from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_records import draw_records
-from pgmpy_dp.networks.conditioning import checked_evidence
+from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee
@@ -93,13 +93,13 @@ class PrivateMixtureNetwork:
         ValueError
             If the joint table has more than 20 million cells.
         """
-        asked, given = self._checked(variables, evidence)
+        asked, given = checked_question(self.schema_, variables, evidence)
         states = {variable: list(self.schema_.states[variable]) for variable in asked}
         return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
-        asked, _ = self._checked(variables, None)
+        asked, _ = checked_question(self.schema_, variables, None)
         return self.mixture_.marginal(asked)
 
     def map_query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class PrivateMixtureNetwork:
         SchemaError, ValueError
             As `query`.
         """
-        asked, given = self._checked(variables, evidence)
+        asked, given = checked_question(self.schema_, variables, evidence)
         places = self._given(given).most_probable(asked)
         return {v: self.schema_.states[v][place] for v, place in zip(asked, places, strict=True)}
 
@@ -125,18 +125,10 @@ class PrivateMixtureNetwork:
             Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
         evidence : mapping of variable to state, optional
         """
-        if not isinstance(values, Mapping):
-            raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')
-        asked, given = self._checked(list(values), evidence)
-        mixture, found = self._given(given), {}
-        for variable in asked:
-            numbers, states = dict(values[variable]), self.schema_.states[variable]
-            if set(numbers) != set(states):
-                raise SchemaError(f"Give a number for each state of {variable!r}, and for no other.")
-            weights = np.array([float(numbers[state]) for state in states])
-            if not np.isfinite(weights).all():
-                raise ValueError(f"The numbers of {variable!r} must be finite.")
-            found[variable] = float(mixture.marginal((variable,)) @ weights)
+        numbers = numbers_of_states(self.schema_, values)
+        _, given = checked_question(self.schema_, list(numbers), evidence)
+        mixture = self._given(given)
+        found = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
         return pd.Series(found, name="value").rename_axis("variable")
 
     def log_likelihood(self, records: Any) -> float:
@@ -298,18 +290,6 @@ class PrivateMixtureNetwork:
             f"PrivateMixtureNetwork({len(self.schema_.variables)} variables, {self.mixture_.weights.size} components)\n"
             f"  {self.guarantee_}"
         )
-
-    def _checked(
-        self, variables: Sequence[str], evidence: Mapping[str, Any] | None
-    ) -> tuple[list[str], dict[str, Any]]:
-        """Refuse what the network does not have."""
-        if isinstance(variables, str):
-            raise TypeError(f"Name the variables in a list: [{variables!r}].")
-        (asked,) = self.schema_.require([variables])
-        given = checked_evidence(self.schema_, evidence)
-        if twice := set(given) & set(asked):
-            raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
-        return list(asked), given
 
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
         places = {variable: self.schema_.states[variable].index(state) for variable, state in evidence.items()}
