@@ -61,7 +61,7 @@ def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     """Find expected counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
     candidates = {
-        pair: (table, tables.total * np.outer(tables.singles[pair[0]], tables.singles[pair[1]]))
+        pair: (table, _independent(tables, pair))
         for pair, table in tables.pairs.items()
         if table.counts.size <= _LARGEST
     }
@@ -89,12 +89,18 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
 
 def signal_to_noise(tables: NoisyTables) -> float:
     """Divide the pairs' mean square distance from independence by the noise's variance: one if all is noise."""
-    squares, cells = 0.0, 0
-    for (a, b), table in tables.pairs.items():
-        expected = tables.total * np.outer(tables.singles[a], tables.singles[b])
-        squares += float((((table.counts - expected) / table.deviation) ** 2).sum())
-        cells += expected.size
-    return squares / max(cells, 1)
+    squares = sum(_squares(table, _independent(tables, pair)) for pair, table in tables.pairs.items())
+    return squares / max(sum(table.counts.size for table in tables.pairs.values()), 1)
+
+
+def _independent(tables: NoisyTables, pair: tuple[int, int]) -> Vector:
+    """Expect the counts of a pair that its variables' shares give if they are independent."""
+    return np.asarray(tables.total * np.outer(*(tables.singles[variable] for variable in pair)))
+
+
+def _squares(table: NoisyTable, expected: Vector) -> float:
+    """Sum the squared distances of the counts from what is expected, in units of the noise's variance."""
+    return float((((table.counts - expected) / table.deviation) ** 2).sum())
 
 
 def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
@@ -115,8 +121,7 @@ def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
 
 def _significance(table: NoisyTable, expected: Vector) -> float:
     """Say how far the table is from independence, in standard deviations of what noise alone would give."""
-    squares = float((((table.counts - expected) / table.deviation) ** 2).sum())
-    return (squares - expected.size) / float(np.sqrt(2 * expected.size))
+    return (_squares(table, expected) - expected.size) / float(np.sqrt(2 * expected.size))
 
 
 def _information(counts: Vector) -> float:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.layout import Variable, Vector
+from pgmpy_dp.inference.simplex import project_to_simplex
+from pgmpy_dp.inference.table import Table
 
 _LEAST = 1e-6  # the share of a state that no record seems to have
 
@@ -35,8 +37,7 @@ class NoisyTable:
 
     def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
         """Sum the table to some of its variables, with the deviation of the sums."""
-        axes = tuple(axis for axis, variable in enumerate(self.variables) if variable not in variables)
-        summed = self.counts.sum(axis=axes)
+        summed = Table(self.variables, self.counts).margin(variables).values
         return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
 
 
@@ -114,7 +115,7 @@ class NoisyTables:
         for table in self.tables:
             for variable in table.variables:
                 found[variable].append(table.sum_to((variable,)))
-        return tuple(_on_simplex(_pool(tables).counts / self.total) for tables in found)
+        return tuple(project_to_simplex(_pool(tables).counts / self.total) for tables in found)
 
     def possible(self, variable: int) -> Vector:
         """Return a variable's shares with none at zero: a state that no record seems to have may have one."""
@@ -153,11 +154,3 @@ def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
     weights = np.array([table.deviation**-2 for table in tables])
     counts = sum(weight * table.counts for weight, table in zip(weights, tables, strict=True)) / weights.sum()
     return NoisyTable(tables[0].variables, np.asarray(counts), float(weights.sum() ** -0.5))
-
-
-def _on_simplex(shares: Vector) -> Vector:
-    """Find the nearest probabilities."""
-    falling = np.sort(shares)[::-1]
-    shifts = (np.cumsum(falling) - 1) / np.arange(1, shares.size + 1)
-    nearest: Vector = np.maximum(shares - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
-    return nearest

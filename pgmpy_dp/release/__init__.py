@@ -1,7 +1,8 @@
-"""A release is what left the wall, with its guarantee; its file format and projections are here too."""
+"""A release is what left the wall, with its guarantee; its file format is here too."""
 
 from __future__ import annotations
 
+from pgmpy_dp.inference.simplex import project_to_simplex
 from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
@@ -10,7 +11,6 @@ from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
-from pgmpy_dp.release.simplex import project_to_simplex
 
 read_release = Release.load
 
