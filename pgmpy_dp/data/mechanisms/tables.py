@@ -9,7 +9,7 @@ sample of the records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,7 @@ from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique
 
 Shares = Mapping[Clique, Fraction]
@@ -47,26 +47,21 @@ class NoisyTables:
 
     def quote(self, public: PublicTable) -> Quote:
         """Price the tables; the terms are the noise scale of each."""
-        cliques = public.schema.require(self.cliques)
-        for clique in cliques:
-            require_countable(public.schema, clique)
+        shares = shared(public, self.cliques, self.weights)
         epsilon = exact_positive("epsilon", self.epsilon)
         rate = _checked_rate(self.sampling_rate, self.mechanism, public.neighbours)
         if rate < 1:
             public.require_single_records()
-        shares = dict(zip(cliques, _shares(self.weights, len(cliques)), strict=True))
         price = _PRICES.get(self.mechanism)
         if price is None:
             raise ValueError(f"mechanism must be one of {', '.join(map(repr, _PRICES))}, got {self.mechanism!r}.")
         amount, rho, scales = price(public, shares, epsilon_on_sample(epsilon, rate), self.delta)
         sampled = " on a sample" if rate < 1 else ""
-        label = f"measure {len(cliques)} table{'s' if len(cliques) > 1 else ''}{sampled}"
+        label = f"measure {len(shares)} table{'s' if len(shares) > 1 else ''}{sampled}"
         noise = "laplace" if rho is None else "gaussian"
         charge = Charge(label, noise, **{"epsilon": epsilon, **amount})
         delta = 0.0 if rho is None else self.delta
-        unit = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
-        guarantee = public.guarantee(epsilon, noise, delta=delta, rho=rho, sampling_rate=float(rate), **unit)
-        return Quote(charge, scales, guarantee)
+        return Quote(charge, scales, promise(public, epsilon, noise, delta=delta, rho=rho, sampling_rate=float(rate)))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
         """Count the records; or hand on their codes, where a sample of them is to be counted."""
@@ -79,9 +74,8 @@ class NoisyTables:
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        perturb = noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
-        tables = {c: perturb(np.ravel(table), quote.terms[c]).reshape(table.shape) for c, table in exact.items()}
-        scales = quote.terms
+        add = noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
+        tables, scales = perturbed(exact, quote.terms, add), quote.terms
         if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
             tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
             scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
@@ -98,14 +92,14 @@ def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: floa
 
 
 def _gaussian(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
-    rho = rho_for(epsilon, _delta_within(public, delta))
+    rho = rho_for(epsilon, delta_within(public, delta))
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
     scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
     return {"epsilon": None, "rho": rho}, rho, scales
 
 
 def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
-    delta = _delta_within(public, delta)
+    delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
             'The price of a block is that of single records, and these units have several: take mechanism="gaussian".'
@@ -118,13 +112,36 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
 _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
 
 
-def _delta_within(public: PublicTable, delta: float) -> float:
+def delta_within(public: PublicTable, delta: float) -> float:
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.most_delta > 0:
         raise ValueError(
             f"delta={delta!r} is more than the budget's delta={public.most_delta!r}: ask for at most that."
         )
     return delta
+
+
+def shared(
+    public: PublicTable, cliques: Iterable[Iterable[str]], weights: Iterable[float] | None
+) -> dict[Clique, Fraction]:
+    """Check cliques and their weights, and find each table's share of the privacy loss."""
+    checked = public.schema.require(cliques)
+    for clique in checked:
+        require_countable(public.schema, clique)
+    return dict(zip(checked, _shares(weights, len(checked)), strict=True))
+
+
+def promise(public: PublicTable, epsilon: Fraction, noise: str, **parts: Any) -> Guarantee:
+    """State what tables promise, to one unit where there are units."""
+    unit: dict[str, Any] = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
+    return public.guarantee(epsilon, noise, **unit, **parts)
+
+
+def perturbed(
+    exact: Mapping[Clique, Counts], scales: Mapping[Clique, float], add: Callable[[Counts, float], Counts]
+) -> dict[Clique, Any]:
+    """Add independent noise to every cell."""
+    return {clique: add(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in exact.items()}
 
 
 def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:

@@ -10,7 +10,7 @@ block (:mod:`pgmpy_dp.privacy.blocks`), although the second depends on the first
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import delta_within, perturbed, promise, shared
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import exact_positive, number
 from pgmpy_dp.privacy.ledger import Charge
@@ -65,26 +65,24 @@ class TwoStageTables:
         """Price both stages; the terms are the scales of the first, and the ladder of each group in the second."""
         if public.contribution != 1:
             raise ValueError("Two stages are priced for single records, and these units have several: take one stage.")
-        once = NoisyTables(self.cliques, self.epsilon, self.delta, "gaussian", self.weights).quote(public)
+        shares = shared(public, self.cliques, self.weights)
+        epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         number(above=0.0, most=0.999)("first", self.first)
-        cliques = tuple(once.terms)
-        if len(self.groups) != len(cliques):
-            raise ValueError(
-                f"groups must name one for each clique: {len(cliques)} cliques, {len(self.groups)} groups."
-            )
-        shares = np.array([float(exact_positive("weight", weight)) for weight in self.weights])
-        second = shares / shares.sum()
+        if len(self.groups) != len(shares):
+            raise ValueError(f"groups must name one for each clique: {len(shares)} cliques, {len(self.groups)} groups.")
+        first = np.array([float(exact_positive("a table's share", share)) for share in shares.values()])
+        second = first.copy()
         for group in {group: None for group in self.groups if group is not None}:
             members = [i for i, own in enumerate(self.groups) if own == group]
             rungs = _rungs(len(members))
-            second[members] = rungs / rungs.sum() * second[members].sum()
-        relative = np.concatenate([(self.first * shares / shares.sum()) ** -0.5, ((1 - self.first) * second) ** -0.5])
-        scales = block_scales(relative.tolist(), self.epsilon, self.delta, public.neighbours)
+            second[members] = rungs / rungs.sum() * first[members].sum()
+        relative = np.concatenate([self.first * first, (1 - self.first) * second]) ** -0.5
+        scales = block_scales(relative.tolist(), epsilon, delta, public.neighbours)
         rho = block_rho(scales, public.neighbours)
-        terms = dict(zip(cliques, scales, strict=False)), dict(zip(cliques, scales[len(cliques) :], strict=True))
-        label, epsilon = f"measure {len(cliques)} tables in two stages", exact_positive("epsilon", self.epsilon)
-        charge = Charge(label, "gaussian", epsilon=epsilon, delta=Fraction(str(float(self.delta))))
-        return Quote(charge, terms, replace(once.guarantee, rho=rho))
+        terms = dict(zip(shares, scales, strict=False)), dict(zip(shares, scales[len(shares) :], strict=True))
+        label = f"measure {len(shares)} tables in two stages"
+        charge = Charge(label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
+        return Quote(charge, terms, promise(public, epsilon, "gaussian", delta=delta, rho=rho))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
         """Count the records once for both stages."""
@@ -94,10 +92,10 @@ class TwoStageTables:
         self, quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], noise: NoiseSource
     ) -> NoisyMarginals:
         """Draw both stages, and pool them by precision."""
-        scales, ladder = quote.terms
-        first = NoisyMarginals(public.schema, _drawn(exact, scales, noise), scales, quote.guarantee, public.total)
+        (scales, ladder), add = quote.terms, noise.discrete_gaussian
+        first = NoisyMarginals(public.schema, perturbed(exact, scales, add), scales, quote.guarantee, public.total)
         second = self._assigned(ladder, self.wanted(first))
-        again, pooled, deviations = _drawn(exact, second, noise), {}, {}
+        again, pooled, deviations = perturbed(exact, second, add), {}, {}
         for clique, table in first.tables.items():
             precisions = scales[clique] ** -2.0, second[clique] ** -2.0
             mean = (precisions[0] * table + precisions[1] * again[clique]) / sum(precisions)
@@ -122,7 +120,3 @@ def _rungs(count: int) -> np.ndarray[Any, Any]:
     quantiles = ndtri((np.arange(count) + 0.5) / count)
     rungs: np.ndarray[Any, Any] = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
     return rungs
-
-
-def _drawn(exact: Mapping[Clique, Counts], scales: Mapping[Clique, float], noise: NoiseSource) -> dict[Clique, Counts]:
-    return {c: noise.discrete_gaussian(np.ravel(t), scales[c]).reshape(t.shape) for c, t in exact.items()}
