@@ -85,9 +85,7 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     quiet()
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables
-    from pgmpy_dp.fitting.pairs import plan_pairs
-    from pgmpy_dp.synthesis import PairwiseMixture
+    from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
@@ -99,9 +97,8 @@ def synthesize(
         schema = chosen.schema()
         if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
-            mechanism = "gaussian_block" if public.contribution == 1 else "gaussian"
-            cliques, weights = plan_pairs(schema, target)
-            foreseen(NoisyTables(cliques, epsilon, delta, mechanism, weights), public, as_json)
+            asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
+            foreseen(asked, public, as_json)
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")

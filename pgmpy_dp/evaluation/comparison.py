@@ -61,7 +61,7 @@ def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.
         reference = exact_marginals(reference, schema, cliques)
     own = None if hasattr(synthetic, "marginal") else exact_marginals(synthetic, reference.schema, reference.cliques)
     held = getattr(synthetic, "schema_", None)
-    for variable in {variable: None for clique in reference.cliques for variable in clique}:
+    for variable in reference.variables:
         if held is not None and held.states.get(variable) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     total, rows = reference.total, []

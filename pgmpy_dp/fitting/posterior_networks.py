@@ -183,7 +183,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
     schema = _agreed(releases, nodes)
-    measured = [{variable for clique in release.cliques for variable in clique} for release in releases]
+    measured = [set(release.variables) for release in releases]
     seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
     unseen = [v for v in nodes if not any(v in held for held in measured)]
     if unseen:

@@ -52,7 +52,8 @@ def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]])
         schema.require([(variable,)])
         states = schema.states[variable]
         if set(numbers) != set(states):
-            raise SchemaError(f"Give a number for each state of {variable!r}: {', '.join(map(repr, states))}.")
+            named = ", ".join(map(repr, states))
+            raise SchemaError(f"Give a number for each state of {variable!r}, every state needing one: {named}.")
         found[variable] = np.array([float(numbers[state]) for state in states])
         if not np.isfinite(found[variable]).all():
             raise ValueError(f"The numbers of {variable!r} must be finite.")

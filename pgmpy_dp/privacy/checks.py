@@ -95,9 +95,9 @@ def optional(constraint: Constraint) -> Constraint:
     return lambda name, value: value is None or constraint(name, value)
 
 
-def whole(least: int) -> Constraint:
-    """Allow whole numbers from the least one on."""
-    return lambda name, value: whole_number(name, value, least)
+def whole(least: int, most: int = 2**63 - 1) -> Constraint:
+    """Allow whole numbers in a range only."""
+    return lambda name, value: whole_number(name, value, least, most)
 
 
 def shown(value: Any) -> str:

@@ -44,6 +44,12 @@ class Release:
     cliques: tuple[Clique, ...]
     public_total: int | None = None
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Name the variables that were measured, in the order of the schema."""
+        measured = {variable for clique in self.cliques for variable in clique}
+        return tuple(variable for variable in self.schema.variables if variable in measured)
+
     def __init_subclass__(cls, kind: str = "", properties: Sequence[str] = (), **options: Any) -> None:
         super().__init_subclass__(**options)
         if kind:

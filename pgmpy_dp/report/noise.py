@@ -92,11 +92,8 @@ def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
 
 def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
     """List every measured variable, in the order of the schema."""
-    measured = {variable for clique in release.cliques for variable in clique}
     result = []
-    for variable in release.schema.variables:
-        if variable not in measured:
-            continue
+    for variable in release.variables:
         counts, variance = release.marginal((variable,))
         deviation, cells = math.sqrt(variance), counts.size
         noise = TableNoise((variable,), cells, deviation, release.total / cells)

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import resolve
@@ -89,7 +90,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "components": whole(1),
         "members": whole(1),
-        "stages": whole(1),
+        "stages": whole(1, 2),
         "mechanism": choice("gaussian", "laplace"),
     }
 
@@ -129,8 +130,6 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             If an argument is out of range.
         """
         check_parameters(self)
-        if self.stages > 2:
-            raise ValueError(f"stages must be 1 or 2, got {self.stages}.")
         if self.stages == 2 and self.mechanism != "gaussian":
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
         source = resolve(self, data, self._variables(data))
@@ -140,7 +139,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             release = require_tables(
                 source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
             )
-        schema = release.schema.select(_measured_variables(release))
+        schema = release.schema.select(release.variables)
         fit = self._fitted(release, schema, self.members)
         self.release_, self.guarantee_, self.penalty_ = release, release.guarantee, fit.penalty
         self.network_ = PrivateMixtureNetwork(schema, fit.mixture, fit.total, release.guarantee)
@@ -151,7 +150,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         if isinstance(data, Release):
             if self.stages == 2 or self.target is not None:
                 raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
-            return _measured_variables(data)
+            return data.variables
         if isinstance(data, PrivateDataset):
             return tuple(data.schema.variables)
         states = self.state_names
@@ -161,11 +160,12 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         """Measure all pairs, in one stage or two."""
         assert self.epsilon is not None
         schema = dataset.schema
-        cliques, weights = plan_pairs(schema, self.target)
         if self.stages == 1:
-            block = self.mechanism == "gaussian" and dataset.max_rows == 1
-            mechanism = "gaussian_block" if block else self.mechanism
-            return dataset.measure(cliques, self.epsilon, delta=self.delta, mechanism=mechanism, weights=weights)
+            single = dataset.max_rows == 1
+            return dataset.release(
+                tables_of_pairs(schema, self.epsilon, self.delta, self.mechanism, self.target, single=single)
+            )
+        cliques, weights = plan_pairs(schema, self.target)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
@@ -188,9 +188,14 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         )
 
 
-def _measured_variables(release: Release) -> tuple[str, ...]:
-    measured = {variable for clique in release.cliques for variable in clique}
-    return tuple(variable for variable in release.schema.variables if variable in measured)
+def tables_of_pairs(
+    schema: Schema, epsilon: float, delta: float, mechanism: str, target: str | None, *, single: bool
+) -> NoisyTables:
+    """Plan one stage: a block where units have a single row, since that is how blocks are priced."""
+    cliques, weights = plan_pairs(schema, target)
+    return NoisyTables(
+        cliques, epsilon, delta, "gaussian_block" if mechanism == "gaussian" and single else mechanism, weights
+    )
 
 
 def _is_ordered(schema: Schema, variable: str) -> bool:
