@@ -42,7 +42,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     components : int
-        Of each member.
+        Of each member; a quarter of them where that predicts the thinned release better.
     members : int
         Fits from different starts, whose mean is the model. The spread between starts averages out.
     stages : {1, 2}
@@ -67,9 +67,10 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     The release is one table a variable and one a pair. It is thinned into two releases with independent noise, one of
-    which is fitted and the other predicted, to choose how strongly components are drawn to independence and how far
-    neighbouring states of ordered variables share their parameters: this is post-processing and costs nothing. Ordered
-    are binned variables, and those whose states are ascending numbers.
+    which is fitted and the other predicted, to choose how strongly components are drawn to independence, how far
+    neighbouring states of ordered variables share their parameters, and how many components and steps a member has:
+    this is post-processing and costs nothing. Ordered are binned variables, and those whose states are ascending
+    numbers. Members are fitted side by side where there are cores; the result is the same.
 
     A mixture of pairs says little of what three variables do together beyond their pairs, and nothing of functional
     dependencies among many. With few records, or at small epsilon, rare states are blurred.
