@@ -75,8 +75,9 @@ def compare(
         if held is not None and held.states.get(variable) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     total, rows = reference.total, []
+    whole = 1.0 if own is None else max(own.total, 1.0)
     for clique, table in reference.tables.items():
-        shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / max(own.total, 1.0)
+        shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / whole
         apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
         squares = float((apart**2).sum()) / deviation**2 if deviation else math.nan
         rows.append(
