@@ -13,7 +13,7 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     fourier_marginal_bound,
     posterior_divergence,
 )
-from pgmpy_dp.evaluation.prediction import mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
 from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "audit",
     "bnlearn_network",
     "compare",
+    "compare_prediction",
     "count_error_bound",
     "divergence_bound",
     "exponential_map_failure",
