@@ -103,7 +103,7 @@ class MixtureDraws:
         numbers : array, optional
             One for each joint state of the variables asked for: their mean is predicted in place of probabilities.
         """
-        answer, share = _answer(self.fit.mixture, asked, given)
+        answer, share = _answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
         records, unit, hidden = self.fit.total * share, answer * (1 - answer), self._hidden(asked, given)
         beyond = _beyond_pairs([self._shares(v) for v in asked], [self._shares(v)[state] for v, state in given.items()])
         weights, level = None, max(float(unit.sum()), 1e-12)
@@ -124,7 +124,7 @@ class MixtureDraws:
         found = variance(self._errors(asked, given, of_records), len(self.refits))
         if len(asked) + len(given) > 2:
             members = self._members
-            starts = variance((_answer(member, asked, given)[0] - answer for member in members), len(members) - 1)
+            starts = variance((_answer(member, asked, given) - answer for member in members), len(members) - 1)
             found = np.maximum(found - (1 - _STARTS) * starts, _LEAST * found)
             found += _DEPENDENT * beyond * own / max(records, 1.0)
         return Prediction(values, np.sqrt(found), hidden, records, self._uncertainty(given), len(self.refits))
@@ -139,7 +139,7 @@ class MixtureDraws:
     def _errors(self, asked: Sequence[Variable], given: Mapping[Variable, int], of_records: bool) -> Iterator[Vector]:
         """Compute how far the answers of the refits are from the truth they were drawn from."""
         mixture = self.fit.mixture
-        answer, share = _answer(mixture, asked, given)
+        answer, share = _answer(mixture, asked, given), _share(mixture, given)
         shape = [mixture.cardinalities[variable] for variable in asked]
         for codes, again in zip(self.records, self.refits, strict=True):
             truth = answer
@@ -150,7 +150,7 @@ class MixtureDraws:
                 drawn = self.fit.total * _drawn_to(share * answer, counted, len(codes), self.fit.total)
                 # One more record agrees with the mixture: there may be none.
                 truth = (drawn + answer) / (drawn.sum() + 1)
-            yield _answer(again, asked, given)[0] - truth
+            yield _answer(again, asked, given) - truth
 
     def _having(self, codes: NDArray[np.unsignedinteger], given: Mapping[Variable, int]) -> NDArray[np.bool_]:
         """Say which drawn records have the evidence."""
@@ -161,10 +161,9 @@ class MixtureDraws:
 
     def _uncertainty(self, given: Mapping[Variable, int]) -> float:
         """Compute the standard deviation of the error of the evidence's count."""
-        expected = np.exp(self.fit.mixture.log_evidence(given))
+        expected = _share(self.fit.mixture, given)
         errors = [
-            np.exp(again.log_evidence(given))
-            - _drawn_to(expected, self._having(codes, given).mean(), len(codes), self.fit.total)
+            _share(again, given) - _drawn_to(expected, self._having(codes, given).mean(), len(codes), self.fit.total)
             for codes, again in zip(self.records, self.refits, strict=True)
         ]
         return self.fit.total * float(np.sqrt(np.mean(np.square(errors))))
@@ -229,11 +228,14 @@ def draw_refits(
     return MixtureDraws(fit, tuple(records), tuple(refits), noise_of)
 
 
-def _answer(mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> tuple[Vector, float]:
-    """Find the distribution of the variables asked for, flat, and the probability of the evidence."""
-    if not given:
-        return mixture.marginal(asked).ravel(), 1.0
-    return mixture.condition(given).marginal(asked).ravel(), float(np.exp(mixture.log_evidence(given)))
+def _answer(mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
+    """Find the distribution of the variables asked for, flat."""
+    return (mixture.condition(given) if given else mixture).marginal(asked).ravel()
+
+
+def _share(mixture: Mixture, given: Mapping[Variable, int]) -> float:
+    """Find the probability of the evidence."""
+    return float(np.exp(mixture.log_evidence(given))) if given else 1.0
 
 
 def _drawn_to(expected: Any, shares: Any, count: int, total: float) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -18,17 +17,17 @@ from pgmpy_dp._files import parse_json, replacing
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction
+from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
-from pgmpy_dp.networks.credible_intervals import check_interval, rounded_to_records, state_index
+from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.synthesis.mixture_bounds import draws_of
+from pgmpy_dp.synthesis.mixture_bounds import bounded_answer, bounded_means, check_release, draws_of, states_of
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
 _FORMAT, _VERSION = "pgmpy_dp mixture network", 1
@@ -38,8 +37,6 @@ _COMPONENT = "component"
 _SETTINGS = ("size", "penalty", "width", "steps")
 # Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
 _MOST_CELLS = 2**26
-# Evidence of fewer than one record, with a chance of one in twenty, is hidden by the noise.
-_LOW = 1.645
 
 
 class PrivateMixtureNetwork:
@@ -144,11 +141,7 @@ class PrivateMixtureNetwork:
             states = {variable: list(self.schema_.states[variable]) for variable in asked}
             return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
         check_interval(interval)
-        found = self._predicted(asked, given, target)
-        lower, upper = found.bounds(interval)
-        lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
-        index = state_index(self.schema_, asked)
-        return pd.DataFrame({"value": found.values, "lower": lower, "upper": upper}, index=index)
+        return bounded_answer(self.draws_, self.schema_, asked, given, interval, target)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
@@ -192,16 +185,10 @@ class PrivateMixtureNetwork:
         _, given = checked_question(self.schema_, list(numbers), evidence)
         if interval is None:
             mixture = self._given(given)
-            found = [float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()]
-            return pd.DataFrame({"value": found}, index=pd.Index(list(numbers), name="variable"))
+            means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
+            return pd.DataFrame({"value": means}).rename_axis("variable")
         check_interval(interval)
-        rows = []
-        for variable, weights in numbers.items():
-            predicted = self._predicted([variable], given, target, weights)
-            (lower,), (upper,) = predicted.bounds(interval)
-            value = float(predicted.values[0])
-            rows.append((value, min(max(lower, weights.min()), value), max(min(upper, weights.max()), value)))
-        return pd.DataFrame(rows, columns=["value", "lower", "upper"], index=pd.Index(list(numbers), name="variable"))
+        return bounded_means(self.draws_, self.schema_, numbers, given, interval, target)
 
     @property
     def draws_(self) -> MixtureDraws:
@@ -243,12 +230,7 @@ class PrivateMixtureNetwork:
         ValueError
             If it does not promise what the network does.
         """
-        if not isinstance(release, NoisyMarginals):
-            raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
-        if release.schema.select(release.variables).states != self.schema_.states:
-            raise SchemaError("The release has other variables or states than the network.")
-        if release.guarantee != self.guarantee_:
-            raise ValueError("The release makes another promise than the network: attach that which it was fitted to.")
+        check_release(release, self.schema_, self.guarantee_)
         vars(self).pop("_draws", None)
         self.release_ = release
 
@@ -419,22 +401,8 @@ class PrivateMixtureNetwork:
             f"  {self.guarantee_}"
         )
 
-    def _predicted(
-        self, asked: list[str], given: dict[str, Any], target: str, numbers: Vector | None = None
-    ) -> Prediction:
-        if target not in ("records", "population"):
-            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
-        places = {variable: self.schema_.states[variable].index(state) for variable, state in given.items()}
-        found = self.draws_.predict(asked, places, of_records=target == "records", numbers=numbers)
-        if given and found.records - _LOW * found.uncertainty < 1:
-            warnings.warn(
-                f"The release does not tell whether any record has the evidence {given}: the noise decides the answer.",
-                stacklevel=3,
-            )
-        return found
-
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
-        places = {variable: self.schema_.states[variable].index(state) for variable, state in evidence.items()}
+        places = states_of(self.schema_, evidence)
         return self.mixture_.condition(places) if places else self.mixture_
 
 
