@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from tqdm.auto import tqdm
 
+from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_fit import MixtureFit, refit
@@ -203,29 +205,42 @@ def draw_refits(
     """
     mixture, total = fit.mixture, fit.total
     noisy = NoisyTables.of(mixture.cardinalities, tables, known_total)
-    names = mixture.variables
-    count = min(max(round(total), 1), _MOST_RECORDS)
-    records, refits = [], []
-    with one_thread():
-        for seed in tqdm(generator.spawn(draws), desc="Drawing", unit="fit", delay=1.0, leave=False, disable=None):
-            codes = independent_records(mixture, count, seed)
-            found = []
-            for table in noisy.tables:
-                shape = table.counts.shape
-                flat = np.ravel_multi_index(tuple(codes[:, v].astype(np.intp) for v in table.variables), shape)
-                shares = np.bincount(flat, minlength=table.counts.size).reshape(shape) / count
-                if count < total:
-                    expected = mixture.marginal([names[variable] for variable in table.variables])
-                    shares = _drawn_to(expected, shares, count, total)
-                noise = table.deviation * seed.standard_normal(shape)
-                found.append(replace(table, counts=total * shares + noise))
-            records.append(codes)
-            refits.append(refit(fit, replace(noisy, tables=tuple(found)), ordered, seed))
+    draw = partial(_draw_and_refit, fit, noisy, ordered)
+    with (
+        one_thread(),
+        ThreadPoolExecutor(cores()) as pool,
+        tqdm(total=draws, desc="Drawing", unit="fit", delay=1.0, leave=False, disable=None) as bar,
+    ):
+        found = []
+        for codes, again in pool.map(draw, generator.spawn(draws)):
+            found.append((codes, again))
+            bar.update()
+    records, refits = zip(*found, strict=True)
     noise_of = {
         variable: sum(t.sum_to((v,)).deviation ** -2 for t in noisy.tables if v in t.variables) ** -0.5 / total
-        for v, variable in enumerate(names)
+        for v, variable in enumerate(mixture.variables)
     }
-    return MixtureDraws(fit, tuple(records), tuple(refits), noise_of)
+    return MixtureDraws(fit, records, refits, noise_of)
+
+
+def _draw_and_refit(
+    fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
+) -> tuple[NDArray[np.unsignedinteger], Mixture]:
+    """Draw records, and refit the mixture to their tables."""
+    mixture, total = fit.mixture, fit.total
+    count = min(max(round(total), 1), _MOST_RECORDS)
+    codes = independent_records(mixture, count, generator)
+    tables = []
+    for table in noisy.tables:
+        shape = table.counts.shape
+        flat = np.ravel_multi_index(tuple(codes[:, v].astype(np.intp) for v in table.variables), shape)
+        shares = np.bincount(flat, minlength=table.counts.size).reshape(shape) / count
+        if count < total:
+            expected = mixture.marginal([mixture.variables[variable] for variable in table.variables])
+            shares = _drawn_to(expected, shares, count, total)
+        noise = table.deviation * generator.standard_normal(shape)
+        tables.append(replace(table, counts=total * shares + noise))
+    return codes, refit(fit, replace(noisy, tables=tuple(tables)), ordered, generator)
 
 
 def _answer(mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:

@@ -150,9 +150,9 @@ def refit(
     cardinalities = fit.mixture.cardinalities
     ordinal = {number for number, variable in enumerate(cardinalities) if variable in ordered}
     shape, log_base = start_from(noisy)
-    start = _Start(noisy.total, shape, log_base, ordinal, fit.components, fit.steps)
-    problem = start.problem(noisy, fit.width)
-    found = problem.tables(start.fit(problem, _Settings(fit.penalty, fit.width), generator))[:2]
+    start = _Start(noisy.total, shape, log_base, ordinal)
+    problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    found = problem.tables(start.fit(problem, settings, generator))[:2]
     return _ensemble(cardinalities, shape, [found], noisy)
 
 
