@@ -59,6 +59,8 @@ class PrivateMixtureNetwork:
     ----------
     schema_, mixture_, total_, guarantee_
         As the parameters.
+    release_ : NoisyMarginals
+        What an estimator fitted it to, or `attach_release` attached: bounds need it.
 
     Examples
     --------
@@ -70,6 +72,9 @@ class PrivateMixtureNetwork:
     >>> answer = network.query(["lung"], evidence={"smoke": "no"})
     >>> bool(answer.get_value(lung="no") > 0.9)
     True
+    >>> bounded = network.query(["lung"], evidence={"smoke": "no"}, interval=0.9)
+    >>> bool(bounded["lower"]["no"] > 0.9), bool(bounded["value"].le(bounded["upper"]).all())
+    (True, True)
     >>> bool(network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450)
     True
     """
