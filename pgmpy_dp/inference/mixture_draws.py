@@ -26,12 +26,12 @@ _MOST_RECORDS = 50_000
 # A state's mean square error in a few draws is averaged with that of all states of the question, which counts as so
 # many draws.
 _STRENGTH = 4.0
-# No pair tells what three variables do together. There a refit's own spread between starts counts a quarter: the mean
+# No pair tells what three variables do together. There a refit's own spread between starts counts half: the mean
 # of many members has hardly any, but it is no closer to the truth than their agreement is. And records deviate by more
 # than if they were independent: this many times the variance of independent ones is added. Both were chosen on the RAND
 # Health Insurance Experiment, where a person has several records, on Adult, and on networks "child" and "insurance".
-_STARTS, _DEPENDENT = 0.25, 2.0
-_LEAST = 0.1  # the share of a variance that remains of it at least
+_STARTS, _DEPENDENT = 0.5, 2.0
+_LEAST = 0.25  # the share of a variance that remains of it at least
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class PrivateMixtureNetwork:
         mixture is fitted to them; how far its answers are from those of the drawn records is the error to expect. So
         the noise counts, what a fit blurs, and the chance in what three variables do together, of which pairs tell
         little. Where a question has more than two variables, evidence included, the release cannot show that the
-        records are no mixture like this one: there a quarter of the variance between fits from different starts is
+        records are no mixture like this one: there half of the variance between fits from different starts is
         taken for the mixture's own error, and twice the variance of independent records is added, in what pairs leave
         open. These two numbers come from other data, not from the release: such bounds are no guarantee.
         """
