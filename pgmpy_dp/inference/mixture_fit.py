@@ -60,10 +60,14 @@ class MixtureFit:
     steps: int
 
     @property
+    def components(self) -> int:
+        """Return the number of components of a member."""
+        return (self.mixture.weights.size - 1) // self.size
+
+    @property
     def members(self) -> tuple[Mixture, ...]:
         """Return fits from different starts, each a mixture: their agreement says where the release speaks clearly."""
-        whole = self.mixture
-        components = (whole.weights.size - 1) // self.size
+        whole, components = self.mixture, self.components
         parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
         return tuple(
             Mixture(
@@ -137,6 +141,19 @@ def fit_mixture(
                 bar.update()
     mixture = _ensemble(cardinalities, shape, found, noisy)
     return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps)
+
+
+def refit(
+    fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
+) -> Mixture:
+    """Fit one member to other tables of the same variables, with the settings that were chosen before."""
+    cardinalities = fit.mixture.cardinalities
+    ordinal = {number for number, variable in enumerate(cardinalities) if variable in ordered}
+    shape, log_base = start_from(noisy)
+    start = _Start(noisy.total, shape, log_base, ordinal)
+    problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    found = problem.tables(start.fit(problem, settings, generator))[:2]
+    return _ensemble(cardinalities, shape, [found], noisy)
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
