@@ -5,9 +5,9 @@
 Epsilon and records vary on the census records in FOLDER (see synthesis.py), of which the first so many are taken;
 columns and states on made-up records: 100,000 of them, in five groups, whose values follow the group half the time. One
 of the four varies, the others stay: epsilon 1, delta 1e-9; 32,561 census records; 20 columns of 20 states. One stage,
-all other parameters as they are by default. Errors are mean total variations between the model and the records, over all pairs of
-variables; beside them stand those of independent variables with the records' own one-way shares. Seconds are the
-processor's, of a fit.
+all other parameters as they are by default. Errors are mean total variations between the model and the records, over
+all pairs of variables; beside them stand those of independent variables with the records' own one-way shares. Seconds
+are the processor's, of a fit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def grouped(columns: int, states: int, records: int = 100_000) -> tuple[pd.DataF
     group = generator.integers(0, 5, records)
     values = {
         f"v{j}": np.where(
-            generator.random(records) < 0.5, (group * 4 + j) % states, generator.integers(0, states, records)
+            generator.random(records) < 0.5, (group + j) % states, generator.integers(0, states, records)
         )
         for j in range(columns)
     }
