@@ -10,9 +10,8 @@ import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import PrivateMLE
-from pgmpy_dp.fitting.factors import conditional, family, log_linear
+from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.release import Guarantee
@@ -86,10 +85,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         own = draws[:, layout.offsets[number] : layout.offsets[number + 1]]
         mass = self._conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
         records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
-        fitted, logs, _ = log_linear(self, schema.states)
-        value, _ = Conditioning(fitted, schema).distributions([logs], scope, {})
-        index = state_index(schema, scope)
-        return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
+        rows = np.exp(own)
+        return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
 
     def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> pd.DataFrame:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.

@@ -37,8 +37,9 @@ def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vect
 
 
 def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
-    """Put answers beside their bounds."""
+    """Put answers beside their bounds, which hold them."""
     lower, upper = bounds(draws, interval, records)
+    lower, upper = np.minimum(lower, values), np.maximum(upper, values)
     return pd.DataFrame({"value": values, "lower": lower, "upper": upper}, index=index)
 
 

@@ -13,11 +13,12 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
-from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.factors import Network
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
+from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.questions import checked_question, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate
@@ -27,6 +28,10 @@ from pgmpy_dp.schema import Schema
 
 # The joint table of variables whose most probable state is asked for has no more cells.
 _MAX_JOINT = 2**20
+_STRUCTURE = (
+    "These variables were not measured together, nor were pairs that the network does not join: the bounds hold if its "
+    "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
+)
 
 
 class PrivateNetwork:
@@ -79,9 +84,15 @@ class PrivateNetwork:
 
         Notes
         -----
-        Bounds are equal-tailed quantiles of the draws in `posterior_`; a penalised fit may lie outside. They take the
-        structure for right, and count records as independent: with several rows a person, the population's are too
-        narrow. Where the release hides the evidence they are those of the prior, and no better than it.
+        With an interval, the value is the mean of draws, and bounds are their equal-tailed quantiles: draws of
+        `posterior_`, moved and widened by how far the release deviates from the network, see
+        `pgmpy_dp.networks.deviations`. Where variables were measured together, that is known. Otherwise it is judged by
+        other pairs of variables that the network does not join, if the release has at least three, as those of
+        ``plan_measurements(..., check=0.1)``; bounds for the records then hold the records' own answer. If it has none,
+        bounds take the structure for right, and say so in ``attrs["note"]``.
+
+        Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
+        release hides the evidence they are those of the prior, and no better than it.
         """
         schema, asked, given = self._checked(variables, evidence)
         if interval is None:
@@ -89,7 +100,10 @@ class PrivateNetwork:
         check_interval(interval)
         values, draws, records = self._answers(asked, given, target)
         index = state_index(schema, asked)
-        return bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
+        frame = bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
+        if not self._deviations.tell(asked, given):
+            frame.attrs["note"] = _STRUCTURE
+        return frame
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
@@ -307,20 +321,24 @@ class PrivateNetwork:
         return Conditioning(self.posterior_.layout, self.posterior_.schema)
 
     def _answers(self, asked: list[str], given: dict[str, Any], target: str) -> tuple[Vector, Vector, float]:
-        """Find the fitted network's answer, that of every draw, and how many records have the evidence."""
+        """Find the answer, that of every draw, and how many records have the evidence."""
         posterior = self.posterior_
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         records = posterior.totals * shares
-        layout, logs, _ = log_linear(self, posterior.schema.states)
-        own = self._conditioning if layout == posterior.layout else Conditioning(layout, posterior.schema)
-        hidden = bool(given) and float(np.quantile(records, 0.05)) < 1
-        try:
-            value = own.distributions([logs], asked, given)[0][0]
-        except ValueError:  # the fitted network gives the evidence no probability
-            value, hidden = draws.mean(axis=0), True
-        if hidden:
+        if given and float(np.quantile(records, 0.05)) < 1:
             warnings.warn(
                 f"The release does not tell whether any record has the evidence {given}: the noise decides the answer.",
                 stacklevel=3,
             )
-        return value, draws, float(np.mean(records)) if given else float(np.mean(posterior.totals))
+        mean = float(np.mean(records if given else posterior.totals))
+        draws = self._deviations.applied(draws, asked, given, mean, target)
+        return draws.mean(axis=0), draws, mean
+
+    @property
+    def _deviations(self) -> Deviations:
+        """Return what the release tells of deviations from the network, for the posterior drawn last."""
+        posterior, held = self.posterior_, vars(self).get("_deviating")
+        if held is None or held.posterior is not posterior:
+            releases = self.release_ if isinstance(self.release_, tuple) else (self.release_,)
+            held = self._deviating = Deviations(posterior, releases, self._conditioning)
+        return held

@@ -40,9 +40,7 @@ def grouped(columns: int, states: int, records: int = 100_000) -> tuple[pd.DataF
     generator = np.random.default_rng(0)
     group = generator.integers(0, 5, records)
     values = {
-        f"v{j}": np.where(
-            generator.random(records) < 0.5, (group + j) % states, generator.integers(0, states, records)
-        )
+        f"v{j}": np.where(generator.random(records) < 0.5, (group + j) % states, generator.integers(0, states, records))
         for j in range(columns)
     }
     return pd.DataFrame(values), dp.Schema({v: [str(s) for s in range(states)] for v in values})
