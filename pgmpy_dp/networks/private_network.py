@@ -19,22 +19,21 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_question, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee, Release, compose
+from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
 
 # The joint table of variables whose most probable state is asked for has no more cells.
 _MAX_JOINT = 2**20
 
 
-class PrivateNetwork:
+class PrivateNetwork(Provenance):
     """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
 
     schema_: Schema
-    guarantee_: Guarantee
-    release_: Release | tuple[Release, ...]
     _posterior: PosteriorNetworks
 
     def query(
@@ -167,6 +166,7 @@ class PrivateNetwork:
     @property
     def posterior_(self) -> PosteriorNetworks:
         """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
+        getattr(self, "release_", None)  # a network that was changed drops its draws
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
@@ -181,11 +181,12 @@ class PrivateNetwork:
         """
         whole_number("draws", draws, 20)
         self._fitted()
-        held = vars(self).get("release_")
+        held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(
-                "The network has no release, from which bounds are drawn: fit it to one, or attach that which it was "
-                "fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                "The network has no release, from which bounds are drawn, or was changed since it was fitted: fit it "
+                "to one, or attach that which it was fitted to by "
+                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
         releases = held if isinstance(held, tuple) else (held,)
         vars(self).pop("_conditioning", None)
@@ -275,11 +276,6 @@ class PrivateNetwork:
             self.release_ = release
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior
-
-    def _forget(self) -> None:
-        """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "release_", "guarantee_"):
-            vars(self).pop(name, None)
 
     def _fitted(self) -> Schema:
         raise NotImplementedError

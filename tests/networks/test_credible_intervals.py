@@ -256,11 +256,13 @@ def test_draws_are_kept_and_repeatable(network):
 
 def test_evidence_that_the_noise_hides():
     frame = records(0).assign(b="x")
-    network = bayesian(released(0, 0.3, frame=frame))
+    release = released(0, 0.3, frame=frame)
+    network = bayesian(release)
     with pytest.warns(UserWarning, match="noise decides"):
         hidden = network.query(["d"], {"b": "z", "a": "y"}, interval=0.9)
     assert hidden["value"].between(0, 1).all()
     network.get_cpds("b").values = np.array([1.0, 0.0, 0.0])
+    network.attach_release(release)
     with pytest.warns(UserWarning, match="noise decides"):
         network.query(["d"], {"b": "z"}, interval=0.9)
     with warnings.catch_warnings():
@@ -268,6 +270,7 @@ def test_evidence_that_the_noise_hides():
         network.get_cpds("d").values = np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
         with pytest.raises(ValueError, match=r"'d': 'x'.*probability zero"):
             network.query(["a"], {"d": "x"})
+        network.attach_release(release)
         warnings.simplefilter("error")
         network.query(["d"], {"b": "x"}, interval=0.9)
 
