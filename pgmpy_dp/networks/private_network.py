@@ -15,6 +15,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
@@ -25,9 +26,6 @@ from pgmpy_dp.networks.simulation import simulate
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
-
-# The joint table of variables whose most probable state is asked for has no more cells.
-_MAX_JOINT = 2**20
 
 
 class PrivateNetwork(Provenance):
@@ -93,14 +91,29 @@ class PrivateNetwork(Provenance):
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all that are not given."""
-        from pgmpy.inference import VariableElimination
+        """Find the most probable joint state of some variables, by default of all that are not given.
 
-        _, asked, given = self._checked(variables, evidence)
-        if given and asked:
-            self._point(asked[:1], given)  # refuses evidence of probability zero
-        answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
-        return answer
+        Other variables are summed out first. Of states that are equally probable it is the first, in the order in
+        which variables are asked for.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown.
+        ValueError
+            If the evidence has probability zero.
+        TreeTooLargeError
+            If the tables of an exact answer do not fit in memory.
+        """
+        schema, asked, given = self._checked(variables, evidence)
+        layout, logs, _ = log_linear(self, schema.states)
+        try:
+            (places,) = Conditioning(layout, schema).most_probable([logs], asked, given)
+        except TreeTooLargeError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
+        return {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     def map_probability(
         self,
@@ -112,25 +125,14 @@ class PrivateNetwork(Provenance):
 
         Parameters
         ----------
-        variables : sequence of str, optional
-            By default these are all that are not given; else their joint table must fit in memory.
-        evidence, target
-            They are those of `query`.
+        variables, evidence
+            They are those of `map_query`.
+        target : {"population", "records"}
+            It is that of `query`.
         """
         schema, asked, given = self._checked(variables, evidence)
-        everything = len(asked) + len(given) == len(schema.variables)
-        if not everything and schema.cells(asked) > _MAX_JOINT:
-            raise ValueError(
-                f"The joint table of these {len(asked)} variables is too large: ask for fewer, or for all that are not "
-                "given."
-            )
         answer = self.map_query(asked, given)
-        draws, conditioning = self.posterior_.draws(target), self._conditioning
-        if everything:
-            found = conditioning.most_probable(draws, asked, given)
-        else:
-            tables, _ = conditioning.distributions(draws, asked, given)
-            found = [tuple(int(i) for i in np.unravel_index(int(np.argmax(t)), t.shape)) for t in tables]
+        found = self._conditioning.most_probable(self.posterior_.draws(target), asked, given)
         place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)
         return answer, float(np.mean([place == states for states in found]))
 
