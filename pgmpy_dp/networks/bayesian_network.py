@@ -53,8 +53,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
-            A release costs nothing; a data set is charged the estimator's epsilon.
+        data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset or data frame
+            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
         estimator : estimator of this package or of pgmpy, optional
             The default is `PrivateMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None

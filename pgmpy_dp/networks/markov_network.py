@@ -95,8 +95,8 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, PrivateDataset or data frame
-            A release costs nothing; a data set is charged the estimator's epsilon.
+        data : NoisyMarginals, list of them, PrivateDataset or data frame
+            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
         estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
             The default is `CollectiveEM()`.
         """
