@@ -124,15 +124,21 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         index = state_index(schema, scope)
         return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
 
-    def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> pd.DataFrame:
+    def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> Any:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
-        All options are those of pgmpy. Its own method draws where one of ``do``, ``virtual_evidence``,
-        ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is given, or a junction tree
-        does not fit in memory. In any case numpy's global generator is left alone.
+        With ``data_sets=20`` it gives a list of data frames, each drawn from another network of `posterior_`; see
+        `pgmpy_dp.combine`. All other options are those of pgmpy. Its own method draws where one of ``do``,
+        ``virtual_evidence``, ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is
+        given, or a junction tree does not fit in memory. In any case numpy's global generator is left alone.
         """
         options = {name: option for name, option in options.items() if option is not None}
-        if set(options) <= {"evidence", "include_latents", "show_progress"}:
+        ours = {"evidence", "include_latents", "show_progress", "data_sets"}
+        if "data_sets" in options:
+            if further := set(options) - ours:
+                raise ValueError(f"Data sets from the posterior take no {min(further)}: leave it or data_sets out.")
+            return super().simulate(n_samples, seed=seed, **options)
+        if set(options) <= ours:
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, s
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_question, numbers_of_states
-from pgmpy_dp.networks.simulation import simulate
+from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
@@ -224,6 +224,10 @@ class PrivateNetwork(Provenance):
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
 
+    @overload
+    def simulate(self, n_samples: int = 10, *, data_sets: int, **options: Any) -> list[pd.DataFrame]: ...
+    @overload
+    def simulate(self, n_samples: int = 10, *, data_sets: None = None, **options: Any) -> pd.DataFrame: ...
     def simulate(
         self,
         n_samples: int = 10,
@@ -232,12 +236,26 @@ class PrivateNetwork(Provenance):
         seed: int | None = None,
         include_latents: bool = False,
         show_progress: bool = True,
-    ) -> pd.DataFrame:
+        data_sets: int | None = None,
+    ) -> pd.DataFrame | list[pd.DataFrame]:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
-        The names of the arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to show.
+        The names of the other arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to
+        show.
+
+        Parameters
+        ----------
+        data_sets : int, optional
+            Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
+            each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
+
+        Returns
+        -------
+        DataFrame, or with `data_sets` a list of DataFrame
         """
         self._fitted()
+        if data_sets is not None:
+            return simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
         return simulate(self, n_samples, seed, evidence, include_latents)
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
