@@ -225,9 +225,27 @@ class PrivateNetwork(Provenance):
         self.release_ = releases[0] if len(releases) == 1 else releases
 
     @overload
-    def simulate(self, n_samples: int = 10, *, data_sets: int, **options: Any) -> list[pd.DataFrame]: ...
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: int,
+    ) -> list[pd.DataFrame]: ...
     @overload
-    def simulate(self, n_samples: int = 10, *, data_sets: None = None, **options: Any) -> pd.DataFrame: ...
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: None = None,
+    ) -> pd.DataFrame: ...
     def simulate(
         self,
         n_samples: int = 10,
