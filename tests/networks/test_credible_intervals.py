@@ -404,6 +404,9 @@ def test_names_say_the_format(network, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_releases_need_the_posterior():
-    with pytest.raises(TypeError, match="PosteriorMean"):
-        dp.PrivateBayesianNetwork(EDGES).fit([released(0), released(1)])
+def test_releases_with_noise_of_several_kinds_need_the_posterior():
+    laplace, gaussian = released(0), released(1, delta=1e-6, mechanism="gaussian")
+    with pytest.raises(ValueError, match="PosteriorMean"):
+        dp.PrivateBayesianNetwork(EDGES).fit([laplace, gaussian])
+    joined = dp.PrivateBayesianNetwork(EDGES).fit([laplace, released(1)])
+    assert joined.release_ == laplace + released(1)

@@ -140,8 +140,9 @@ def test_markov_networks_and_mixtures_fit_several_releases():
 
 def test_lists_that_are_no_releases_of_one_kind():
     network, one = DiscreteBayesianNetwork(EDGES), measured(0.5)
-    with pytest.raises(ValueError, match="there twice"):
-        network.fit([one, measured(0.5), one], estimator=dp.PrivateMLE())
+    for estimator in (dp.PrivateMLE(), dp.PosteriorMean()):
+        with pytest.raises(ValueError, match="there twice"):
+            network.fit([one, measured(0.5), one], estimator=estimator)
     with pytest.raises(ValueError, match="PosteriorMean fits"):
         network.fit([one, measured(0.5, "gaussian")], estimator=dp.PrivateMLE())
     with pytest.raises(TypeError, match="DataFrame"):
