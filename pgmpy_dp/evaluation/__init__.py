@@ -14,6 +14,7 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     posterior_divergence,
 )
 from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.synthetic_inference import combine
 from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "NotPrivateSearch",
     "audit",
     "bnlearn_network",
+    "combine",
     "compare",
     "compare_prediction",
     "count_error_bound",

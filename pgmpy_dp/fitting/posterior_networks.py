@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,8 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     """
     if not releases:
         raise ValueError("Give at least one release.")
+    if any(one == other for one, other in combinations(releases, 2)):
+        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
     problem = _problem(network, releases)
     generator = np.random.default_rng(seed)
     rows, size = problem.rows, problem.cells.size

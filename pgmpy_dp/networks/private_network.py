@@ -6,40 +6,38 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
-from pgmpy_dp.fitting.factors import Network
+from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_question, numbers_of_states
-from pgmpy_dp.networks.simulation import simulate
+from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee, Release, compose
+from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
 
-# The joint table of variables whose most probable state is asked for has no more cells.
-_MAX_JOINT = 2**20
 _STRUCTURE = (
     "These variables were not measured together, nor were pairs that the network does not join: the bounds hold if its "
     "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
 )
 
 
-class PrivateNetwork:
+class PrivateNetwork(Provenance):
     """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
 
     schema_: Schema
-    guarantee_: Guarantee
-    release_: Release | tuple[Release, ...]
     _posterior: PosteriorNetworks
 
     def query(
@@ -108,14 +106,29 @@ class PrivateNetwork:
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all that are not given."""
-        from pgmpy.inference import VariableElimination
+        """Find the most probable joint state of some variables, by default of all that are not given.
 
-        _, asked, given = self._checked(variables, evidence)
-        if given and asked:
-            self._point(asked[:1], given)  # refuses evidence of probability zero
-        answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
-        return answer
+        Other variables are summed out first. Of states that are equally probable it is the first, in the order in
+        which variables are asked for.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown.
+        ValueError
+            If the evidence has probability zero.
+        TreeTooLargeError
+            If the tables of an exact answer do not fit in memory.
+        """
+        schema, asked, given = self._checked(variables, evidence)
+        layout, logs, _ = log_linear(self, schema.states)
+        try:
+            (places,) = Conditioning(layout, schema).most_probable([logs], asked, given)
+        except TreeTooLargeError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
+        return {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     def map_probability(
         self,
@@ -127,25 +140,14 @@ class PrivateNetwork:
 
         Parameters
         ----------
-        variables : sequence of str, optional
-            By default these are all that are not given; else their joint table must fit in memory.
-        evidence, target
-            They are those of `query`.
+        variables, evidence
+            They are those of `map_query`.
+        target : {"population", "records"}
+            It is that of `query`.
         """
         schema, asked, given = self._checked(variables, evidence)
-        everything = len(asked) + len(given) == len(schema.variables)
-        if not everything and schema.cells(asked) > _MAX_JOINT:
-            raise ValueError(
-                f"The joint table of these {len(asked)} variables is too large: ask for fewer, or for all that are not "
-                "given."
-            )
         answer = self.map_query(asked, given)
-        draws, conditioning = self.posterior_.draws(target), self._conditioning
-        if everything:
-            found = conditioning.most_probable(draws, asked, given)
-        else:
-            tables, _ = conditioning.distributions(draws, asked, given)
-            found = [tuple(int(i) for i in np.unravel_index(int(np.argmax(t)), t.shape)) for t in tables]
+        found = self._conditioning.most_probable(self.posterior_.draws(target), asked, given)
         place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)
         return answer, float(np.mean([place == states for states in found]))
 
@@ -181,6 +183,7 @@ class PrivateNetwork:
     @property
     def posterior_(self) -> PosteriorNetworks:
         """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
+        getattr(self, "release_", None)  # a network that was changed drops its draws
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
@@ -195,11 +198,12 @@ class PrivateNetwork:
         """
         whole_number("draws", draws, 20)
         self._fitted()
-        held = vars(self).get("release_")
+        held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(
-                "The network has no release, from which bounds are drawn: fit it to one, or attach that which it was "
-                "fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                "The network has no release, from which bounds are drawn, or was changed since it was fitted: fit it "
+                "to one, or attach that which it was fitted to by "
+                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
         releases = held if isinstance(held, tuple) else (held,)
         vars(self).pop("_conditioning", None)
@@ -235,6 +239,7 @@ class PrivateNetwork:
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
 
+    @overload
     def simulate(
         self,
         n_samples: int = 10,
@@ -243,12 +248,47 @@ class PrivateNetwork:
         seed: int | None = None,
         include_latents: bool = False,
         show_progress: bool = True,
-    ) -> pd.DataFrame:
+        data_sets: int,
+    ) -> list[pd.DataFrame]: ...
+    @overload
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: None = None,
+    ) -> pd.DataFrame: ...
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: int | None = None,
+    ) -> pd.DataFrame | list[pd.DataFrame]:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
-        The names of the arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to show.
+        The names of the other arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to
+        show.
+
+        Parameters
+        ----------
+        data_sets : int, optional
+            Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
+            each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
+
+        Returns
+        -------
+        DataFrame, or with `data_sets` a list of DataFrame
         """
         self._fitted()
+        if data_sets is not None:
+            return simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
         return simulate(self, n_samples, seed, evidence, include_latents)
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
@@ -289,11 +329,6 @@ class PrivateNetwork:
             self.release_ = release
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior
-
-    def _forget(self) -> None:
-        """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "release_", "guarantee_"):
-            vars(self).pop(name, None)
 
     def _fitted(self) -> Schema:
         raise NotImplementedError

@@ -13,7 +13,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import resolve
+from pgmpy_dp.estimators.steps import resolve, together
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
@@ -111,8 +111,9 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        data : NoisyMarginals, PrivateDataset or data frame
-            A release that holds every variable (free), a data set (charged epsilon and delta), or records.
+        data : NoisyMarginals, list of them, PrivateDataset or data frame
+            A release that holds every variable, or several of the same records, which are joined (free), a data set
+            (charged epsilon and delta), or records.
         y : None
             Ignored; scikit-learn hands it over.
 
@@ -132,6 +133,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         if self.stages == 2 and self.mechanism != "gaussian":
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
+        data = together(data)
         source = resolve(self, data, self._variables(data))
         if isinstance(source, PrivateDataset):
             release = self._measured(source)

@@ -246,8 +246,11 @@ def test_probability_of_the_most_probable_state(network):
     together, sure = network.map_probability()
     assert together == network.map_query()
     assert 0 <= sure <= 1
-    pairs = network.map_probability(["a", "b", "c", "d"], target="records")
-    assert pairs == network.map_probability(target="records")  # by a joint table, by sharpened potentials
+    pair, sure = network.map_probability(["d", "a"], {"b": "z"}, target="records")
+    conditioning = Conditioning(network.posterior_.layout, network.posterior_.schema)
+    tables, _ = conditioning.distributions(network.posterior_.records, ["d", "a"], {"b": "z"})
+    wanted = STATES["d"].index(pair["d"]) * 2 + STATES["a"].index(pair["a"])
+    assert sure == np.mean(tables.reshape(len(tables), -1).argmax(axis=1) == wanted)
     assert network.map_probability(["a", "b"])[1] > 0.5
 
 
@@ -264,11 +267,13 @@ def test_draws_are_kept_and_repeatable(network):
 
 def test_evidence_that_the_noise_hides():
     frame = records(0).assign(b="x")
-    network = bayesian(released(0, 0.3, frame=frame))
+    release = released(0, 0.3, frame=frame)
+    network = bayesian(release)
     with pytest.warns(UserWarning, match="noise decides"):
         hidden = network.query(["d"], {"b": "z", "a": "y"}, interval=0.9)
     assert hidden["value"].between(0, 1).all()
     network.get_cpds("b").values = np.array([1.0, 0.0, 0.0])
+    network.attach_release(release)
     with pytest.warns(UserWarning, match="noise decides"):
         network.query(["d"], {"b": "z"}, interval=0.9)
     with warnings.catch_warnings():
@@ -276,6 +281,7 @@ def test_evidence_that_the_noise_hides():
         network.get_cpds("d").values = np.array([[0.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
         with pytest.raises(ValueError, match=r"'d': 'x'.*probability zero"):
             network.query(["a"], {"d": "x"})
+        network.attach_release(release)
         warnings.simplefilter("error")
         network.query(["d"], {"b": "x"}, interval=0.9)
 
@@ -406,6 +412,9 @@ def test_names_say_the_format(network, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_several_releases_need_the_posterior():
-    with pytest.raises(TypeError, match="PosteriorMean"):
-        dp.PrivateBayesianNetwork(EDGES).fit([released(0), released(1)])
+def test_releases_with_noise_of_several_kinds_need_the_posterior():
+    laplace, gaussian = released(0), released(1, delta=1e-6, mechanism="gaussian")
+    with pytest.raises(ValueError, match="PosteriorMean"):
+        dp.PrivateBayesianNetwork(EDGES).fit([laplace, gaussian])
+    joined = dp.PrivateBayesianNetwork(EDGES).fit([laplace, released(1)])
+    assert joined.release_ == laplace + released(1)

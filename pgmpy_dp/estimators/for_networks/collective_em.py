@@ -115,8 +115,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
-        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
-            A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        data : NoisyMarginals, NoisyCoefficients, list of NoisyMarginals, PrivateDataset or data frame
+            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
+            (with epsilon and declared states).
         sample_weight : None
             Not supported.
 
