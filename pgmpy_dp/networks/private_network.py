@@ -14,6 +14,8 @@ from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.fit_checks import check_network
+from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
@@ -181,16 +183,50 @@ class PrivateNetwork:
         """
         whole_number("draws", draws, 20)
         self._fitted()
+        releases = self._releases()
+        vars(self).pop("_conditioning", None)
+        self._posterior = draw_networks(self, releases, draws, seed)
+        return self._posterior
+
+    def check_fit(self) -> FitCheck:
+        """Hold the release against the network: post-processing, at no cost to privacy.
+
+        The release says how noisy it is, so that the misfit of a right network has a known law, whatever the estimator;
+        see `pgmpy_dp.fitting.misfit`. The result is kept until the network changes.
+
+        Returns
+        -------
+        FitCheck
+            `p_value`, `z2`, the frames `tables` and `pairs` of what is off and by how much, and `fails`.
+
+        Raises
+        ------
+        ValueError
+            If the network has no release.
+        TreeTooLargeError
+            If a junction tree, or derivatives of all measured tables, do not fit in memory.
+
+        Notes
+        -----
+        Tables of families say little of edges that are missing: `plan_measurements(..., check=0.1)` measures some
+        others too. Records are counted as independent; where units have several rows, the test errs to the side of
+        the network.
+        """
+        self._fitted()
+        return self._check
+
+    @cached_property
+    def _check(self) -> FitCheck:
+        return check_network(self, self._releases())
+
+    def _releases(self) -> tuple[Release, ...]:
         held = vars(self).get("release_")
         if held is None:
             raise ValueError(
                 "The network has no release, from which bounds are drawn: fit it to one, or attach that which it was "
                 "fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
-        releases = held if isinstance(held, tuple) else (held,)
-        vars(self).pop("_conditioning", None)
-        self._posterior = draw_networks(self, releases, draws, seed)
-        return self._posterior
+        return held if isinstance(held, tuple) else (held,)
 
     def attach_release(self, *releases: Release) -> None:
         """Keep the release, or several of the same records, that bounds are to be drawn from.
@@ -278,7 +314,7 @@ class PrivateNetwork:
 
     def _forget(self) -> None:
         """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "release_", "guarantee_"):
+        for name in ("_posterior", "_conditioning", "_check", "release_", "guarantee_"):
             vars(self).pop(name, None)
 
     def _fitted(self) -> Schema:
