@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
+from scipy import sparse
 
 from pgmpy_dp.fitting.factors import Network, log_linear, table_places
 from pgmpy_dp.fitting.misfit import FitCheck, JointObservations, held_against
 from pgmpy_dp.inference import Calibration, JunctionTree, TreeTooLargeError, build_engine
-from pgmpy_dp.inference.layout import Layout, Vector
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.inference.sampling import sample_counts
 from pgmpy_dp.inference.table import Table
@@ -19,9 +21,13 @@ from pgmpy_dp.release import Release
 _DRAWS = 500
 # Derivatives of all tables by all parameters take at most half a gigabyte.
 _MAX_DERIVATIVES = 2**26
+# Cells times derivatives and draws of a check that takes a second: of alarm's tables, or of all pairs of sachs.
+QUICK = 2**24
 
 
-def check_network(network: Network, releases: Sequence[Release], seed: int = 0) -> FitCheck:
+def check_network(
+    network: Network, releases: Sequence[Release], seed: int = 0, most_work: float = math.inf
+) -> FitCheck:
     """Test whether releases contradict a network: post-processing, at no cost to privacy.
 
     Parameters
@@ -31,26 +37,31 @@ def check_network(network: Network, releases: Sequence[Release], seed: int = 0) 
     releases : sequence of NoisyMarginals or NoisyCoefficients
         One or several releases of the same records.
     seed : int
+    most_work : float
+        Refuse what takes more cells times derivatives and draws, such as `QUICK`.
 
     Raises
     ------
     SchemaError
         If the releases disagree on the states of a variable, or lack one.
     TreeTooLargeError
-        If the junction tree, or the derivatives of all tables, do not fit in memory.
+        If the junction tree, or the derivatives of all tables, do not fit in memory, or take too much work.
     """
     seen = JointObservations.of(releases, list(network.nodes()))
     layout, logs, _ = log_linear(network, seen.schema.states)
     directed = not isinstance(network, DiscreteMarkovNetwork)
     tables = list(dict.fromkeys(seen.cliques))
+    cells = seen.layout.size
+    if cells * layout.size > _MAX_DERIVATIVES or cells * (layout.size + _DRAWS) > most_work:
+        raise TreeTooLargeError(
+            f"the test of fit needs derivatives of {cells:,} measured cells by {layout.size:,} parameters, more than "
+            "allowed"
+        )
     tree = build_engine(layout.cardinalities, dict.fromkeys([*layout.scopes, *tables]), "junction_tree")
     assert isinstance(tree, JunctionTree)
+    if (tree.table_cells + cells) * (layout.size + _DRAWS) > most_work:
+        raise TreeTooLargeError(f"the test of fit needs a tree of {tree.table_cells:,} cells, more than allowed")
     places, free = table_places(tree.layout, seen.cliques), table_places(tree.layout, layout.scopes)
-    if places.size * free.size > _MAX_DERIVATIVES:
-        raise TreeTooLargeError(
-            f"the test of fit needs derivatives of {places.size:,} measured cells by {free.size:,} parameters, more "
-            "than fit in memory"
-        )
     potentials = np.zeros(tree.layout.size)
     potentials[free] = logs
     calibration = tree.calibrate(potentials)
@@ -62,11 +73,9 @@ def check_network(network: Network, releases: Sequence[Release], seed: int = 0) 
         tangents[:, column] = tree.covariance_product(calibration, direction)[places]
         direction[cell] = 0.0
     if directed:  # rows of a CPD stay normalised
-        rows = Rows(layout)
-        whole = np.zeros((places.size, int(rows.numbers.max()) + 1))
-        for column, row in enumerate(rows.numbers):
-            whole[:, row] += tangents[:, column]
-        tangents -= np.exp(logs) * whole[:, rows.numbers]
+        numbers = Rows(layout).numbers
+        whole = sparse.csr_array((np.ones(free.size), (np.arange(free.size), numbers)))
+        tangents -= np.exp(logs) * (tangents @ whole)[:, numbers]
     deviations = _deviations(tree, calibration, seen, np.random.default_rng(seed))
     return held_against(seen, shares, deviations, tangents, seed)
 

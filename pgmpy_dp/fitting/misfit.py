@@ -32,6 +32,8 @@ from pgmpy_dp.schema import Clique, Schema
 LEVEL = 0.01
 # In the last part of a simulated law, its tail is taken for exponential.
 _TAIL = 0.1
+# Smaller probabilities are not told apart: a tail is not known so far out.
+_LEAST = 1e-9
 # Where no more than this share of the deviations is left by the parameters, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
@@ -70,6 +72,11 @@ class FitCheck:
         """Say whether a right network would have so large a misfit in less than one release of a hundred."""
         return self.p_value < LEVEL
 
+    @property
+    def probability(self) -> str:
+        """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
+        return f"p < {_LEAST:g}" if self.p_value <= _LEAST else f"p = {self.p_value:.2g}"
+
     def worst(self, count: int = _SHOWN) -> list[str]:
         """Describe what fails by itself: pairs of variables, or else tables, the farthest off first."""
         for frame in (self.pairs, self.tables):
@@ -82,7 +89,7 @@ class FitCheck:
         if math.isnan(self.p_value):
             return "FitCheck: the parameters absorb all that was measured; only further tables would test the network"
         verdict = "fails" if self.fails else "passes"
-        line = f"FitCheck: the network {verdict}, p = {self.p_value:.2g}, misfit {self.z2:.3g} times the expected"
+        line = f"FitCheck: the network {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
         return "\n  ".join([line, *self.worst()])
 
 
@@ -251,8 +258,10 @@ def _outside(columns: Vector, residuals: Vector) -> Vector:
 
 def _sums(values: Vector, owners: NDArray[np.int64], count: int) -> Vector:
     """Sum columns by their owner; those of none are left out."""
-    held = owners >= 0
-    return (sparse.csr_array((np.ones(held.sum()), (owners[held], np.flatnonzero(held))), (count, owners.size)) @ values.T).T
+    places = np.flatnonzero(owners >= 0)
+    sums = sparse.csr_array((np.ones(places.size), (places, owners[places])), (owners.size, count))
+    summed: Vector = values @ sums
+    return summed
 
 
 def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
@@ -264,9 +273,7 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
     return dict(pairs.values())
 
 
-def _pair_misfit(
-    seen: JointObservations, pairs: dict[Clique, list[int]], residuals: Vector, weights: Vector
-) -> Vector:
+def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residuals: Vector, weights: Vector) -> Vector:
     """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means."""
     found = np.empty((len(residuals), len(pairs)))
     layout = seen.layout
@@ -307,7 +314,7 @@ def _tail(values: Vector) -> Vector:
         start, excess = own[last - 1], float((own[last:] - own[last - 1]).mean())
         beyond = mine > start
         found[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / max(excess, 1e-300))
-    return found
+    return np.maximum(found, _LEAST)
 
 
 def _frame(
@@ -315,7 +322,7 @@ def _frame(
 ) -> pd.DataFrame:
     """Put misfits beside their effects, in shares."""
     rows = [_effect(seen, own, clique) for clique in cliques]
-    frame = pd.DataFrame(rows, index=pd.Index(cliques, tupleize_cols=False, name="variables"))
+    frame = pd.DataFrame(rows, index=pd.Index(list(cliques), tupleize_cols=False, name="variables"))
     frame.insert(0, "p_value", p_values)
     frame.insert(0, "expected", misfit[1:].mean(axis=0))
     frame.insert(0, "observed", misfit[0])

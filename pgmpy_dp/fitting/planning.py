@@ -29,7 +29,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 # At most so many pairs are measured to test a network, or as many as it has variables. They may make the cells of its
 # junction tree so many, or so many times more.
-_MOST_PAIRS, _MOST_CELLS, _GROWTH = 60, 2**16, 2
+_MOST_PAIRS, _MOST_CELLS, _GROWTH = 60, 2**13, 2
 
 
 def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
@@ -68,12 +68,12 @@ def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> t
     else:
         cliques = merged_cliques(schema, families(network))
     weights = shares(schema, cliques)
-    pairs = _pairs_outside(network, schema, cliques) if check else ()
-    if not pairs:
+    outside = _pairs_outside(network, schema, cliques) if check else ()
+    if not outside:
         return cliques, weights
-    own = shares(schema, pairs)
+    own = shares(schema, outside)
     scale = check / (1.0 - check) * sum(weights) / sum(own)
-    return (*cliques, *pairs), [*weights, *(scale * weight for weight in own)]
+    return (*cliques, *outside), [*weights, *(scale * weight for weight in own)]
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
@@ -82,7 +82,10 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
 
 
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
-    """Choose pairs that lie in no table and are no neighbours, near ones and small ones first."""
+    """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
+
+    Pairs are taken while the junction tree of all tables stays small, and merged as families are.
+    """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
     scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
@@ -90,9 +93,8 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     joined = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
     joined |= {frozenset(edge) for edge in neighbours.edges()}
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
-    far = len(neighbours)
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
-    pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], far), schema.cells(pair)))
+    pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
     cards = {variable: schema.cardinality(variable) for variable in network.nodes()}
     held = [*scopes, *cliques]
     most = max(_MOST_CELLS, _GROWTH * _cells(schema, JunctionTree.cliques_of(cards, held)))
@@ -102,7 +104,8 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
             break
         if _cells(schema, JunctionTree.cliques_of(cards, [*held, *chosen, pair])) <= most:
             chosen.append(pair)
-    return tuple(chosen)
+    bounds = JunctionTree.cliques_of(cards, [*held, *chosen])
+    return _merge(schema, chosen, [frozenset(clique) for clique in bounds])
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
-from pgmpy_dp.fitting.fit_checks import check_network
+from pgmpy_dp.fitting.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.layout import Vector
@@ -77,7 +78,8 @@ class PrivateNetwork:
         Warns
         -----
         UserWarning
-            With an interval, if the release does not tell whether the evidence occurs at all.
+            With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
+            fails; it is made at the first answer where it takes about a second, else where `check_fit` is called.
 
         Notes
         -----
@@ -91,7 +93,7 @@ class PrivateNetwork:
         check_interval(interval)
         values, draws, records = self._answers(asked, given, target)
         index = state_index(schema, asked)
-        return bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
+        return self._noted(bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records))
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
@@ -164,7 +166,7 @@ class PrivateNetwork:
             _, asked, given = self._checked([variable], evidence)
             answer, draws, _ = self._answers(asked, given, target)
             rows.append(bounds_frame(np.array([answer @ weights]), (draws @ weights)[:, None], interval, asked, None))
-        return pd.concat(rows).rename_axis("variable")
+        return self._noted(pd.concat(rows).rename_axis("variable"))
 
     @property
     def posterior_(self) -> PosteriorNetworks:
@@ -314,7 +316,7 @@ class PrivateNetwork:
 
     def _forget(self) -> None:
         """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "_check", "release_", "guarantee_"):
+        for name in ("_posterior", "_conditioning", "_check", "_warned", "release_", "guarantee_"):
             vars(self).pop(name, None)
 
     def _fitted(self) -> Schema:
@@ -323,9 +325,36 @@ class PrivateNetwork:
     def _checked(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
     ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Refuse what the network does not have."""
+        """Refuse what the network does not have; warn where the test of fit fails."""
         schema = self._fitted()
-        return schema, *checked_question(schema, variables, evidence)
+        question = checked_question(schema, variables, evidence)
+        self._warn_of_misfit()
+        return schema, *question
+
+    def _warn_of_misfit(self) -> None:
+        """Warn once if the test of fit fails, where it has been made or is quick."""
+        if "_warned" in vars(self) or "release_" not in vars(self):
+            return
+        self._warned = True
+        if "_check" not in vars(self):
+            with suppress(ValueError):  # tables that are too large, or do not cover the network
+                self._check = check_network(self, self._releases(), most_work=QUICK)
+        check = vars(self).get("_check")
+        if check is not None and check.fails:
+            warnings.warn(
+                f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
+                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off, beyond "
+                "their bounds. network.check_fit() says where: add edges there, fit by PrivateMLE(), which keeps to "
+                "each family's own table, or fit PairwiseMixture, which needs no network.",
+                stacklevel=4,
+            )
+
+    def _noted(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Note beside answers that the test of fit fails."""
+        check = vars(self).get("_check")
+        if check is not None and check.fails:
+            frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
+        return frame
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
         from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy

@@ -25,6 +25,8 @@ ALLOWED = {
     "fitting/dirichlet.py": "networks from a posterior that follows from a release",
     "estimators/for_networks/private_bayesian.py": "their generator",
     "fitting/posterior_networks.py": "networks from what a release leaves open",
+    "fitting/misfit.py": "noise of a simulation, the law of what a release misses",
+    "fitting/fit_checks.py": "the generator of its records",
     "inference/hamiltonian.py": "the Markov chain that draws them",
     "inference/priors.py": "what the chain draws of its priors",
     "inference/noisy_tables.py": "thinning of a release, to choose penalties by",
