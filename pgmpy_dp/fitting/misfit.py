@@ -32,8 +32,8 @@ from pgmpy_dp.schema import Clique, Schema
 LEVEL = 0.01
 # In the last part of a simulated law, its tail is taken for exponential.
 _TAIL = 0.1
-# Smaller probabilities are not told apart: a tail is not known so far out.
-_LEAST = 1e-9
+# Smaller probabilities are not told apart, and stated as a bound: a tail is not known so far out.
+_LEAST, _STATED = 1e-9, 1e-6
 # Where no more than this share of the deviations is left by the parameters, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
@@ -75,7 +75,7 @@ class FitCheck:
     @property
     def probability(self) -> str:
         """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
-        return f"p < {_LEAST:g}" if self.p_value <= _LEAST else f"p = {self.p_value:.2g}"
+        return f"p < {_STATED:g}" if self.p_value < _STATED else f"p = {self.p_value:.2g}"
 
     def worst(self, count: int = _SHOWN) -> list[str]:
         """Describe what fails by itself: pairs of variables, or else tables, the farthest off first."""
@@ -229,10 +229,12 @@ def held_against(
     whole = np.nansum(tables, axis=1)
     if not whole.any():
         whole[:] = np.nan
-    single = _tail(np.sqrt(np.hstack([whole[:, None], tables, apart])))
+    roots, half = np.sqrt(np.hstack([whole[:, None], tables, apart])), 1 + len(deviations) // 2
+    single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single), 1.0, single), axis=1))
-    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:, None])[0, 0])
+    # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
+    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
     own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
     return FitCheck(
         _frame(seen, own, seen.cliques, tables, single[0, 1 : 1 + len(seen.cliques)]),
@@ -296,12 +298,12 @@ def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residu
     return found
 
 
-def _tail(values: Vector) -> Vector:
-    """Give each value of a column the share of the simulated ones, all but the first row, that are as large.
+def _tail(values: Vector, law: Vector) -> Vector:
+    """Give each value of a column the share of simulated ones, the law of the column, that are as large.
 
     Among the largest, roots of sums of squares and logarithms of probabilities have about exponential tails.
     """
-    law = np.sort(values[1:], axis=0)
+    law = np.sort(law, axis=0)
     draws, columns = law.shape
     last = int(draws * (1.0 - _TAIL))
     found = np.empty_like(values)
