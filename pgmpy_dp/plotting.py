@@ -78,6 +78,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     ----------
     bounds : pandas.DataFrame
         What `query(..., interval=0.9)`, `cpd_interval` or `expectation` return: columns `value`, `lower`, `upper`.
+        Where the network's test of fit fails, a line below says so.
     title : str
     label : str
         Of the axis.
@@ -109,6 +110,8 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     axes.spines[["top", "right"]].set_visible(False)
     if title:
         axes.set_title(title, loc="left")
+    if "misfit" in bounds.attrs:
+        figure.supxlabel(f"{bounds.attrs['misfit']}.", fontsize=8, color=_COLOURS[2])
     return figure
 
 

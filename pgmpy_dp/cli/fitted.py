@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pgmpy_dp.cli.common import (
     file_argument,
     file_option,
     json_option,
+    one_line,
     quiet,
     sentence,
     stages,
@@ -67,10 +69,11 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
 
     import pgmpy_dp as dp
     from pgmpy_dp.cli.structure import read_structure
+    from pgmpy_dp.fitting.fit_checks import check_network
     from pgmpy_dp.networks import SUFFIXES, save_network
     from pgmpy_dp.release import Release
 
-    with stages(3) as begin:
+    with stages(4) as begin:
         begin("Reading the release")
         noisy, network = Release.load(release), read_structure(model)
         markov = isinstance(network, DiscreteMarkovNetwork)
@@ -86,6 +89,12 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         estimator: Any = getattr(dp, METHODS[method])()
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
+        begin("Holding the release against it")
+        check, untested = None, ""
+        try:
+            check = check_network(network, [noisy])
+        except ValueError as error:  # it is too large, or its parameters are tied
+            untested = one_line(error)
         begin("Writing the network")
         save_network(network, out, noisy.guarantee)
     held = {
@@ -95,10 +104,19 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
+        "check": None
+        if check is None
+        else {
+            "fails": check.fails,
+            "p_value": None if math.isnan(check.p_value) else check.p_value,
+            "misfit": None if math.isnan(check.z2) else check.z2,
+            "worst": check.worst(),
+        },
     }
     lines = [
         f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, by {method}.",
         f"{sentence(noisy.guarantee)}.",
+        *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
         f"Written to {out}.",
     ]
     emit(as_json, held, lines)

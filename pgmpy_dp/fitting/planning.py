@@ -6,7 +6,8 @@ given tables the sum over tables is least when shares go with the square root of
     S = sum over tables of sqrt(cells).
 
 So tables are chosen to make S small: a family inside another is not measured, and overlapping tables are replaced by
-their union where that lowers S.
+their union where that lowers S. Such tables say little of whether the network is right; for that, pairs of variables
+outside the families are measured with a share that is set aside.
 """
 
 from __future__ import annotations
@@ -15,17 +16,23 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import combinations, count
 
+import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.factors import Network, families, markov_scopes
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
+# At most so many pairs are measured to test a network, or as many as it has variables. They may make the cells of its
+# junction tree so many, or so many times more.
+_MOST_PAIRS, _MOST_CELLS, _GROWTH = 60, 2**13, 2
 
-def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, ...], list[float]]:
+
+def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
     Decided from the structure and the sizes alone, so it costs no privacy. `CollectiveEM` does this when it is handed
@@ -35,12 +42,15 @@ def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, .
     ----------
     network : pgmpy DAG, DiscreteBayesianNetwork or PrivateMarkovNetwork
     schema : Schema
+    check : float
+        This share of the budget, at most 0.9, goes to pairs of variables that the network does not join: all, or those
+        with a common neighbour where they are many. Without them, `check_fit` hardly sees that an edge is missing.
 
     Returns
     -------
     cliques : tuple of tuples of str
         For a Bayesian network its families, merged where that lowers the noise; for a Markov network its edges and
-        isolated nodes.
+        isolated nodes. Then the pairs of `check`.
     weights : list of float
         For `PrivateDataset.measure`.
 
@@ -51,17 +61,51 @@ def plan_measurements(network: Network, schema: Schema) -> tuple[tuple[Clique, .
     >>> plan_measurements(DiscreteBayesianNetwork([("smoke", "lung")]), schema)
     ((('lung', 'smoke'),), [2.0])
     """
+    number(most=0.9)("check", check)
     schema.require([tuple(network.nodes())])
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)
     else:
         cliques = merged_cliques(schema, families(network))
-    return cliques, shares(schema, cliques)
+    weights = shares(schema, cliques)
+    outside = _pairs_outside(network, schema, cliques) if check else ()
+    if not outside:
+        return cliques, weights
+    own = shares(schema, outside)
+    scale = check / (1.0 - check) * sum(weights) / sum(own)
+    return (*cliques, *outside), [*weights, *(scale * weight for weight in own)]
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
     """Weigh tables in the budget by a power of their cells."""
     return [float(schema.cells(clique)) ** power for clique in cliques]
+
+
+def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
+    """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
+
+    Pairs are taken while the junction tree of all tables stays small, and merged as families are.
+    """
+    neighbours: nx.Graph = nx.Graph()
+    neighbours.add_nodes_from(network.nodes())
+    scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
+    neighbours.add_edges_from(pair for scope in scopes for pair in combinations(scope, 2))
+    joined = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+    joined |= {frozenset(edge) for edge in neighbours.edges()}
+    distances = dict(nx.all_pairs_shortest_path_length(neighbours))
+    pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
+    pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
+    cards = {variable: schema.cardinality(variable) for variable in network.nodes()}
+    held = [*scopes, *cliques]
+    most = max(_MOST_CELLS, _GROWTH * _cells(schema, JunctionTree.cliques_of(cards, held)))
+    chosen: list[Clique] = []
+    for pair in pairs:
+        if len(chosen) == max(_MOST_PAIRS, len(neighbours)):
+            break
+        if _cells(schema, JunctionTree.cliques_of(cards, [*held, *chosen, pair])) <= most:
+            chosen.append(pair)
+    bounds = JunctionTree.cliques_of(cards, [*held, *chosen])
+    return _merge(schema, chosen, [frozenset(clique) for clique in bounds])
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

@@ -185,7 +185,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     for release in releases:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
-    schema = _agreed(releases, nodes)
+    schema = agreed_schema(releases, nodes)
     measured = [set(release.variables) for release in releases]
     seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
     unseen = [v for v in nodes if not any(v in held for held in measured)]
@@ -193,8 +193,8 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     scopes = families(network) if directed else markov_scopes(network, cliques)
-    cliques = _fitted_tables(cliques, scopes)
-    seen = [_only(part, cliques, schema) for part in seen]
+    seen = [_only(part, _fitted_tables(cliques, scopes), schema) for part in seen]
+    cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()
     tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
@@ -212,7 +212,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
             observed[number] = np.append(observed[number], part.total[0])
             variance[number] = np.append(variance[number], part.total[1])
             gaussian[number] = np.append(gaussian[number], False)
-    total, total_variance = _total(releases)
+    total, total_variance = agreed_total(releases)
     return _Problem(
         schema=schema,
         scopes=scopes,
@@ -234,7 +234,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     )
 
 
-def _agreed(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
+def agreed_schema(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
     """Take the states of the network's variables, on which all releases must agree."""
     states: dict[str, Any] = {}
     for release in releases:
@@ -282,7 +282,7 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
     return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
 
 
-def _total(releases: Sequence[Release]) -> tuple[float, float]:
+def agreed_total(releases: Sequence[Release]) -> tuple[float, float]:
     """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
     variances = np.array([release.total_variance for release in releases])
     totals = np.array([release.total for release in releases])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self, overload
 
@@ -14,6 +15,8 @@ from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.fit_checks import QUICK, check_network
+from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
@@ -78,7 +81,8 @@ class PrivateNetwork(Provenance):
         Warns
         -----
         UserWarning
-            With an interval, if the release does not tell whether the evidence occurs at all.
+            With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
+            fails; it is made at the first answer where it takes about a second, else where `check_fit` is called.
 
         Notes
         -----
@@ -99,9 +103,7 @@ class PrivateNetwork(Provenance):
         values, draws, records = self._answers(asked, given, target)
         index = state_index(schema, asked)
         frame = bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
-        if not self._deviations.tell(asked, given):
-            frame.attrs["note"] = _STRUCTURE
-        return frame
+        return self._noted(frame, self._deviations.tell(asked, given))
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
@@ -173,12 +175,13 @@ class PrivateNetwork(Provenance):
             It has a row for each variable, and columns `value`, `lower` and `upper`.
         """
         check_interval(interval)
-        rows = []
+        rows, told = [], True
         for variable, weights in numbers_of_states(self._fitted(), values).items():
             _, asked, given = self._checked([variable], evidence)
             answer, draws, _ = self._answers(asked, given, target)
+            told &= self._deviations.tell(asked, given)
             rows.append(bounds_frame(np.array([answer @ weights]), (draws @ weights)[:, None], interval, asked, None))
-        return pd.concat(rows).rename_axis("variable")
+        return self._noted(pd.concat(rows).rename_axis("variable"), told)
 
     @property
     def posterior_(self) -> PosteriorNetworks:
@@ -198,6 +201,44 @@ class PrivateNetwork(Provenance):
         """
         whole_number("draws", draws, 20)
         self._fitted()
+        releases = self._releases()
+        vars(self).pop("_conditioning", None)
+        self._posterior = draw_networks(self, releases, draws, seed)
+        return self._posterior
+
+    def check_fit(self) -> FitCheck:
+        """Hold the release against the network: post-processing, at no cost to privacy.
+
+        The release says how noisy it is, so that the misfit of a right network has a known law, whatever the estimator;
+        see `pgmpy_dp.fitting.misfit`. The result is kept until the network changes.
+
+        Returns
+        -------
+        FitCheck
+            `p_value`, `z2`, the frames `tables` and `pairs` of what is off and by how much, and `fails`.
+
+        Raises
+        ------
+        ValueError
+            If the network has no release.
+        TreeTooLargeError
+            If a junction tree, or derivatives of all measured tables, do not fit in memory.
+
+        Notes
+        -----
+        Tables of families say little of edges that are missing: `plan_measurements(..., check=0.1)` measures some
+        others too. Records are counted as independent; where units have several rows, the test errs to the side of
+        the network.
+        """
+        self._fitted()
+        self._releases()  # a network that was changed has none, and drops the check
+        return self._check
+
+    @cached_property
+    def _check(self) -> FitCheck:
+        return check_network(self, self._releases())
+
+    def _releases(self) -> tuple[Release, ...]:
         held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(
@@ -205,10 +246,7 @@ class PrivateNetwork(Provenance):
                 "to one, or attach that which it was fitted to by "
                 "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
-        releases = held if isinstance(held, tuple) else (held,)
-        vars(self).pop("_conditioning", None)
-        self._posterior = draw_networks(self, releases, draws, seed)
-        return self._posterior
+        return held if isinstance(held, tuple) else (held,)
 
     def attach_release(self, *releases: Release) -> None:
         """Keep the release, or several of the same records, that bounds are to be drawn from.
@@ -336,9 +374,38 @@ class PrivateNetwork(Provenance):
     def _checked(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
     ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Refuse what the network does not have."""
+        """Refuse what the network does not have; warn where the test of fit fails."""
         schema = self._fitted()
-        return schema, *checked_question(schema, variables, evidence)
+        question = checked_question(schema, variables, evidence)
+        self._warn_of_misfit()
+        return schema, *question
+
+    def _warn_of_misfit(self) -> None:
+        """Warn once if the test of fit fails, where it has been made or is quick."""
+        if "_warned" in vars(self) or getattr(self, "release_", None) is None:
+            return
+        self._warned = True
+        if "_check" not in vars(self):
+            with suppress(ValueError):  # tables that are too large, or do not cover the network
+                self._check = check_network(self, self._releases(), most_work=QUICK)
+        check = vars(self).get("_check")
+        if check is not None and check.fails:
+            warnings.warn(
+                f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
+                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off; bounds "
+                "allow for it as far as the release tells. network.check_fit() says where: add edges there, fit by "
+                "PrivateMLE(), which keeps to each family's own table, or fit PairwiseMixture, which needs no network.",
+                stacklevel=4,
+            )
+
+    def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
+        """Note beside answers that the test of fit fails, and where the release does not tell how far they are off."""
+        check = vars(self).get("_check")
+        if check is not None and check.fails:
+            frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
+        if not told:
+            frame.attrs["note"] = _STRUCTURE
+        return frame
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
         from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
@@ -374,6 +441,5 @@ class PrivateNetwork(Provenance):
         """Return what the release tells of deviations from the network, for the posterior drawn last."""
         posterior, held = self.posterior_, vars(self).get("_deviating")
         if held is None or held.posterior is not posterior:
-            releases = self.release_ if isinstance(self.release_, tuple) else (self.release_,)
-            held = self._deviating = Deviations(posterior, releases, self._conditioning)
+            held = self._deviating = Deviations(posterior, self._releases(), self._conditioning)
         return held

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
+import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.fit_checks import check_network
+from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
 MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
 MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
+FAR = 5.0  # standard deviations, of noise and sampling, that a right network hardly ever is off
 BAR = 120.0  # width of a bar that stands for all records
 _MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the records
 
@@ -48,8 +52,9 @@ def write_report(
     release : NoisyMarginals
     path : path
     network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
-        A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones. A
-        mixture is compared with every table of the release: where it is beyond the noise, it does not meet the table.
+        A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones; the
+        page says whether the release contradicts it. A mixture is compared with every table of the release: where it
+        is beyond the noise, it does not meet the table.
 
     Returns
     -------
@@ -93,6 +98,7 @@ def render_report(release: NoisyMarginals, network: Network | PrivateMixtureNetw
     most = len(tables) if len(tables) <= 2 * MOST_TABLES else MOST_TABLES
     drawing = _drawing(release, network) if mixture is None else None
     fitted = {} if network is None else _fitted_marginals(release, network)
+    check = None if network is None or mixture is not None else _check(release, network)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -109,6 +115,8 @@ def render_report(release: NoisyMarginals, network: Network | PrivateMixtureNetw
             fit_map=pair_map(release.variables, fits) if fits else None,
             network=network is not None and mixture is None,
             fitted=network is not None,
+            check=check,
+            failed=[] if check is None else check.worst(12),
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
             bar=BAR,
@@ -156,9 +164,21 @@ def _bounded(factor: float) -> str:
     return _number(factor, 3) if factor < 1e6 else "more than a million"
 
 
+def _check(release: NoisyMarginals, network: Network) -> FitCheck | None:
+    try:
+        return check_network(network, [release])
+    except ValueError:  # it is too large, or has variables or states that the release does not have
+        return None
+
+
 def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> dict[str, Any]:
     states = release.schema.states[marginal.variable]
-    rows = []
+    level, rows = marginal.noise.level, []
+    if fitted is not None:
+        apart = np.abs(fitted - marginal.shares)
+        sampled = np.sqrt(marginal.deviation**2 + np.maximum(fitted * (1.0 - fitted), 0.0) / release.total)
+        if (apart > FAR * sampled).any():
+            level = "contradicted"
     for number, state in enumerate(states[:MOST_STATES]):
         share, spread = float(marginal.shares[number]), 2.0 * marginal.deviation
         low, high = (min(max(end, 0.0), 1.0) for end in (share - spread, share + spread))
@@ -166,7 +186,7 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
         rows.append({"state": state, "share": share, "low": low, "high": high, "model": model})
     return {
         "variable": marginal.variable,
-        "noise": marginal.noise,
+        "level": level,
         "spread": 2.0 * marginal.deviation,
         "rows": rows,
         "hidden": len(states) - len(rows),

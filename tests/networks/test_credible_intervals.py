@@ -282,6 +282,8 @@ def test_evidence_that_the_noise_hides():
         with pytest.raises(ValueError, match=r"'d': 'x'.*probability zero"):
             network.query(["a"], {"d": "x"})
         network.attach_release(release)
+        with pytest.warns(UserWarning, match="contradicts the network"):
+            network.query(["d"], {"b": "x"}, interval=0.9)
         warnings.simplefilter("error")
         network.query(["d"], {"b": "x"}, interval=0.9)
 

@@ -1,0 +1,383 @@
+"""What a release measured is held against what a model expects, by the law that the misfit has if the model is right.
+
+Observations y = A n + noise deviate from those that a model expects by noise of known size, and by the sampling of N
+records. Fitted parameters absorb a part of both: what the tangents of the model's own observations span is projected
+out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959). What is left of simulated deviations,
+treated alike, is the law of what is left of the residuals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+
+from pgmpy_dp.fitting.posterior_networks import agreed_schema, agreed_total
+from pgmpy_dp.inference.layout import Layout, Vector
+from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.threads import one_thread
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE
+from pgmpy_dp.schema import Clique, Schema, State
+
+# A fit fails where so large a misfit would be so improbable if the model were right.
+LEVEL = 0.01
+# In the last part of a simulated law, its tail is taken for exponential.
+_TAIL = 0.1
+# Smaller probabilities are not told apart, and stated as a bound: a tail is not known so far out.
+_LEAST, _STATED = 1e-9, 1e-6
+# Where no more than this share of the deviations is left by the parameters, nothing is tested.
+_LEFT = 1e-3
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A table or pair of variables has this misfit.
+
+    Attributes
+    ----------
+    variables : tuple of str
+    observed, expected : float
+        The sum of squared standardised residuals that parameters cannot absorb, and its mean if the network is right.
+    p_value : float
+        The probability of so large a sum then. NaN where the parameters absorb everything.
+    excess : float
+        Total variation between the measured shares and the network's, beyond what noise and sampling make.
+    cell : tuple of states
+        The joint state that is farthest off, and its share, `measured` and by the `network`.
+    """
+
+    variables: Clique
+    observed: float
+    expected: float
+    p_value: float
+    excess: float
+    cell: tuple[State, ...]
+    measured: float
+    network: float
+
+    def __str__(self) -> str:
+        cell = ", ".join(f"{variable} = {state}" for variable, state in zip(self.variables, self.cell, strict=True))
+        return f"{cell}: {100 * self.measured:.3g} % measured, {100 * self.network:.3g} % in the network"
+
+
+@dataclass(frozen=True, repr=False)
+class FitCheck:
+    """A release was held against a network.
+
+    Attributes
+    ----------
+    of_tables, of_pairs : tuple of Misfit
+        Of each measured table, and of all pairs of variables that were measured together, the worst first.
+    z2 : float
+        Observed over expected misfit of all tables: about 1 if the network is right.
+    p_value : float
+        The probability of so large a misfit, in all or in the worst table or pair, if the network is right. NaN where
+        the parameters absorb everything: the release has nothing to hold against the network.
+    """
+
+    of_tables: tuple[Misfit, ...]
+    of_pairs: tuple[Misfit, ...]
+    z2: float
+    p_value: float
+
+    @property
+    def tables(self) -> pd.DataFrame:
+        """Return a frame with a row for each measured table, and what `Misfit` has as columns."""
+        return _frame(self.of_tables)
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """Return the same for pairs of variables."""
+        return _frame(self.of_pairs)
+
+    @property
+    def fails(self) -> bool:
+        """Say whether a right network would have so large a misfit in less than one release of a hundred."""
+        return self.p_value < LEVEL
+
+    @property
+    def probability(self) -> str:
+        """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
+        return f"p < {_STATED:g}" if self.p_value < _STATED else f"p = {self.p_value:.2g}"
+
+    def worst(self, count: int = _SHOWN) -> list[str]:
+        """Describe what fails by itself: pairs of variables, or else tables, the farthest off first."""
+        for listed in (self.of_pairs, self.of_tables):
+            failing = [misfit for misfit in listed if misfit.p_value * len(listed) < LEVEL]
+            if failing:
+                return [str(misfit) for misfit in sorted(failing, key=lambda misfit: -misfit.excess)[:count]]
+        return []
+
+    def __repr__(self) -> str:
+        if math.isnan(self.p_value):
+            return "FitCheck: the parameters absorb all that was measured; only further tables would test the network"
+        verdict = "fails" if self.fails else "passes"
+        line = f"FitCheck: the network {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
+        return "\n  ".join([line, *self.worst()])
+
+
+def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
+    names = [field.name for field in fields(Misfit)][1:]
+    index = pd.Index([misfit.variables for misfit in misfits], tupleize_cols=False, name="variables")
+    return pd.DataFrame([{name: getattr(m, name) for name in names} for m in misfits], index=index, columns=names)
+
+
+@dataclass(frozen=True, eq=False)
+class JointObservations:
+    """Several releases of the same records observe y = A n + independent noise together.
+
+    Attributes
+    ----------
+    releases : tuple of Release
+    schema : Schema
+        Of the model's variables.
+    cliques : tuple of tuples of str
+        Tables, end to end, whose counts are n; those of several releases may repeat.
+    owners : ndarray of int, shape (observations,)
+        The table that each observation is of; -1 for a number of records observed by itself.
+    observed, variance : ndarrays of shape (observations,)
+    gaussian : ndarray of bool, shape (observations,)
+    matrix : sparse array of shape (observations, cells)
+        A.
+    total : float
+        The number of records, or its estimate.
+    known : bool
+        The number is public.
+    """
+
+    releases: tuple[Release, ...]
+    schema: Schema
+    cliques: tuple[Clique, ...]
+    owners: NDArray[np.int64]
+    observed: Vector
+    variance: Vector
+    gaussian: NDArray[np.bool_]
+    matrix: Any
+    total: float
+    known: bool
+
+    @classmethod
+    def of(cls, releases: Sequence[Release], variables: Sequence[str]) -> JointObservations:
+        """Join what releases say of some variables.
+
+        Raises
+        ------
+        SchemaError
+            If they disagree on the states of a variable, or one of the variables is in none.
+        """
+        schema = agreed_schema(releases, variables)
+        cliques: list[Clique] = []
+        blocks, owners, observed, variance, gaussian = [], [], [], [], []
+        for release in releases:
+            seen = release.observe([variable for variable in variables if variable in release.variables])
+            sizes = [schema.cells(clique) for clique in seen.cliques]
+            table = np.repeat(np.arange(len(sizes)), sizes) + len(cliques)
+            matrix = sparse.csr_array(sparse.eye_array(sum(sizes)) if seen.matrix is None else seen.matrix)
+            owners.append(table[matrix.indices[matrix.indptr[:-1]]])
+            observed.append(seen.observed)
+            variance.append(seen.variance)
+            if seen.total is not None:  # the sum of any table
+                sums = sparse.csr_array((np.arange(sum(sizes)) < sizes[0]).astype(np.float64)[None, :])
+                matrix = sparse.csr_array(sparse.vstack([matrix, sums]))
+                owners.append(np.array([-1]))
+                observed.append(np.array([seen.total[0]]))
+                variance.append(np.array([seen.total[1]]))
+            gaussian.append(np.full(matrix.shape[0], seen.gaussian))
+            blocks.append(matrix)
+            cliques += seen.cliques
+        total, spread = agreed_total(releases)
+        return cls(
+            tuple(releases),
+            schema,
+            tuple(cliques),
+            np.concatenate(owners),
+            np.concatenate(observed).astype(np.float64),
+            np.concatenate(variance).astype(np.float64),
+            np.concatenate(gaussian),
+            sparse.csr_array(sparse.block_diag(blocks, format="csr")),
+            total,
+            spread == 0,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Return the layout of the tables."""
+        return Layout.of(self.schema.cardinalities(), self.cliques)
+
+    def noise(self, draws: int, generator: np.random.Generator) -> Vector:
+        """Draw noise as the mechanisms did; the shape is (draws, observations)."""
+        shape = (draws, self.observed.size)
+        laplace, normal = generator.laplace(size=shape) / math.sqrt(2.0), generator.standard_normal(shape)
+        drawn: Vector = np.sqrt(self.variance) * np.where(self.gaussian, normal, laplace)
+        return drawn
+
+
+def held_against(
+    seen: JointObservations, shares: Vector, deviations: Vector, tangents: Vector | None = None, seed: int = 0
+) -> FitCheck:
+    """Hold observations against a model.
+
+    Parameters
+    ----------
+    seen : JointObservations
+    shares : ndarray of shape (cells,)
+        The model's probabilities of the cells of `seen.cliques`.
+    deviations : ndarray of shape (draws, cells)
+        Counts of records drawn from the model less their expectation, simulated some hundred times.
+    tangents : ndarray of shape (cells, parameters), optional
+        Derivatives of the shares by the parameters that were fitted. Without them the law is that of a model which
+        was not fitted to the release: it errs to the side of the model.
+    seed : int
+        The noise of the simulation is repeatable; no privacy hangs on it.
+    """
+    expected = seen.total * (seen.matrix @ shares)
+    # Rows of one unit may be alike: as many are at most counted as if they were one.
+    repeats = max(release.guarantee.max_rows or 1 for release in seen.releases)
+    squares = seen.total * (seen.matrix.multiply(seen.matrix) @ shares)
+    sampling = repeats * np.maximum(squares - expected**2 / seen.total, 0.0)
+    weights = 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
+    drawn = math.sqrt(repeats) * (seen.matrix @ deviations.T).T
+    drawn += seen.noise(len(deviations), np.random.default_rng(seed))
+    residuals = weights * np.vstack([seen.observed - expected, drawn])
+    columns = [] if tangents is None else [seen.total * (seen.matrix @ tangents)]
+    if not seen.known:
+        columns.append((expected / seen.total)[:, None])
+    if columns:
+        with one_thread():
+            residuals = _outside(weights[:, None] * np.hstack(columns), residuals)
+    tables = _sums(residuals**2, seen.owners, len(seen.cliques))
+    sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
+    tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
+    pairs = _pairs(seen.cliques)
+    apart = _pair_misfit(seen, pairs, residuals / weights, weights)
+    whole = np.nansum(tables, axis=1)
+    if not whole.any():
+        whole[:] = np.nan
+    roots, half = np.sqrt(np.hstack([whole[:, None], tables, apart])), 1 + len(deviations) // 2
+    single = _tail(roots, roots[1:half])
+    with np.errstate(divide="ignore"):
+        least = -np.log(np.nanmin(np.where(np.isnan(single), 1.0, single), axis=1))
+    # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
+    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
+    own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
+    return FitCheck(
+        _misfits(seen, own, seen.cliques, tables, single[0, 1 : 1 + len(seen.cliques)]),
+        _misfits(seen, own, list(pairs), apart, single[0, 1 + len(seen.cliques) :]),
+        float(whole[0] / whole[1:].mean()),
+        overall,
+    )
+
+
+def _outside(columns: Vector, residuals: Vector) -> Vector:
+    """Project rows of residuals off what columns span; twice, since near-collinear columns are held apart a little."""
+    lengths = np.sqrt((columns**2).sum(axis=0))
+    held = columns[:, lengths > 1e-10] / lengths[lengths > 1e-10]
+    if not held.size:
+        return residuals
+    gram = held.T @ held
+    gram[np.diag_indices_from(gram)] += 1e-9
+    factor = cho_factor(gram)
+    for _ in range(2):
+        residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
+    return residuals
+
+
+def _sums(values: Vector, owners: NDArray[np.int64], count: int) -> Vector:
+    """Sum columns by their owner; those of none are left out."""
+    places = np.flatnonzero(owners >= 0)
+    sums = sparse.csr_array((np.ones(places.size), (places, owners[places])), (owners.size, count))
+    summed: Vector = values @ sums
+    return summed
+
+
+def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
+    """List the pairs of variables that lie in tables, with the numbers of those tables."""
+    pairs: dict[frozenset[str], tuple[Clique, list[int]]] = {}
+    for number, clique in enumerate(cliques):
+        for pair in itertools.combinations(clique, 2):
+            pairs.setdefault(frozenset(pair), (pair, []))[1].append(number)
+    return dict(pairs.values())
+
+
+def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residuals: Vector, weights: Vector) -> Vector:
+    """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means."""
+    found = np.empty((len(residuals), len(pairs)))
+    layout = seen.layout
+    for place, (pair, numbers) in enumerate(pairs.items()):
+        parts, precisions = [], []
+        for number in numbers:
+            rows = np.flatnonzero(seen.owners == number)
+            cells = slice(layout.offsets[number], layout.offsets[number + 1])
+            block = seen.matrix[rows][:, cells]
+            spread = np.asarray((block.multiply(block)).sum(axis=1)).ravel()  # contrasts are orthogonal
+            counts = (residuals[:, rows] / spread) @ block
+            table = Table((-1, *layout.scopes[number]), counts.reshape(-1, *layout.shapes[number]))
+            parts.append(table.margin((-1, *pair)).values.reshape(len(residuals), -1))
+            precisions.append(1.0 / (parts[-1][1:] ** 2).mean().clip(1e-12))
+        summed = np.average(parts, axis=0, weights=precisions)
+        means = (summed[1:] ** 2).mean(axis=0)
+        least = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
+        tested = means > least
+        found[:, place] = (summed[:, tested] ** 2 / means[tested]).sum(axis=1) if tested.any() else np.nan
+    return found
+
+
+def _tail(values: Vector, law: Vector) -> Vector:
+    """Give each value of a column the share of simulated ones, the law of the column, that are as large.
+
+    Among the largest, roots of sums of squares and logarithms of probabilities have about exponential tails.
+    """
+    law = np.sort(law, axis=0)
+    draws, columns = law.shape
+    last = int(draws * (1.0 - _TAIL))
+    found = np.empty_like(values)
+    for column in range(columns):
+        own, mine = law[:, column], values[:, column]
+        found[:, column] = (draws - np.searchsorted(own, mine) + 1) / (draws + 1)
+        if np.isnan(mine).any():
+            found[:, column] = np.nan
+            continue
+        start, excess = own[last - 1], float((own[last:] - own[last - 1]).mean())
+        beyond = mine > start
+        found[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / max(excess, 1e-300))
+    return np.maximum(found, _LEAST)
+
+
+def _misfits(
+    seen: JointObservations, own: dict[Clique, Vector], cliques: Sequence[Clique], misfit: Vector, p_values: Vector
+) -> tuple[Misfit, ...]:
+    """Put misfits beside their effects, in shares."""
+    means = misfit[1:].mean(axis=0)
+    parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), strict=True)
+    found = [
+        Misfit(clique, observed, expected, p_value, *_effect(seen, own, clique))
+        for clique, observed, expected, p_value in parts
+    ]
+    return tuple(sorted(found, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
+
+
+def _effect(
+    seen: JointObservations, own: dict[Clique, Vector], clique: Clique
+) -> tuple[float, tuple[State, ...], float, float]:
+    """Compare the least noisy table of a clique with the model's: the last four attributes of a `Misfit`."""
+    total, schema = seen.total, seen.schema
+    holding = [r for r in seen.releases if any(set(clique) <= set(measured) for measured in r.cliques)]
+    counts, variance = min((release.marginal(clique) for release in holding), key=lambda table: table[1])
+    within = next(name for name in own if set(clique) <= set(name))
+    model = Table(within, own[within].reshape(schema.shape(within))).margin(clique).values
+    measured = np.asarray(counts) / total
+    apart = np.abs(measured - model)
+    chance = np.sqrt(2.0 / math.pi * (variance + total * model * (1.0 - model))) / total
+    place = np.unravel_index(int(apart.argmax()), apart.shape)
+    cell = tuple(schema.states[variable][int(i)] for variable, i in zip(clique, place, strict=True))
+    return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])
