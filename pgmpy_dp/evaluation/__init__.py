@@ -13,7 +13,7 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     fourier_marginal_bound,
     posterior_divergence,
 )
-from pgmpy_dp.evaluation.prediction import mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
 from pgmpy_dp.evaluation.synthetic_inference import combine
 from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
@@ -26,6 +26,7 @@ __all__ = [
     "bnlearn_network",
     "combine",
     "compare",
+    "compare_prediction",
     "count_error_bound",
     "divergence_bound",
     "exponential_map_failure",
