@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,7 @@ class PrivateNetwork:
         -----
         UserWarning
             With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
-            fails; it is made at the first answer where it takes about a second, else where `check_fit` is called.
+            fails; it is made at the first answer where it takes about a second, else at the first with an interval.
 
         Notes
         -----
@@ -316,7 +317,7 @@ class PrivateNetwork:
 
     def _forget(self) -> None:
         """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "_check", "_warned", "release_", "guarantee_"):
+        for name in ("_posterior", "_conditioning", "_check", "_tried", "_warned", "release_", "guarantee_"):
             vars(self).pop(name, None)
 
     def _fitted(self) -> Schema:
@@ -331,16 +332,15 @@ class PrivateNetwork:
         self._warn_of_misfit()
         return schema, *question
 
-    def _warn_of_misfit(self) -> None:
-        """Warn once if the test of fit fails, where it has been made or is quick."""
-        if "_warned" in vars(self) or "release_" not in vars(self):
-            return
-        self._warned = True
-        if "_check" not in vars(self):
+    def _warn_of_misfit(self, most_work: float = QUICK) -> None:
+        """Warn once if the test of fit fails, where it has been made or takes no more work."""
+        if "_check" not in vars(self) and "release_" in vars(self) and vars(self).get("_tried", 0.0) < most_work:
+            self._tried = most_work
             with suppress(ValueError):  # tables that are too large, or do not cover the network
-                self._check = check_network(self, self._releases(), most_work=QUICK)
+                self._check = check_network(self, self._releases(), most_work=most_work)
         check = vars(self).get("_check")
-        if check is not None and check.fails:
+        if check is not None and check.fails and "_warned" not in vars(self):
+            self._warned = True
             warnings.warn(
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
                 f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off, beyond "
@@ -373,6 +373,7 @@ class PrivateNetwork:
 
     def _answers(self, asked: list[str], given: dict[str, Any], target: str) -> tuple[Vector, Vector, float]:
         """Find the fitted network's answer, that of every draw, and how many records have the evidence."""
+        self._warn_of_misfit(math.inf)
         posterior = self.posterior_
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         records = posterior.totals * shares
