@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -82,7 +83,7 @@ class PrivateNetwork(Provenance):
         -----
         UserWarning
             With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
-            fails; it is made at the first answer where it takes about a second, else where `check_fit` is called.
+            fails; it is made at the first answer where it takes about a second, else at the first with an interval.
 
         Notes
         -----
@@ -380,16 +381,16 @@ class PrivateNetwork(Provenance):
         self._warn_of_misfit()
         return schema, *question
 
-    def _warn_of_misfit(self) -> None:
-        """Warn once if the test of fit fails, where it has been made or is quick."""
-        if "_warned" in vars(self) or getattr(self, "release_", None) is None:
-            return
-        self._warned = True
-        if "_check" not in vars(self):
+    def _warn_of_misfit(self, most_work: float = QUICK) -> None:
+        """Warn once if the test of fit fails, where it has been made or takes no more work."""
+        released = getattr(self, "release_", None) is not None
+        if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
+            self._tried = most_work
             with suppress(ValueError):  # tables that are too large, or do not cover the network
-                self._check = check_network(self, self._releases(), most_work=QUICK)
+                self._check = check_network(self, self._releases(), most_work=most_work)
         check = vars(self).get("_check")
-        if check is not None and check.fails:
+        if check is not None and check.fails and "_warned" not in vars(self):
+            self._warned = True
             warnings.warn(
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
                 f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off; bounds "
@@ -424,6 +425,7 @@ class PrivateNetwork(Provenance):
 
     def _answers(self, asked: list[str], given: dict[str, Any], target: str) -> tuple[Vector, Vector, float]:
         """Find the answer, that of every draw, and how many records have the evidence."""
+        self._warn_of_misfit(math.inf)
         posterior = self.posterior_
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         records = posterior.totals * shares

@@ -16,7 +16,7 @@ from pgmpy_dp.release import Guarantee, Release
 
 # A network and its copies hold under these names what was promised, what bounds come from, and what both were for.
 _PROMISE = ("guarantee_", "_promised")
-_BOUNDS = ("release_", "_fitted_as", "_posterior", "_conditioning", "_deviating", "_check", "_warned")
+_BOUNDS = ("release_", "_fitted_as", "_posterior", "_conditioning", "_deviating", "_check", "_tried", "_warned")
 
 Tables = frozenset[Any]
 
