@@ -33,8 +33,8 @@ _FACTORS, _SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 
 # Pairs do not tell what three variables do together. On census and health records (the benchmark real_coverage.py)
 # bounds hold what they say if such effects are taken for so many times those of pairs.
 _HIGHER = 0.4
-# Fewer pairs outside the network do not tell what the others are like.
-_FEWEST = 3
+# Fewer pairs outside the network do not tell what the others are like, and so many tell enough.
+_FEWEST, _MOST = 3, 100
 _PSEUDO_TABLES, _ROUNDS = 0.5, 200
 _FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
@@ -119,7 +119,7 @@ class Deviations:
             The same seed gives the same draws.
         """
         generator = np.random.default_rng(seed)
-        scope, of_records = (*asked, *given), target == "records"
+        scope, of_records = self._ordered((*asked, *given)), target == "records"
         whole = self._held(scope)
         logs = np.zeros(draws.shape)
         for part in [scope] if whole else self._parts(asked, given):
@@ -141,7 +141,10 @@ class Deviations:
 
     def _parts(self, asked: Sequence[str], given: Mapping[str, Any]) -> Iterator[Clique]:
         for place, variable in enumerate(asked):
-            yield from ((variable, other) for other in (*asked[place + 1 :], *given))
+            yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *given))
+
+    def _ordered(self, variables: Sequence[str]) -> Clique:
+        return tuple(sorted(variables, key=self._schema.variables.index))
 
     def _joins(self, scope: Clique) -> bool:
         return all(frozenset(pair) in self._joined for pair in combinations(scope, 2))
@@ -150,18 +153,13 @@ class Deviations:
         return any(set(scope) <= set(clique) for release in self._releases for clique in release.cliques)
 
     def _effect(self, scope: Clique) -> _Effect:
-        """Hold the least noisy table of a scope against the network's."""
+        """Hold the least noisy table of a scope, its variables in the schema's order, against the network's."""
         if scope not in self._effects:
-            holding = [r for r in self._releases if any(set(scope) <= set(clique) for clique in r.cliques)]
+            holding = (r for r in self._releases if any(set(scope) <= set(clique) for clique in r.cliques))
             counts, variance = min((release.marginal(scope) for release in holding), key=lambda table: table[1])
-            own = {v: r.schema.states[v] for r in holding for v in scope}
-            counts = np.asarray(counts, dtype=np.float64)
-            for axis, variable in enumerate(scope):  # in the network's order of states
-                order = [own[variable].index(state) for state in self._schema.states[variable]]
-                counts = counts.take(order, axis=axis)
-            logs = self.posterior.records
-            few = logs[:: max(1, len(logs) // _FITTED_DRAWS)]
-            table = self._conditioning.distributions(few, list(scope), {})[0].mean(axis=0)
+            table = self._joint.get(scope)
+            if table is None:
+                table = self._conditioning.distributions(self._few, list(scope), {})[0].mean(axis=0)
             expected = np.maximum(self._records * table, _LEAST_COUNT)
             ratio, noise, sampling = counts / expected - 1.0, variance / expected**2, 1.0 / expected
             freedom = _freedom(table)
@@ -170,6 +168,22 @@ class Deviations:
             likelihood = -0.5 * (np.log(variances) + ratio[clear] ** 2 / variances).sum(axis=1)
             self._effects[scope] = _Effect(expected, ratio, noise, sampling, freedom, likelihood)
         return self._effects[scope]
+
+    @property
+    def _few(self) -> Vector:
+        """Take some of the posterior's draws, whose mean tables are held against the release."""
+        logs = self.posterior.records
+        return logs[:: max(1, len(logs) // _FITTED_DRAWS)]
+
+    @cached_property
+    def _joint(self) -> dict[Clique, Vector]:
+        """Compute the network's tables of all variables and pairs that it joins, by one tree."""
+        ones = [(variable,) for variable in self._schema.variables]
+        pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair)]
+        flat = self._conditioning.marginals(self._few, [*ones, *pairs]).mean(axis=0)
+        ends = np.cumsum([self._schema.cells(scope) for scope in (*ones, *pairs)])[:-1]
+        tables = zip((*ones, *pairs), np.split(flat, ends), strict=True)
+        return {scope: table.reshape(self._schema.shape(scope)) for scope, table in tables}
 
     def _draw(
         self,
@@ -190,8 +204,7 @@ class Deviations:
             scale = _chosen(kind, count, generator).reshape(-1, *[1] * len(shape))
             return np.asarray(scale * generator.standard_normal((count, *shape)))
         effect = self._effect(scope)
-        place = tuple(self._schema.states[v].index(given[v]) if v in given else slice(None) for v in scope)
-        here = effect.at(place)
+        here = effect.at(tuple(self._schema.states[v].index(given[v]) if v in given else slice(None) for v in scope))
         weights = np.exp(effect.likelihood - effect.likelihood.max()) * (self._inside if kind is None else kind)
         scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
         noise = here.noise + (0.0 if of_records else here.sampling)
@@ -211,7 +224,7 @@ class Deviations:
     def _outside(self) -> Vector | None:
         """Weigh the scales of pairs that the network does not join."""
         pairs = [pair for pair in combinations(self._schema.variables, 2) if not self._joins(pair) and self._held(pair)]
-        return None if len(pairs) < _FEWEST else self._weigh(pairs, np.full(_SCALES.size, 1.0 / _SCALES.size))
+        return None if len(pairs) < _FEWEST else self._weigh(pairs[:_MOST], np.full(_SCALES.size, 1.0 / _SCALES.size))
 
     @cached_property
     def _inside(self) -> Vector:
