@@ -17,7 +17,7 @@ from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import Observations
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
@@ -33,10 +33,14 @@ class DirectedFit:
         P(node | parents), axes in family order.
     objective : float
         Penalised expected log-likelihood, in nats, without constants.
+    misfit: float
+        Mean squared residual of the observations, in units of their noise and sampling. Parameters absorb a part, so
+        that it is below 1 if the network is right.
     """
 
     tables: Mapping[Clique, Vector]
     objective: float
+    misfit: float
 
 
 class _Problem:
@@ -124,8 +128,9 @@ def fit_directed(
 
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
-    tables = layout.tables(np.exp(problem.rows.normalise(logits)))
-    return DirectedFit(tables, -value)
+    log_rows = problem.rows.normalise(logits)
+    misfit = _misfit(observed, problem.calibrate(log_rows).marginals[problem.seen], problem.total)
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, misfit)
 
 
 def fit_directed_loopily(
@@ -166,7 +171,10 @@ def fit_directed_loopily(
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = explain(observed, graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
-    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
+    found = counts / rows.sums(counts)
+    potentials[free] = np.log(found)
+    misfit = _misfit(observed, graph.calibrate(potentials).marginals[table_places(graph.layout, observed.cliques)], total)
+    return DirectedFit(layout.tables(found), -step.gap, misfit)
 
 
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
@@ -202,6 +210,14 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
             f"The junction tree of the network has {size:,} table cells, more than "
             f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
         )
+
+
+def _misfit(observed: Observations, shares: Vector, total: float) -> float:
+    """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
+    expected = observed.expected(total * shares)
+    sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
+    spread = np.maximum(observed.variance, LEAST_VARIANCE) + sampling
+    return float(((observed.observed - expected) ** 2 / spread).mean())
 
 
 def _pseudo_counts(families: Layout) -> Vector:

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators import PrivateMLE
+from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.fitting.factors import conditional, family, log_linear
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
@@ -50,19 +51,21 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     guarantee_: Guarantee
 
-    def fit(self, data: Any, estimator: Any = None, sample_weight: None = None) -> PrivateBayesianNetwork:
+    def fit(self, data: Any, estimator: Any = "auto", sample_weight: None = None) -> PrivateBayesianNetwork:
         """Estimate the CPDs and keep the release.
 
         Parameters
         ----------
         data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
             A release costs nothing; a data set is charged the estimator's epsilon.
-        estimator : estimator of this package or of pgmpy, optional
-            The default is `PrivateMLE()`. Bounds need one that releases tables or coefficients.
+        estimator : "auto", or an estimator of this package or of pgmpy
+            "auto" stands for `AutoMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None
             pgmpy has it; no private estimator takes weights.
         """
-        estimator = PrivateMLE() if estimator is None else estimator
+        if estimator is None or isinstance(estimator, str):
+            choice(None, "auto")("estimator", estimator)
+            estimator = AutoMLE()
         super().fit(data, estimator=estimator, sample_weight=sample_weight)
         self._keep(estimator)
         return self
