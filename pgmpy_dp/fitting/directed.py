@@ -173,7 +173,9 @@ def fit_directed_loopily(
     counts = np.maximum(step.counts[free], 0.0) + pseudo
     found = counts / rows.sums(counts)
     potentials[free] = np.log(found)
-    misfit = _misfit(observed, graph.calibrate(potentials).marginals[table_places(graph.layout, observed.cliques)], total)
+    misfit = _misfit(
+        observed, graph.calibrate(potentials).marginals[table_places(graph.layout, observed.cliques)], total
+    )
     return DirectedFit(layout.tables(found), -step.gap, misfit)
 
 
