@@ -26,6 +26,7 @@ from .estimators import (
     plan_measurements,
     plan_pairs,
 )
+from .evaluation import combine
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
@@ -86,6 +87,7 @@ __all__ = [
     "SizeAllocation",
     "UniformAllocation",
     "calibrate",
+    "combine",
     "exact_marginals",
     "laskey_sensitivities",
     "mutual_consistency",

@@ -150,7 +150,7 @@ def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
     """
     quiet()
-    loaded = _loaded(network)
+    loaded = loaded_network(network)
     schema = _schema(loaded)
     schema.require([targets])
     given = _evidence(schema, evidence)
@@ -182,7 +182,7 @@ def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
     return given
 
 
-def _loaded(path: Path) -> Any:
+def loaded_network(path: Path) -> Any:
     """Load the network of a file, or the mixture."""
     from pgmpy_dp.networks import load_network
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
@@ -222,7 +222,7 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
-        loaded = _loaded(network)
+        loaded = loaded_network(network)
         mixed = [v for v, states in _schema(loaded).states.items() if len(set(map(type, states))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
             raise click.ClickException(

@@ -7,25 +7,36 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, quiet, stages
+from pgmpy_dp.cli.fitted import loaded_network
 
 
 @click.command(cls=Command)
 @file_argument("release")
-@file_option("--model", help="Fitted network to draw and to compare with.")
+@file_option("--model", help="Network fitted to the release, or model that synthesize wrote beside it.")
 @file_option("--out", exists=False, required=True, help="Page to write, .html.")
 @json_option
 def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     """Write one self-contained HTML page about RELEASE.
 
     It shows what was released and what it cost, the guarantee in plain words, the network with its noise, marginals
-    with noise bars, and a warning where noise exceeds signal. It follows from the release alone and may be published
-    with it.
+    with noise bars, and a warning where noise exceeds signal; of the model that synthesize wrote, which tables it does
+    not meet. It follows from the release alone and may be published with it.
+
+    \b
+      pgmpy-dp report release.zip --model fitted.bif --out report.html
+      pgmpy-dp report pairs.zip --model mixture.json --out report.html
     """
     quiet()
-    from pgmpy_dp.networks import load_network
     from pgmpy_dp.release import NoisyMarginals, Release
     from pgmpy_dp.report import write_report
+    from pgmpy_dp.report.pairs import table_fits
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
+    if PrivateMixtureNetwork.wrote(release):
+        raise click.ClickException(
+            f"{release} is a model, and a page is about a release: pgmpy-dp report RELEASE --model {release}, with the "
+            "release that synthesize --release wrote beside it."
+        )
     with stages(2) as begin:
         begin("Reading the release")
         noisy = Release.load(release)
@@ -34,11 +45,16 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
                 f"{release} holds {noisy.kind.replace('_', ' ')}; the page shows tables. Look at it with "
                 "pgmpy-dp inspect."
             )
-        network = None if model is None else load_network(model)
+        network = None if model is None else loaded_network(model)
         begin("Drawing the page")
         drowned = write_report(noisy, out, network)
     names = [list(clique) for clique in drowned]
     lines = [f"Written to {out}."]
     if names:
         lines.append(f"Noise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked.")
-    emit(as_json, {"file": str(out), "noise_exceeds_signal": names}, lines)
+    held = {"file": str(out), "noise_exceeds_signal": names}
+    if isinstance(network, PrivateMixtureNetwork):
+        beyond = [list(fit.variables) for fit in table_fits(noisy, network) if fit.level != "clear"]
+        lines.append(f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.")
+        held["not_met"] = beyond
+    emit(as_json, held, lines)

@@ -7,6 +7,9 @@ set is made for this one fit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import combinations
+from operator import add
 from typing import Any
 
 from pgmpy_dp.data import PrivateDataset
@@ -28,7 +31,7 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str]) -> Release | Pr
     ----------
     estimator : object
         Its `epsilon`, `delta`, `neighbours` and `state_names` say how records are measured.
-    data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
+    data : NoisyMarginals, NoisyCoefficients, list of NoisyMarginals, PrivateDataset or data frame
     variables : sequence of str
         Those of the model.
 
@@ -39,10 +42,39 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str]) -> Release | Pr
     ValueError
         If epsilon is given with a release, or missing without one; for exact counts.
     """
+    data = together(data)
     if isinstance(data, Release):
         return paid_release(estimator, data, variables)
     delta = getattr(estimator, "delta", 0.0)
     return dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
+
+
+def together(data: Any) -> Any:
+    """Join several releases of the same records into one, and return other data as they are.
+
+    Raises
+    ------
+    TypeError
+        If a list holds releases and something else, or releases that are not tables.
+    SchemaError, ValueError
+        If they cannot be joined; see `NoisyMarginals.join`.
+    """
+    if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
+        return data
+    for part in data:
+        if not isinstance(part, NoisyMarginals) and len(data) > 1:
+            raise TypeError(
+                f"Only noisy tables can be joined, got {type(part).__name__}: fit releases of several kinds with "
+                "PosteriorMean."
+            )
+    if any(one == other for one, other in combinations(data, 2)):
+        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
+    try:
+        return reduce(add, data)
+    except SchemaError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{error} PosteriorMean fits releases with noise of several kinds.") from error
 
 
 def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> Release:
@@ -62,8 +94,6 @@ def dataset_of(
     data: Any, variables: Sequence[str], epsilon: Any, delta: Any, neighbours: str | None, state_names: Any
 ) -> PrivateDataset:
     """Take the data set that was handed in, or make one of records for this fit alone; errors as `resolve`."""
-    if isinstance(data, (list, tuple)) and any(isinstance(d, Release) for d in data):
-        raise TypeError("Several releases are fitted together by PosteriorMean: give estimator=PosteriorMean().")
     if epsilon is None:
         raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
     if isinstance(data, PrivateDataset):

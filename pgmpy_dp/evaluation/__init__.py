@@ -13,7 +13,8 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     fourier_marginal_bound,
     posterior_divergence,
 )
-from pgmpy_dp.evaluation.prediction import mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.synthetic_inference import combine
 from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "NotPrivateSearch",
     "audit",
     "bnlearn_network",
+    "combine",
     "compare",
+    "compare_prediction",
     "count_error_bound",
     "divergence_bound",
     "exponential_map_failure",

@@ -163,7 +163,7 @@ class _Draws:
             raise ValueError("neighbours must be a pair of inputs.")
         draws = cls(Observer(), ([], []), ([], []), {})
         failures = []
-        for _ in tqdm(range(trials), desc="audit", delay=1.0, leave=False):
+        for _ in tqdm(range(trials), desc="audit", delay=1.0, leave=False, disable=None):
             for side, given in enumerate(neighbours):
                 try:
                     output = function(given)

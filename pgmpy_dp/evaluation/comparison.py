@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema
 
 
-def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.DataFrame:
+def compare(
+    reference: Any, synthetic: Any, schema: Schema | None = None, sizes: Iterable[int] = (1, 2)
+) -> pd.DataFrame:
     """Compare synthetic records, or a model, with what a release says of the records, or with records themselves.
 
     Parameters
@@ -24,14 +27,17 @@ def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.
         Beside a release the comparison is post-processing, and public. Beside records it is NOT PRIVATE: for their
         owner's eyes.
     synthetic : records, or a network with a method `marginal`
+        Binned variables of a frame may be numbers, or labels of bins as `simulate` gives them.
     schema : Schema, optional
         Of the records; a release has its own.
+    sizes : iterable of int
+        Of records, tables of so many variables are compared: ``(1, 2, 3)`` includes all triples. A release has its own
+        tables.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each table of the release, or for each variable and each pair of variables of records; the worst
-        first.
+        A row for each table of the release, or of the records; the worst first.
 
         - error: total variation between the reference's shares and the synthetic ones, between 0 and 1 but for noise.
         - noise: the error that the release's noise alone makes on average; 0 for records.
@@ -57,16 +63,21 @@ def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.
     if not isinstance(reference, NoisyMarginals):
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
-        cliques = [c for size in (1, 2) for c in itertools.combinations(schema.variables, size)]
-        reference = exact_marginals(reference, schema, cliques)
-    own = None if hasattr(synthetic, "marginal") else exact_marginals(synthetic, reference.schema, reference.cliques)
+        cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]
+        reference = exact_marginals(reference, labelled(reference, schema), cliques)
+    else:
+        schema = reference.schema
+    own = None
+    if not hasattr(synthetic, "marginal"):
+        own = exact_marginals(synthetic, labelled(synthetic, schema), reference.cliques)
     held = getattr(synthetic, "schema_", None)
     for variable in reference.variables:
         if held is not None and held.states.get(variable) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     total, rows = reference.total, []
+    whole = 1.0 if own is None else max(own.total, 1.0)
     for clique, table in reference.tables.items():
-        shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / max(own.total, 1.0)
+        shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / whole
         apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
         squares = float((apart**2).sum()) / deviation**2 if deviation else math.nan
         rows.append(
@@ -82,3 +93,13 @@ def compare(reference: Any, synthetic: Any, schema: Schema | None = None) -> pd.
     frame = frame.sort_values(order, ascending=False, kind="stable")
     frame.attrs["guarantee"] = str(reference.guarantee)
     return frame
+
+
+def labelled(records: Any, schema: Schema) -> Schema:
+    """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
+    kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
+    declared = {
+        v: states if isinstance(kinds.get(v), pd.CategoricalDtype) else schema.bins.get(v, states)
+        for v, states in schema.states.items()
+    }
+    return Schema(declared, schema.missing, schema.other)

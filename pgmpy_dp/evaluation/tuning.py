@@ -98,7 +98,7 @@ def not_private_grid_search(
         )
     settings = list(ParameterGrid({name: list(values) for name, values in grid.items()}))
     scores = []
-    for options in tqdm(settings, desc="Grid search, NOT PRIVATE", delay=1.0):
+    for options in tqdm(settings, desc="Grid search, NOT PRIVATE", delay=1.0, disable=None):
         network = model.copy()
         network.fit(records, estimator=clone(estimator).set_params(**options))
         scores.append(float(score(network)))

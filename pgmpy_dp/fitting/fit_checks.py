@@ -18,11 +18,11 @@ from pgmpy_dp.inference.sampling import sample_counts
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release import Release
 
-_DRAWS = 500
+_DRAWS = 1000
 # Derivatives of all tables by all parameters take at most half a gigabyte.
 _MAX_DERIVATIVES = 2**26
 # Cells times derivatives and draws of a check that takes a second: of alarm's tables, or of all pairs of sachs.
-QUICK = 2**24
+QUICK = 2**25
 
 
 def check_network(

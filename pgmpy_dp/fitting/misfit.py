@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -26,35 +26,58 @@ from pgmpy_dp.inference.table import Table
 from pgmpy_dp.inference.threads import one_thread
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import LEAST_VARIANCE
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique, Schema, State
 
 # A fit fails where so large a misfit would be so improbable if the model were right.
 LEVEL = 0.01
 # In the last part of a simulated law, its tail is taken for exponential.
 _TAIL = 0.1
-# Smaller probabilities are not told apart: a tail is not known so far out.
-_LEAST = 1e-9
+# Smaller probabilities are not told apart, and stated as a bound: a tail is not known so far out.
+_LEAST, _STATED = 1e-9, 1e-6
 # Where no more than this share of the deviations is left by the parameters, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
+class Misfit:
+    """A table or pair of variables has this misfit.
+
+    Attributes
+    ----------
+    variables : tuple of str
+    observed, expected : float
+        The sum of squared standardised residuals that parameters cannot absorb, and its mean if the network is right.
+    p_value : float
+        The probability of so large a sum then. NaN where the parameters absorb everything.
+    excess : float
+        Total variation between the measured shares and the network's, beyond what noise and sampling make.
+    cell : tuple of states
+        The joint state that is farthest off, and its share, `measured` and by the `network`.
+    """
+
+    variables: Clique
+    observed: float
+    expected: float
+    p_value: float
+    excess: float
+    cell: tuple[State, ...]
+    measured: float
+    network: float
+
+    def __str__(self) -> str:
+        cell = ", ".join(f"{variable} = {state}" for variable, state in zip(self.variables, self.cell, strict=True))
+        return f"{cell}: {100 * self.measured:.3g} % measured, {100 * self.network:.3g} % in the network"
+
+
+@dataclass(frozen=True, repr=False)
 class FitCheck:
     """A release was held against a network.
 
     Attributes
     ----------
-    tables : DataFrame
-        It has a row for each measured table, the worst first, and these columns:
-
-        - observed, expected: the sum of squared standardised residuals that parameters cannot absorb, and its mean if
-          the network is right.
-        - p_value: the probability of so large a sum then. NaN where the parameters absorb everything.
-        - excess: total variation between the measured shares and the network's, beyond what noise and sampling make.
-        - cell, measured, network: the joint state that is farthest off, and its two shares.
-    pairs : DataFrame
-        The same for all pairs of variables that were measured together.
+    of_tables, of_pairs : tuple of Misfit
+        Of each measured table, and of all pairs of variables that were measured together, the worst first.
     z2 : float
         Observed over expected misfit of all tables: about 1 if the network is right.
     p_value : float
@@ -62,10 +85,20 @@ class FitCheck:
         the parameters absorb everything: the release has nothing to hold against the network.
     """
 
-    tables: pd.DataFrame
-    pairs: pd.DataFrame
+    of_tables: tuple[Misfit, ...]
+    of_pairs: tuple[Misfit, ...]
     z2: float
     p_value: float
+
+    @property
+    def tables(self) -> pd.DataFrame:
+        """Return a frame with a row for each measured table, and what `Misfit` has as columns."""
+        return _frame(self.of_tables)
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """Return the same for pairs of variables."""
+        return _frame(self.of_pairs)
 
     @property
     def fails(self) -> bool:
@@ -75,14 +108,14 @@ class FitCheck:
     @property
     def probability(self) -> str:
         """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
-        return f"p < {_LEAST:g}" if self.p_value <= _LEAST else f"p = {self.p_value:.2g}"
+        return f"p < {_STATED:g}" if self.p_value < _STATED else f"p = {self.p_value:.2g}"
 
     def worst(self, count: int = _SHOWN) -> list[str]:
         """Describe what fails by itself: pairs of variables, or else tables, the farthest off first."""
-        for frame in (self.pairs, self.tables):
-            failing = frame[frame["p_value"] * len(frame) < LEVEL].sort_values("excess", ascending=False, kind="stable")
-            if len(failing):
-                return [_described(clique, row) for clique, row in failing.head(count).iterrows()]
+        for listed in (self.of_pairs, self.of_tables):
+            failing = [misfit for misfit in listed if misfit.p_value * len(listed) < LEVEL]
+            if failing:
+                return [str(misfit) for misfit in sorted(failing, key=lambda misfit: -misfit.excess)[:count]]
         return []
 
     def __repr__(self) -> str:
@@ -93,9 +126,10 @@ class FitCheck:
         return "\n  ".join([line, *self.worst()])
 
 
-def _described(clique: Any, row: pd.Series) -> str:
-    cell = ", ".join(f"{variable} = {state}" for variable, state in zip(clique, row["cell"], strict=True))
-    return f"{cell}: {100 * row['measured']:.3g} % measured, {100 * row['network']:.3g} % in the network"
+def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
+    names = [field.name for field in fields(Misfit)][1:]
+    index = pd.Index([misfit.variables for misfit in misfits], tupleize_cols=False, name="variables")
+    return pd.DataFrame([{name: getattr(m, name) for name in names} for m in misfits], index=index, columns=names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +263,16 @@ def held_against(
     whole = np.nansum(tables, axis=1)
     if not whole.any():
         whole[:] = np.nan
-    single = _tail(np.sqrt(np.hstack([whole[:, None], tables, apart])))
+    roots, half = np.sqrt(np.hstack([whole[:, None], tables, apart])), 1 + len(deviations) // 2
+    single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single), 1.0, single), axis=1))
-    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:, None])[0, 0])
+    # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
+    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
     own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
     return FitCheck(
-        _frame(seen, own, seen.cliques, tables, single[0, 1 : 1 + len(seen.cliques)]),
-        _frame(seen, own, list(pairs), apart, single[0, 1 + len(seen.cliques) :]),
+        _misfits(seen, own, seen.cliques, tables, single[0, 1 : 1 + len(seen.cliques)]),
+        _misfits(seen, own, list(pairs), apart, single[0, 1 + len(seen.cliques) :]),
         float(whole[0] / whole[1:].mean()),
         overall,
     )
@@ -296,12 +332,12 @@ def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residu
     return found
 
 
-def _tail(values: Vector) -> Vector:
-    """Give each value of a column the share of the simulated ones, all but the first row, that are as large.
+def _tail(values: Vector, law: Vector) -> Vector:
+    """Give each value of a column the share of simulated ones, the law of the column, that are as large.
 
     Among the largest, roots of sums of squares and logarithms of probabilities have about exponential tails.
     """
-    law = np.sort(values[1:], axis=0)
+    law = np.sort(law, axis=0)
     draws, columns = law.shape
     last = int(draws * (1.0 - _TAIL))
     found = np.empty_like(values)
@@ -317,20 +353,23 @@ def _tail(values: Vector) -> Vector:
     return np.maximum(found, _LEAST)
 
 
-def _frame(
+def _misfits(
     seen: JointObservations, own: dict[Clique, Vector], cliques: Sequence[Clique], misfit: Vector, p_values: Vector
-) -> pd.DataFrame:
+) -> tuple[Misfit, ...]:
     """Put misfits beside their effects, in shares."""
-    rows = [_effect(seen, own, clique) for clique in cliques]
-    frame = pd.DataFrame(rows, index=pd.Index(list(cliques), tupleize_cols=False, name="variables"))
-    frame.insert(0, "p_value", p_values)
-    frame.insert(0, "expected", misfit[1:].mean(axis=0))
-    frame.insert(0, "observed", misfit[0])
-    return frame.sort_values(["p_value", "excess"], ascending=[True, False], kind="stable")
+    means = misfit[1:].mean(axis=0)
+    parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), strict=True)
+    found = [
+        Misfit(clique, observed, expected, p_value, *_effect(seen, own, clique))
+        for clique, observed, expected, p_value in parts
+    ]
+    return tuple(sorted(found, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
 
 
-def _effect(seen: JointObservations, own: dict[Clique, Vector], clique: Clique) -> dict[str, Any]:
-    """Compare the least noisy table of a clique with the model's."""
+def _effect(
+    seen: JointObservations, own: dict[Clique, Vector], clique: Clique
+) -> tuple[float, tuple[State, ...], float, float]:
+    """Compare the least noisy table of a clique with the model's: the last four attributes of a `Misfit`."""
     total, schema = seen.total, seen.schema
     holding = [r for r in seen.releases if any(set(clique) <= set(measured) for measured in r.cliques)]
     counts, variance = min((release.marginal(clique) for release in holding), key=lambda table: table[1])
@@ -340,9 +379,5 @@ def _effect(seen: JointObservations, own: dict[Clique, Vector], clique: Clique) 
     apart = np.abs(measured - model)
     chance = np.sqrt(2.0 / math.pi * (variance + total * model * (1.0 - model))) / total
     place = np.unravel_index(int(apart.argmax()), apart.shape)
-    return {
-        "excess": max(0.0, 0.5 * float((apart - chance).sum())),
-        "cell": tuple(schema.states[variable][int(i)] for variable, i in zip(clique, place, strict=True)),
-        "measured": float(measured[place]),
-        "network": float(model[place]),
-    }
+    cell = tuple(schema.states[variable][int(i)] for variable, i in zip(clique, place, strict=True))
+    return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])

@@ -11,6 +11,7 @@ from .engine import build_engine
 from .factor_graph import FactorGraph
 from .junction_tree import Calibration, JunctionTree, TreeTooLargeError
 from .layout import Layout
+from .maximising import Maximisation
 from .mixture import AnswerTooLargeError, Mixture
 from .mixture_fit import MixtureFit, disagreement, fit_mixture
 from .mixture_records import draw_records
@@ -28,6 +29,7 @@ __all__ = [
     "JunctionTree",
     "LaplaceNoise",
     "Layout",
+    "Maximisation",
     "Mixture",
     "MixtureFit",
     "NonlinearBeliefPropagation",

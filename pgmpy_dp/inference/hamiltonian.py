@@ -228,7 +228,7 @@ def sample_posterior(
     depths = point[: density.free] - density.tops(point) + np.log(_TAIL * metric.unit[: density.free])
     adaptation = _StepSize(0.2)
     points, priors = np.empty((draws, density.size)), np.empty((draws, density.free))
-    for number in tqdm(range(warm_up + draws * thinning), desc="posterior", leave=False, delay=1.0):
+    for number in tqdm(range(warm_up + draws * thinning), desc="posterior", leave=False, delay=1.0, disable=None):
         warm = number < warm_up
         step = adaptation.current if warm else adaptation.settled
         momentum = metric.momentum(generator)

@@ -87,12 +87,6 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     return found
 
 
-def signal_to_noise(tables: NoisyTables) -> float:
-    """Divide the pairs' mean square distance from independence by the noise's variance: one if all is noise."""
-    squares = sum(_squares(table, _independent(tables, pair)) for pair, table in tables.pairs.items())
-    return squares / max(sum(table.counts.size for table in tables.pairs.values()), 1)
-
-
 def _independent(tables: NoisyTables, pair: tuple[int, int]) -> Vector:
     """Expect the counts of a pair that its variables' shares give if they are independent."""
     return np.asarray(tables.total * np.outer(*(tables.singles[variable] for variable in pair)))

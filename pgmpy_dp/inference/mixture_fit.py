@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
+from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_base import signal_to_noise, start_from
+from pgmpy_dp.inference.mixture_base import start_from
 from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 from pgmpy_dp.inference.threads import one_thread
@@ -28,7 +30,6 @@ _MARGIN = 10.0  # nats by which a smaller width must predict better: less may be
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _THINNING = 0.5
 _LEAST_SHARE = 1e-9
-_SIGNAL = 4.0  # signal to noise, below which half the steps fit better
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,14 @@ class MixtureFit:
     steps: int
 
     @property
+    def components(self) -> int:
+        """Return the number of components of a member."""
+        return (self.mixture.weights.size - 1) // self.size
+
+    @property
     def members(self) -> tuple[Mixture, ...]:
         """Return fits from different starts, each a mixture: their agreement says where the release speaks clearly."""
-        whole = self.mixture
-        components = (whole.weights.size - 1) // self.size
+        whole, components = self.mixture, self.components
         parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
         return tuple(
             Mixture(
@@ -94,8 +99,8 @@ def fit_mixture(
     ordered : collection of variables
         Those whose states have an order.
     components, members, steps : int
-        Of a member; of the ensemble; of Adam in the fit of a member, half as many where the release is
-        hardly more than noise.
+        Of a member; of the ensemble; of Adam in the fit of a member. A quarter of the components, or half the
+        steps, are taken where the thinned release is predicted better so.
     known_total : float, optional
         The number of records, where it is known.
     generator : numpy.random.Generator
@@ -116,24 +121,39 @@ def fit_mixture(
     names = list(cardinalities)
     shape, log_base = start_from(noisy)
     ordinal = {names.index(variable) for variable in ordered}
-    enough = steps if signal_to_noise(noisy) > _SIGNAL else max(steps // 2, 1)
-    start = _Start(noisy.total, shape, log_base, ordinal, components, enough)
+    start = _Start(noisy.total, shape, log_base, ordinal)
     seeds = generator.spawn(members + 1)
     with (
         one_thread(),
+        ThreadPoolExecutor(cores()) as pool,
         tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
-        chosen = _choose(noisy, start, seeds[-1], bar.update)
+        chosen = _choose(noisy, start, components, steps, seeds[-1], bar.update)
         bar.total = bar.n + members
         found: list[tuple[Matrix, Matrix]] = []
-        for number, seed in enumerate(seeds[:-1]):
-            if number == members // 3 > 0:
+        third = members // 3
+        for part in (seeds[:third], seeds[third:-1]):
+            if found:  # their mean is a better base for the others
                 start = replace(start, log_base=_mean_logs(found))
             problem = start.problem(noisy, chosen.width)
-            found.append(problem.tables(start.fit(problem, chosen, seed))[:2])
-            bar.update()
+            for parameters in pool.map(partial(start.fit, problem, chosen), part):
+                found.append(problem.tables(parameters)[:2])
+                bar.update()
     mixture = _ensemble(cardinalities, shape, found, noisy)
-    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, enough)
+    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps)
+
+
+def refit(
+    fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
+) -> Mixture:
+    """Fit one member to other tables of the same variables, with the settings that were chosen before."""
+    cardinalities = fit.mixture.cardinalities
+    ordinal = {number for number, variable in enumerate(cardinalities) if variable in ordered}
+    shape, log_base = start_from(noisy)
+    start = _Start(noisy.total, shape, log_base, ordinal)
+    problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    found = problem.tables(start.fit(problem, settings, generator))[:2]
+    return _ensemble(cardinalities, shape, [found], noisy)
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
@@ -151,6 +171,8 @@ class _Settings:
 
     penalty: float
     width: float
+    components: int
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -161,8 +183,6 @@ class _Start:
     shape: Shape
     log_base: Vector
     ordered: Collection[int]
-    components: int
-    steps: int
 
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
         """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
@@ -178,7 +198,7 @@ class _Start:
 
     def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
         penalty = settings.penalty * self.total / problem.precision
-        return fit_member(problem, penalty, self.components, self.steps, generator)
+        return fit_member(problem, penalty, settings.components, settings.steps, generator)
 
 
 def _smoothing(states: int, width: float) -> Vector:
@@ -190,7 +210,12 @@ def _smoothing(states: int, width: float) -> Vector:
 
 
 def _choose(
-    noisy: NoisyTables, start: _Start, generator: np.random.Generator, progress: Callable[[], Any]
+    noisy: NoisyTables,
+    start: _Start,
+    components: int,
+    steps: int,
+    generator: np.random.Generator,
+    progress: Callable[[], Any],
 ) -> _Settings:
     """Choose settings with which a fit to one half of the thinned release predicts the other half best."""
     half, other = noisy.thinned(_THINNING, generator)
@@ -205,12 +230,14 @@ def _choose(
             progress()
         return risks[settings]
 
-    best, least = _Settings(_FIRST_PENALTY, 0.0), math.inf
+    best, least = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
         found = _walk(risk, replace(best, width=width))
         if risk(found) < least - _MARGIN / other_precision:
             best, least = found, risk(found)
-    return replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
+    best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
+    # Few components and few steps are penalties too, which noise may prefer.
+    return min((best, replace(best, components=max(components // 4, 1)), replace(best, steps=steps)), key=risk)
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:

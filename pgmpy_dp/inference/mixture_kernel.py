@@ -61,8 +61,41 @@ def normalise(base, starts, first, second, logs, tables, states):
 
 
 @compiled
+def weigh_residuals(weight, shares, products, alone):
+    """Turn marginals of pairs and of single states into derivatives of half their weighted squared distance.
+
+    Parameters
+    ----------
+    weight, shares : ndarrays of shape (states, states)
+        What is fitted: pairs of states, twice each, and single states on the diagonal.
+    products : ndarray of shape (states, states)
+        Marginals of pairs; overwritten with the derivatives by them, zeros on the diagonal.
+    alone : ndarray of shape (states,)
+        Marginals of single states; overwritten with the derivatives by them.
+
+    Returns
+    -------
+    float
+        The loss.
+    """
+    loss = 0.0
+    for i in range(weight.shape[0]):
+        products[i, i] = alone[i]
+        row = products[i, 0] * 0
+        for j in range(weight.shape[1]):
+            residual = products[i, j] - shares[i, j]
+            products[i, j] = weight[i, j] * residual
+            row += products[i, j] * residual
+        single = products[i, i] * (alone[i] - shares[i, i])
+        loss += (row - single) / 4 + single / 2
+        alone[i] = products[i, i]
+        products[i, i] = 0
+    return loss
+
+
+@compiled
 def gradient_of_potentials(
-    weights, tables, logs, penalty, by_state, by_cell, starts, first, second, by_potential, divergences
+    weights, tables, logs, penalty, by_state, by_cell, by_base, starts, first, second, by_potential, divergences
 ):
     """Apply the chain rule through the normalisation.
 
@@ -76,7 +109,9 @@ def gradient_of_potentials(
     by_state : ndarray of shape (states, components)
         Derivatives of the loss by a component's probabilities of states, without the component's weight.
     by_cell : ndarray of shape (cells, components)
-        The same by probabilities of cells; overwritten with the derivatives by the tables' logs before normalisation.
+        The same by probabilities of cells; overwritten.
+    by_base : ndarray of shape (cells,)
+        The same by the components' mean probabilities of cells; overwritten with the derivatives by the base's logs.
     by_potential : ndarray of shape (states, components)
         Here the derivatives by potentials go.
     divergences : ndarray of shape (components,)
@@ -93,16 +128,19 @@ def gradient_of_potentials(
             slope, log, table, one = by_cell[s], logs[s], tables[s], by_state[first[s]]
             other = by_state[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
-                slope[k] += one[k] + other[k] + penalty * log[k]
+                slope[k] += one[k] + other[k] + by_base[s] + penalty * log[k]
                 mean[k] += table[k] * slope[k]
                 divergences[k] += table[k] * log[k]
         for s in range(starts[block], starts[block + 1]):
             slope, table, one = by_cell[s], tables[s], by_potential[first[s]]
             other = by_potential[second[s]] if second[s] >= 0 else nothing
+            whole = mean[0] * 0
             for k in range(components):
-                slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
-                one[k] += slope[k]
-                other[k] += slope[k]
+                by_log = weights[k] * table[k] * (slope[k] - mean[k])
+                one[k] += by_log
+                other[k] += by_log
+                whole += by_log
+            by_base[s] = whole
 
 
 @compiled

@@ -140,7 +140,8 @@ class MemberProblem:
         self.precision = max(target.precision for target in targets)
         states = int(shape.states[-1])
         self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
-        self._blocks: list[tuple[slice, Matrix, float]] = []
+        cells = int(shape.starts[-1])
+        self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
         for target in targets:
             self._add(target, target.precision / self.precision)
@@ -162,7 +163,8 @@ class MemberProblem:
             order = [variable for part in parts for variable in part.variables]
             shares = shares.transpose([variables.index(variable) for variable in order]).ravel()
             if len(parts) == 1:
-                self._blocks.append((shape.of_block(blocks[0]), shares[shape.codes(blocks[0])], weight))
+                own = shape.of_block(blocks[0])
+                self._cell_weight[own], self._cell_shares[own] = weight, shares[shape.codes(blocks[0])]
             else:
                 self._wide.append((parts, shares, weight))
 
@@ -202,34 +204,27 @@ class MemberProblem:
 
         shape, dtype = self.shape, self.dtype
         weights, tables, logs, states = self.tables(parameters)
-        residual = (states * weights) @ states.T
-        np.fill_diagonal(residual, states @ weights)
-        residual -= self._shares
-        weighted = self._weight * residual
-        alone = np.diagonal(weighted).copy()
-        np.fill_diagonal(weighted, 0.0)
-        loss = float(np.vdot(weighted, residual)) / 4 + float(alone @ np.diagonal(residual)) / 2
+        weighted, alone = (states * weights) @ states.T, states @ weights
+        loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
         by_state = weighted @ states
         by_weight = (states * by_state).sum(axis=0) / 2 + alone @ states
         by_state += alone[:, None]
+        of_cells = tables @ weights - self._cell_shares
+        by_base = self._cell_weight * of_cells
+        loss += float(by_base @ of_cells) / 2
+        by_weight += by_base @ tables
         by_cell = np.zeros_like(tables)
-        for cells, shares, weight in self._blocks:
-            difference = tables[cells] @ weights - shares
-            loss += weight * float(difference @ difference) / 2
-            difference *= dtype(weight)
-            by_cell[cells] += difference[:, None]
-            by_weight += difference @ tables[cells]
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
-            weights, tables, logs, dtype(penalty), by_state, by_cell, shape.starts, shape.first, shape.second,
+            weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.first, shape.second,
             by_potential, divergences,
         )  # fmt: skip
         loss += penalty * float(weights @ divergences)
         by_weight += dtype(penalty) * divergences
         by_log_weight = weights * (by_weight - weights @ by_weight)
-        return loss, (self._smooth(by_potential, True), by_log_weight, by_cell.sum(axis=1))
+        return loss, (self._smooth(by_potential, True), by_log_weight, by_base)
 
     def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
         """Turn coefficients into log-potentials; transposed, derivatives by potentials into those by coefficients."""

@@ -1,4 +1,4 @@
-"""Records are drawn from a mixture so evenly that their tables are as close to the mixture's as can be."""
+"""Records are drawn from a mixture by chance, or so evenly that their tables are as close to its own as can be."""
 
 from __future__ import annotations
 
@@ -75,6 +75,25 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     )
     records -= states[:-1].astype(np.int32)
     return records[generator.permutation(count)]
+
+
+def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
+    """Draw records by chance alone; columns in the order of `mixture.variables`, records in the components' order."""
+    ends = np.cumsum(generator.multinomial(count, mixture.weights))
+    component = np.searchsorted(ends, np.arange(count), side="right")
+    sizes = mixture.cardinalities
+    codes = np.empty((count, len(sizes)), dtype=np.min_scalar_type(max(sizes.values()) - 1))
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        flat = table.reshape(table.shape[0], -1)
+        sums = np.cumsum(flat, axis=1)
+        # Sums of component k lie between k and k + 1, so that all components are looked up at once.
+        steps = (sums / sums[:, -1:] + np.arange(len(flat))[:, None]).ravel()
+        cells = np.searchsorted(steps, component + generator.random(count), side="right")
+        cells = np.minimum(cells - component * flat.shape[1], flat.shape[1] - 1)
+        for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
+            codes[:, place[variable]] = values
+    return codes
 
 
 def _pair_shares(mixture: Mixture) -> Vector:

@@ -188,6 +188,18 @@ def best_order(graph: Neighbours, cards: Sequence[int]) -> Steps:
     return steps
 
 
+def constrained_order(graph: Neighbours, cards: Sequence[int], first: Iterable[int]) -> Steps:
+    """Eliminate some nodes before all others: these greedily by `weighted_min_fill`, those by `best_order`."""
+    state, left = _Elimination(graph, cards), set(first)
+    steps = []
+    while left:
+        node = min(left, key=lambda candidate: (weighted_min_fill(state, candidate), candidate))
+        steps.append((node, frozenset(state.neighbours[node] | {node})))
+        state.eliminate(node)
+        left.discard(node)
+    return steps + best_order(state.neighbours, cards) if state.neighbours else steps
+
+
 def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
     """List the cliques of an elimination that no other one holds.
 

@@ -7,16 +7,15 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
+from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.fitting.factors import conditional, family, log_linear
+from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.privacy.checks import choice
-from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
 
@@ -49,15 +48,13 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     True
     """
 
-    guarantee_: Guarantee
-
     def fit(self, data: Any, estimator: Any = "auto", sample_weight: None = None) -> PrivateBayesianNetwork:
         """Estimate the CPDs and keep the release.
 
         Parameters
         ----------
-        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
-            A release costs nothing; a data set is charged the estimator's epsilon.
+        data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset or data frame
+            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
         estimator : "auto", or an estimator of this package or of pgmpy
             "auto" stands for `AutoMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None
@@ -66,9 +63,44 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         if estimator is None or isinstance(estimator, str):
             choice(None, "auto")("estimator", estimator)
             estimator = AutoMLE()
-        super().fit(data, estimator=estimator, sample_weight=sample_weight)
+        held = self._forget()
+        try:
+            super().fit(data, estimator=estimator, sample_weight=sample_weight)
+        except BaseException:  # with its old parameters it has its old promise
+            self._forget()
+            self.__dict__.update(held)
+            raise
         self._keep(estimator)
         return self
+
+    def add_cpds(self, *cpds: TabularCPD) -> None:
+        """Add CPDs or replace them; others than those of the fit take the guarantee away.
+
+        Warns
+        -----
+        UserWarning
+            If the network had a guarantee and has none any more.
+        """
+        super().add_cpds(*cpds)
+        self._follow_parameters()
+
+    def remove_node(self, node: Any) -> None:
+        """Remove a node; its children's CPDs become means over its states, which follow from the release too."""
+        held = getattr(self, "guarantee_", None)
+        super().remove_node(node)
+        if held is not None:
+            self.guarantee_ = held
+
+    def do(self, nodes: Any, inplace: bool = False) -> PrivateBayesianNetwork:
+        """Cut nodes off their parents, as pgmpy does.
+
+        The guarantee holds for the result. It has no bounds: no release was drawn from such a network.
+        """
+        held = getattr(self, "guarantee_", None)
+        network: PrivateBayesianNetwork = super().do(nodes, inplace=inplace)
+        if held is not None:
+            network.guarantee_ = held
+        return network
 
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
         """Give every entry of P(node | parents) its bounds; `interval` and `target` are those of `query`.
@@ -89,26 +121,32 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         own = draws[:, layout.offsets[number] : layout.offsets[number + 1]]
         mass = self._conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
         records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
-        fitted, logs, _ = log_linear(self, schema.states)
-        value, _ = Conditioning(fitted, schema).distributions([logs], scope, {})
-        index = state_index(schema, scope)
-        return bounds_frame(conditional(value[0]).ravel(), np.exp(own), interval, index, records.ravel())
+        rows = np.exp(own)
+        return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
 
-    def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> pd.DataFrame:
+    def simulate(self, n_samples: int = 10, *, seed: int | None = None, **options: Any) -> Any:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
-        All options are those of pgmpy. Its own method draws where one of ``do``, ``virtual_evidence``,
-        ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is given, or a junction tree
-        does not fit in memory. In any case numpy's global generator is left alone.
+        With ``data_sets=20`` it gives a list of data frames, each drawn from another network of `posterior_`; see
+        `pgmpy_dp.combine`. All other options are those of pgmpy. Its own method draws where one of ``do``,
+        ``virtual_evidence``, ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is
+        given, or a junction tree does not fit in memory. In any case numpy's global generator is left alone.
         """
         options = {name: option for name, option in options.items() if option is not None}
-        if set(options) <= {"evidence", "include_latents", "show_progress"}:
+        ours = {"evidence", "include_latents", "show_progress", "data_sets"}
+        if "data_sets" in options:
+            if further := set(options) - ours:
+                raise ValueError(f"Data sets from the posterior take no {min(further)}: leave it or data_sets out.")
+            return super().simulate(n_samples, seed=seed, **options)
+        if set(options) <= ours:
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
+        promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
+        promising_nothing._forget()
         try:
-            drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(self, n_samples, seed=seed, **options)
+            drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(promising_nothing, n_samples, seed=seed, **options)
         finally:
             np.random.set_state(held)  # noqa: NPY002
         nodes = [node for node in self.nodes() if node in drawn]
@@ -160,8 +198,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh.add_edges_from(network.edges())
         fresh.latents = set(network.latents)
         fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
-        kept = ("release_", "guarantee_", "_posterior")
-        fresh.__dict__.update({name: vars(network)[name] for name in kept if name in vars(network)})
+        fresh._provenance_of(network)
         return fresh
 
     def _fitted(self) -> Schema:

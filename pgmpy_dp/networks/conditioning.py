@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference import JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference import JunctionTree, Layout, Maximisation, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
-
-# Log-potentials times this, exponentiated and summed, come to their largest term: the most probable state of all.
-_SHARPNESS = 1e4
 
 
 class Conditioning:
@@ -67,10 +64,18 @@ class Conditioning:
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Mapping[str, Any]
     ) -> list[tuple[int, ...]]:
-        """Find the numbers of the states that are most probable together, in each network."""
-        tree, mask = self._tree(()), self._mask(evidence)
-        calibrations = (tree.calibrate(_SHARPNESS * logs + mask) for logs in potentials)
-        return [tuple(int(np.argmax(tree.marginal(c, [name]))) for name in variables) for c in calibrations]
+        """Find the numbers of the states that are most probable together, in each network; of equal ones the first.
+
+        Raises
+        ------
+        ValueError
+            If a network forbids the evidence.
+        TreeTooLargeError
+            If all variables but these and the given ones cannot be summed out in memory.
+        """
+        given = {variable: self.schema.states[variable].index(state) for variable, state in evidence.items()}
+        maximisation = Maximisation.plan(self.layout, variables, given)
+        return [maximisation.most_probable(logs) for logs in potentials]
 
     def sample(
         self, logs: Vector, evidence: Mapping[str, Any], count: int, generator: np.random.Generator

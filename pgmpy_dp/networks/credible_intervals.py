@@ -28,15 +28,18 @@ def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector,
         Probabilities are shares of so many records: bounds within half a record of 0 or 1 are 0 or 1.
     """
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
-    if records is not None:
-        lower = np.where(lower * records < _HALF, 0.0, lower)
-        upper = np.where((1 - upper) * records < _HALF, 1.0, upper)
-    return lower, upper
+    return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
+
+
+def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:
+    """Put bounds of probabilities to 0 or 1 that are less than half a record away."""
+    return np.where(lower * records < _HALF, 0.0, lower), np.where((1 - upper) * records < _HALF, 1.0, upper)
 
 
 def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
-    """Put answers beside their bounds."""
+    """Put answers beside their bounds, which hold them."""
     lower, upper = bounds(draws, interval, records)
+    lower, upper = np.minimum(lower, values), np.maximum(upper, values)
     return pd.DataFrame({"value": values, "lower": lower, "upper": upper}, index=index)
 
 

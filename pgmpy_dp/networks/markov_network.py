@@ -64,7 +64,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     True
     """
 
-    guarantee_: Guarantee
     schema_: Schema
 
     def __init__(
@@ -96,27 +95,45 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, PrivateDataset or data frame
-            A release costs nothing; a data set is charged the estimator's epsilon.
+        data : NoisyMarginals, list of them, PrivateDataset or data frame
+            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
         estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
             The default is `CollectiveEM()`.
         """
         estimator = CollectiveEM() if estimator is None else estimator
         estimator.fit(self, data)
-        self.set_factors(estimator.parameters_)
+        self.set_factors(estimator.parameters_, getattr(estimator, "guarantee_", None))
         self._keep(estimator)
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee | None = None) -> None:
-        """Replace the factors, which must cover all nodes; the guarantee is what holds for the records behind them."""
+        """Replace the factors, which must cover all nodes; the guarantee is what holds for the records behind them.
+
+        Warns
+        -----
+        UserWarning
+            If the network had a guarantee, and these factors are without one.
+        """
         if len({frozenset(factor.variables) for factor in factors}) < len(factors):
             raise ValueError("Two factors have the same variables: multiply them first.")
+        if guarantee is not None:
+            self._forget()
         self.remove_factors(*self.get_factors())
         self.add_factors(*factors)
         self.schema_ = Schema.from_model(self)
-        self._forget()
         if guarantee is not None:
             self.guarantee_ = guarantee
+
+    def add_factors(self, *factors: DiscreteFactor) -> None:
+        """Multiply by factors; others than those of the fit take the guarantee away.
+
+        Warns
+        -----
+        UserWarning
+            If the network had a guarantee and has none any more.
+        """
+        super().add_factors(*factors)
+        self._follow_parameters()
 
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""

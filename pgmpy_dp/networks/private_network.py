@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -18,26 +19,29 @@ from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
+from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_question, numbers_of_states
-from pgmpy_dp.networks.simulation import simulate
+from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee, Release, compose
+from pgmpy_dp.release import Release, compose
 from pgmpy_dp.schema import Schema
 
-# The joint table of variables whose most probable state is asked for has no more cells.
-_MAX_JOINT = 2**20
+_STRUCTURE = (
+    "These variables were not measured together, nor were pairs that the network does not join: the bounds hold if its "
+    "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
+)
 
 
-class PrivateNetwork:
+class PrivateNetwork(Provenance):
     """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
 
     schema_: Schema
-    guarantee_: Guarantee
-    release_: Release | tuple[Release, ...]
     _posterior: PosteriorNetworks
 
     def query(
@@ -79,13 +83,19 @@ class PrivateNetwork:
         -----
         UserWarning
             With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
-            fails; it is made at the first answer where it takes about a second, else where `check_fit` is called.
+            fails; it is made at the first answer where it takes about a second, else at the first with an interval.
 
         Notes
         -----
-        Bounds are equal-tailed quantiles of the draws in `posterior_`; a penalised fit may lie outside. They take the
-        structure for right, and count records as independent: with several rows a person, the population's are too
-        narrow. Where the release hides the evidence they are those of the prior, and no better than it.
+        With an interval, the value is the mean of draws, and bounds are their equal-tailed quantiles: draws of
+        `posterior_`, moved and widened by how far the release deviates from the network, see
+        `pgmpy_dp.networks.deviations`. Where variables were measured together, that is known. Otherwise it is judged by
+        other pairs of variables that the network does not join, if the release has at least three, as those of
+        ``plan_measurements(..., check=0.1)``; bounds for the records then hold the records' own answer. If it has none,
+        bounds take the structure for right, and say so in ``attrs["note"]``.
+
+        Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
+        release hides the evidence they are those of the prior, and no better than it.
         """
         schema, asked, given = self._checked(variables, evidence)
         if interval is None:
@@ -93,19 +103,35 @@ class PrivateNetwork:
         check_interval(interval)
         values, draws, records = self._answers(asked, given, target)
         index = state_index(schema, asked)
-        return self._noted(bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records))
+        frame = bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
+        return self._noted(frame, self._deviations.tell(asked, given))
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all that are not given."""
-        from pgmpy.inference import VariableElimination
+        """Find the most probable joint state of some variables, by default of all that are not given.
 
-        _, asked, given = self._checked(variables, evidence)
-        if given and asked:
-            self._point(asked[:1], given)  # refuses evidence of probability zero
-        answer: dict[str, Any] = VariableElimination(self).map_query(asked, evidence=given, show_progress=False)
-        return answer
+        Other variables are summed out first. Of states that are equally probable it is the first, in the order in
+        which variables are asked for.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown.
+        ValueError
+            If the evidence has probability zero.
+        TreeTooLargeError
+            If the tables of an exact answer do not fit in memory.
+        """
+        schema, asked, given = self._checked(variables, evidence)
+        layout, logs, _ = log_linear(self, schema.states)
+        try:
+            (places,) = Conditioning(layout, schema).most_probable([logs], asked, given)
+        except TreeTooLargeError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
+        return {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     def map_probability(
         self,
@@ -117,25 +143,14 @@ class PrivateNetwork:
 
         Parameters
         ----------
-        variables : sequence of str, optional
-            By default these are all that are not given; else their joint table must fit in memory.
-        evidence, target
-            They are those of `query`.
+        variables, evidence
+            They are those of `map_query`.
+        target : {"population", "records"}
+            It is that of `query`.
         """
         schema, asked, given = self._checked(variables, evidence)
-        everything = len(asked) + len(given) == len(schema.variables)
-        if not everything and schema.cells(asked) > _MAX_JOINT:
-            raise ValueError(
-                f"The joint table of these {len(asked)} variables is too large: ask for fewer, or for all that are not "
-                "given."
-            )
         answer = self.map_query(asked, given)
-        draws, conditioning = self.posterior_.draws(target), self._conditioning
-        if everything:
-            found = conditioning.most_probable(draws, asked, given)
-        else:
-            tables, _ = conditioning.distributions(draws, asked, given)
-            found = [tuple(int(i) for i in np.unravel_index(int(np.argmax(t)), t.shape)) for t in tables]
+        found = self._conditioning.most_probable(self.posterior_.draws(target), asked, given)
         place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)
         return answer, float(np.mean([place == states for states in found]))
 
@@ -161,16 +176,18 @@ class PrivateNetwork:
             It has a row for each variable, and columns `value`, `lower` and `upper`.
         """
         check_interval(interval)
-        rows = []
+        rows, told = [], True
         for variable, weights in numbers_of_states(self._fitted(), values).items():
             _, asked, given = self._checked([variable], evidence)
             answer, draws, _ = self._answers(asked, given, target)
+            told &= self._deviations.tell(asked, given)
             rows.append(bounds_frame(np.array([answer @ weights]), (draws @ weights)[:, None], interval, asked, None))
-        return self._noted(pd.concat(rows).rename_axis("variable"))
+        return self._noted(pd.concat(rows).rename_axis("variable"), told)
 
     @property
     def posterior_(self) -> PosteriorNetworks:
         """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
+        getattr(self, "release_", None)  # a network that was changed drops its draws
         return vars(self).get("_posterior") or self.sample_posterior()
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
@@ -215,6 +232,7 @@ class PrivateNetwork:
         the network.
         """
         self._fitted()
+        self._releases()  # a network that was changed has none, and drops the check
         return self._check
 
     @cached_property
@@ -222,11 +240,12 @@ class PrivateNetwork:
         return check_network(self, self._releases())
 
     def _releases(self) -> tuple[Release, ...]:
-        held = vars(self).get("release_")
+        held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(
-                "The network has no release, from which bounds are drawn: fit it to one, or attach that which it was "
-                "fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                "The network has no release, from which bounds are drawn, or was changed since it was fitted: fit it "
+                "to one, or attach that which it was fitted to by "
+                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
         return held if isinstance(held, tuple) else (held,)
 
@@ -259,6 +278,7 @@ class PrivateNetwork:
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
 
+    @overload
     def simulate(
         self,
         n_samples: int = 10,
@@ -267,12 +287,47 @@ class PrivateNetwork:
         seed: int | None = None,
         include_latents: bool = False,
         show_progress: bool = True,
-    ) -> pd.DataFrame:
+        data_sets: int,
+    ) -> list[pd.DataFrame]: ...
+    @overload
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: None = None,
+    ) -> pd.DataFrame: ...
+    def simulate(
+        self,
+        n_samples: int = 10,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        include_latents: bool = False,
+        show_progress: bool = True,
+        data_sets: int | None = None,
+    ) -> pd.DataFrame | list[pd.DataFrame]:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
-        The names of the arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to show.
+        The names of the other arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to
+        show.
+
+        Parameters
+        ----------
+        data_sets : int, optional
+            Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
+            each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
+
+        Returns
+        -------
+        DataFrame, or with `data_sets` a list of DataFrame
         """
         self._fitted()
+        if data_sets is not None:
+            return simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
         return simulate(self, n_samples, seed, evidence, include_latents)
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
@@ -314,11 +369,6 @@ class PrivateNetwork:
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior
 
-    def _forget(self) -> None:
-        """Drop what was derived from parameters and release."""
-        for name in ("_posterior", "_conditioning", "_check", "_warned", "release_", "guarantee_"):
-            vars(self).pop(name, None)
-
     def _fitted(self) -> Schema:
         raise NotImplementedError
 
@@ -331,29 +381,31 @@ class PrivateNetwork:
         self._warn_of_misfit()
         return schema, *question
 
-    def _warn_of_misfit(self) -> None:
-        """Warn once if the test of fit fails, where it has been made or is quick."""
-        if "_warned" in vars(self) or "release_" not in vars(self):
-            return
-        self._warned = True
-        if "_check" not in vars(self):
+    def _warn_of_misfit(self, most_work: float = QUICK) -> None:
+        """Warn once if the test of fit fails, where it has been made or takes no more work."""
+        released = getattr(self, "release_", None) is not None
+        if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
+            self._tried = most_work
             with suppress(ValueError):  # tables that are too large, or do not cover the network
-                self._check = check_network(self, self._releases(), most_work=QUICK)
+                self._check = check_network(self, self._releases(), most_work=most_work)
         check = vars(self).get("_check")
-        if check is not None and check.fails:
+        if check is not None and check.fails and "_warned" not in vars(self):
+            self._warned = True
             warnings.warn(
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
-                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off, beyond "
-                "their bounds. network.check_fit() says where: add edges there, fit by PrivateMLE(), which keeps to "
-                "each family's own table, or fit PairwiseMixture, which needs no network.",
+                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off; bounds "
+                "allow for it as far as the release tells. network.check_fit() says where: add edges there, fit by "
+                "PrivateMLE(), which keeps to each family's own table, or fit PairwiseMixture, which needs no network.",
                 stacklevel=4,
             )
 
-    def _noted(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Note beside answers that the test of fit fails."""
+    def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
+        """Note beside answers that the test of fit fails, and where the release does not tell how far they are off."""
         check = vars(self).get("_check")
         if check is not None and check.fails:
             frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
+        if not told:
+            frame.attrs["note"] = _STRUCTURE
         return frame
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
@@ -372,20 +424,24 @@ class PrivateNetwork:
         return Conditioning(self.posterior_.layout, self.posterior_.schema)
 
     def _answers(self, asked: list[str], given: dict[str, Any], target: str) -> tuple[Vector, Vector, float]:
-        """Find the fitted network's answer, that of every draw, and how many records have the evidence."""
+        """Find the answer, that of every draw, and how many records have the evidence."""
+        self._warn_of_misfit(math.inf)
         posterior = self.posterior_
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         records = posterior.totals * shares
-        layout, logs, _ = log_linear(self, posterior.schema.states)
-        own = self._conditioning if layout == posterior.layout else Conditioning(layout, posterior.schema)
-        hidden = bool(given) and float(np.quantile(records, 0.05)) < 1
-        try:
-            value = own.distributions([logs], asked, given)[0][0]
-        except ValueError:  # the fitted network gives the evidence no probability
-            value, hidden = draws.mean(axis=0), True
-        if hidden:
+        if given and float(np.quantile(records, 0.05)) < 1:
             warnings.warn(
                 f"The release does not tell whether any record has the evidence {given}: the noise decides the answer.",
                 stacklevel=3,
             )
-        return value, draws, float(np.mean(records)) if given else float(np.mean(posterior.totals))
+        mean = float(np.mean(records if given else posterior.totals))
+        draws = self._deviations.applied(draws, asked, given, mean, target)
+        return draws.mean(axis=0), draws, mean
+
+    @property
+    def _deviations(self) -> Deviations:
+        """Return what the release tells of deviations from the network, for the posterior drawn last."""
+        posterior, held = self.posterior_, vars(self).get("_deviating")
+        if held is None or held.posterior is not posterior:
+            held = self._deviating = Deviations(posterior, self._releases(), self._conditioning)
+        return held

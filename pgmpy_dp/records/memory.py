@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -133,10 +134,11 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
     [(('a', 'b', 'c'), [('a', 'b'), ('b', 'c'), ('c',)])]
     """
     scopes: list[tuple[Clique, list[Clique]]] = []
+    sizes = schema.cardinalities()
     for clique in sorted(cliques, key=schema.cells, reverse=True):
         for i, (scope, members) in enumerate(scopes[-_LATEST:], max(len(scopes) - _LATEST, 0)):
             joint = (*scope, *(variable for variable in clique if variable not in scope))
-            if len(joint) == len(scope) or schema.cells(joint) <= _SHARED_CELLS:
+            if len(joint) == len(scope) or math.prod(map(sizes.__getitem__, joint)) <= _SHARED_CELLS:
                 scopes[i] = (joint, [*members, clique])
                 break
         else:

@@ -10,7 +10,10 @@ from pgmpy_dp.release.guarantee import Guarantee
 
 
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Compose what holds for all releases together: epsilons and deltas add (basic composition).
+    """Compose what holds for all releases together: epsilons and deltas add (basic composition), as do rhos.
+
+    Sums hold whatever was measured next in view of earlier answers. The epsilon that follows from a sum of rhos is
+    less, but at an order that must not depend on answers.
 
     Parameters
     ----------
@@ -36,15 +39,20 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     for name in ("neighbours", "unit", "max_rows"):
         if len({getattr(guarantee, name) for guarantee in guarantees}) > 1:
             raise ValueError(f"The releases have different {name}: no one promise holds for all of them together.")
-    pure = all(guarantee.mechanism == "laplace" for guarantee in guarantees)
+    mechanisms = {guarantee.mechanism for guarantee in guarantees}
+    gaussian = mechanisms == {"gaussian"}
     return Guarantee(
-        epsilon=decimal_above(sum((Fraction(str(one.epsilon)) for one in guarantees), Fraction(0))),
-        delta=decimal_above(sum((Fraction(str(one.delta)) for one in guarantees), Fraction(0))),
-        rho=None,
+        epsilon=_total(guarantees, "epsilon"),
+        delta=_total(guarantees, "delta"),
+        rho=_total(guarantees, "rho") if gaussian else None,
         neighbours=first.neighbours,
-        mechanism="laplace" if pure else "several",
+        mechanism=first.mechanism if gaussian or mechanisms == {"laplace"} else "several",
         private=all(guarantee.private for guarantee in guarantees),
         unit=first.unit,
         versions={name: text for guarantee in guarantees for name, text in guarantee.versions.items()},
         max_rows=first.max_rows,
     )
+
+
+def _total(guarantees: Sequence[Guarantee], name: str) -> float:
+    return decimal_above(sum((Fraction(str(getattr(one, name))) for one in guarantees), Fraction(0)))

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
@@ -23,6 +22,7 @@ from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted, frozen_array
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import IndependentTables
+from pgmpy_dp.release.pooling import pooled
 from pgmpy_dp.schema import Clique, Schema
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
@@ -109,7 +109,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         if self.guarantee.mechanism == "none":
             return MappingProxyType(dict.fromkeys(self.tables, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
-        parts = UNIT_WEIGHT if self.guarantee.max_rows is None else 1  # noise is a whole number of these
+        parts = self._parts  # noise is a whole number of these
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
@@ -147,17 +147,19 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
 
     def join(self, other: NoisyMarginals) -> NoisyMarginals:
-        """Join two releases of Laplace noise into one, at the sum of their epsilons.
+        """Join two releases with noise of one kind into one, at the sum of their epsilons; so does ``noisy + other``.
 
         It serves tables of different data sets about the same units, such as the steps and the starts of people's days,
-        and tables measured one after the other.
+        and tables measured one after the other. Two tables of the same variables are averaged by their precision, and
+        rounded; the mean of Laplace noise is taken for Laplace noise of its variance.
 
         Raises
         ------
         SchemaError
             If a variable has other states in the other release.
         ValueError
-            If both have a table of one clique, or their guarantees are not for the same change of the records.
+            If it is the same release, or has other noise, another number of records, or a guarantee that is not for the
+            same change of the records.
 
         Examples
         --------
@@ -165,22 +167,38 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         >>> one, two = (Schema({variable: ["x", "y"]}) for variable in "ab")
         >>> first = NoisyMarginals(one, {("a",): np.array([31, 68])}, {("a",): 2.0}, guarantee)
         >>> second = NoisyMarginals(two, {("b",): np.array([52, 49])}, {("b",): 2.0}, guarantee)
-        >>> print(first.join(second).guarantee)
+        >>> print((first + second).guarantee)
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
+        if self == other:
+            raise ValueError("A release cannot be joined with itself: the same noise, averaged, is no less.")
         guarantee = compose([self.guarantee, other.guarantee])
-        if guarantee.mechanism != "laplace" or min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1:
-            raise ValueError("Only releases of Laplace noise on all records can be joined.")
-        if set(map(frozenset, self.tables)) & set(map(frozenset, other.tables)):
-            raise ValueError("Both releases have a table of the same variables: they would have to be averaged.")
+        sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1
+        if guarantee.mechanism not in _VARIANCE or sampled:
+            raise ValueError(
+                "Only releases with noise of one kind, on all records, can be joined: both Laplace or both Gaussian."
+            )
         if self.public_total != other.public_total:
             raise ValueError("The releases have different public numbers of records: they are about different units.")
-        for variable in set(self.schema.variables) & set(other.schema.variables):
-            if self.schema.states[variable] != other.schema.states[variable]:
-                raise SchemaError(f"Variable {variable!r} has other states in the other release.")
-        schema = Schema({**dict(self.schema.states), **dict(other.schema.states)})
-        tables, scales = {**self.tables, **other.tables}, {**self.scales, **other.scales}
+        schema = self.schema.join(other.schema)
+        tables, scales = dict(self.tables), dict(self.scales)
+        own = {frozenset(clique): clique for clique in tables}
+        for clique, table in other.tables.items():
+            mine = own.setdefault(frozenset(clique), clique)
+            if mine in tables:
+                its, both = Table(clique, table).margin(mine).values, (scales[mine], other.scales[clique])
+                tables[mine], scales[mine] = pooled(tables[mine], its, both, guarantee.mechanism, self._parts)
+            else:
+                tables[mine], scales[mine] = table, other.scales[clique]
         return NoisyMarginals(schema, tables, scales, guarantee, self.public_total)
+
+    def __add__(self, other: object) -> NoisyMarginals:
+        return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
+
+    @property
+    def _parts(self) -> int:
+        """Counts are whole multiples of one by this number."""
+        return UNIT_WEIGHT if self.guarantee.max_rows is None else 1
 
     def to_coefficients(self) -> Coefficients:
         """Make the tables agree on common variables, by their Fourier coefficients.
@@ -232,7 +250,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     def measurements(self) -> Measurements:
         """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
-        each, parts = self.variances, UNIT_WEIGHT if self.guarantee.max_rows is None else 1
+        each, parts = self.variances, self._parts
         return [
             ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
             for clique, table in self.tables.items()

@@ -81,7 +81,7 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
 
     centres = {node: shown(point) for node, point in centres.items()}
     boxes = tuple(
-        Box(node, _shortened(node), x - WIDTH / 2, y - HEIGHT / 2, nodes.get(node)) for node, (x, y) in centres.items()
+        Box(node, shortened(node), x - WIDTH / 2, y - HEIGHT / 2, nodes.get(node)) for node, (x, y) in centres.items()
     )
     arrow = " to " if directed else " and "
     lines = tuple(
@@ -95,7 +95,8 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
     return Drawing(width - left + WIDTH / 2 + MARGIN, height - top + HEIGHT / 2 + MARGIN, directed, boxes, lines)
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """Cut a name so that it fits in a box."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Mapping
@@ -23,32 +24,37 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
+from pgmpy_dp.report.pairs import PairMap, pair_map, table_fits
 from pgmpy_dp.schema import Clique, State
+from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
 if TYPE_CHECKING:
     import jinja2
 
 MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
+MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
+MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
 FAR = 5.0  # standard deviations, of noise and sampling, that a right network hardly ever is off
 BAR = 120.0  # width of a bar that stands for all records
 _MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the records
 
 
 def write_report(
-    release: NoisyMarginals, path: str | os.PathLike[str], network: Network | None = None
+    release: NoisyMarginals, path: str | os.PathLike[str], network: Network | PrivateMixtureNetwork | None = None
 ) -> tuple[Clique, ...]:
     """Write a page about a release: what it holds, promises and cost, and where its noise exceeds its signal.
 
-    Everything on the page follows from the release, so the page may be published with it. It is one file of HTML
-    without scripts, and fetches nothing.
+    Everything on the page follows from the release, so the page may be published with it: nothing that is computed
+    from records is ever on it. It is one file of HTML without scripts, and fetches nothing.
 
     Parameters
     ----------
     release : NoisyMarginals
     path : path
-    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork, optional
-        Drawn in place of the measured cliques, and its marginals beside the measured ones. The page says whether the
-        release contradicts it.
+    network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
+        A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones; the
+        page says whether the release contradicts it. A mixture is compared with every table of the release: where it
+        is beyond the noise, it does not meet the table.
 
     Returns
     -------
@@ -60,6 +66,8 @@ def write_report(
     ------
     SchemaError
         If the network gives a variable other states than the release.
+    ValueError
+        If the mixture was fitted to another release.
 
     Examples
     --------
@@ -80,11 +88,17 @@ def write_report(
     return tuple(table.variables for table in table_noise(release) if table.level == "drowned")
 
 
-def render_report(release: NoisyMarginals, network: Network | None = None) -> str:
+def render_report(release: NoisyMarginals, network: Network | PrivateMixtureNetwork | None = None) -> str:
     """Return the page of `write_report` as text."""
     guarantee, tables = release.guarantee, table_noise(release)
+    mixture = network if isinstance(network, PrivateMixtureNetwork) else None
+    if mixture is not None and mixture.guarantee_ != guarantee:
+        raise ValueError("The mixture was fitted to another release, of another guarantee: report on that one.")
+    fits = [] if mixture is None or guarantee.mechanism == "none" else table_fits(release, mixture)
+    most = len(tables) if len(tables) <= 2 * MOST_TABLES else MOST_TABLES
+    drawing = _drawing(release, network) if mixture is None else None
     fitted = {} if network is None else _fitted_marginals(release, network)
-    check = None if network is None else _check(release, network)
+    check = None if network is None or mixture is not None else _check(release, network)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -93,15 +107,20 @@ def render_report(release: NoisyMarginals, network: Network | None = None) -> st
             guarantee=guarantee,
             factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
-            tables=tables,
+            tables=sorted(tables, key=lambda table: -table.ratio) if len(tables) > most else tables,
             drowned=[table for table in tables if table.level == "drowned"],
-            drawing=_drawing(release, network),
+            drawing=drawing,
+            measured=_measured_map(release) if drawing is None and len(release.variables) > 1 else None,
+            fits=fits,
+            fit_map=pair_map(release.variables, fits) if fits else None,
+            network=network is not None and mixture is None,
             fitted=network is not None,
             check=check,
             failed=[] if check is None else check.worst(12),
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
             bar=BAR,
+            most=most,
         )
     )
 
@@ -174,6 +193,16 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
     }
 
 
+def _measured_map(release: NoisyMarginals) -> PairMap | None:
+    """Show the noise of every pair that was measured."""
+    pairs = {
+        tuple(v for v in release.variables if v in pair)
+        for clique in release.cliques
+        for pair in itertools.combinations_with_replacement(clique, 2)
+    }
+    return pair_map(release.variables, [noise for pair in pairs if (noise := clique_noise(release, pair))])
+
+
 def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None:
     if network is None:
         graph = nx.Graph()
@@ -184,7 +213,8 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
         graph = nx.DiGraph() if isinstance(network, DiscreteBayesianNetwork) else nx.Graph()
         graph.add_nodes_from(network.nodes())
         graph.add_edges_from(network.edges())
-    if len(graph) > MOST_NODES:
+    crowded = network is None and graph.number_of_edges() > MOST_EDGES * len(graph)
+    if crowded or len(graph) > MOST_NODES:
         return None
 
     def level(clique: Clique) -> str | None:
@@ -195,8 +225,10 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
     return draw(graph, {node: level((node,)) for node in graph}, {edge: level(edge) for edge in graph.edges()})
 
 
-def _fitted_marginals(release: NoisyMarginals, network: Network) -> Mapping[str, Vector]:
+def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixtureNetwork) -> Mapping[str, Vector]:
     """Return marginals of the network's variables, in the order of the release's states."""
+    if isinstance(network, PrivateMixtureNetwork):
+        return {variable: network.marginal([variable]) for variable in release.variables}
     layout, potentials, states = log_linear(network)
     for variable in states:
         own = release.schema.states.get(variable)

@@ -244,6 +244,30 @@ class Schema:
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
         return Schema(declared, missing, other)
 
+    def join(self, other: Schema) -> Schema:
+        """Take the variables of both, those of this one first.
+
+        Raises
+        ------
+        SchemaError
+            If a variable has other states, bins or bounds in the other schema.
+
+        Examples
+        --------
+        >>> Schema({"smoke": ["yes", "no"]}).join(Schema({"lung": ["yes", "no"]})).variables
+        ('smoke', 'lung')
+        """
+        merged: list[dict[str, Any]] = []
+        for mine, its in ((self.states, other.states), (self.bins, other.bins), (self.bounds, other.bounds)):
+            for variable in set(self.states) | set(self.bounds):
+                both = variable in other.states or variable in other.bounds
+                if both and mine.get(variable) != its.get(variable):
+                    raise SchemaError(f"Variable {variable!r} has other states in the other release.")
+            merged.append({**its, **mine})
+        states, bins, bounds = merged
+        declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
+        return Schema(declared, {**other.missing, **self.missing}, {**other.other, **self.other}, bounds)
+
     @classmethod
     def from_model(cls, model: Any) -> Schema:
         """Take variables and states from a pgmpy model that already declares them.

@@ -17,18 +17,24 @@ from pgmpy_dp._files import parse_json, replacing
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_draws import MixtureDraws
+from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
+from pgmpy_dp.synthesis.mixture_bounds import bounded_answer, bounded_means, check_release, draws_of, states_of
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
 _FORMAT, _VERSION = "pgmpy_dp mixture network", 1
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
 _COMPONENT = "component"
+# How a mixture was fitted, as files hold it.
+_SETTINGS = ("size", "penalty", "width", "steps")
 # Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
 _MOST_CELLS = 2**26
 
@@ -53,6 +59,8 @@ class PrivateMixtureNetwork:
     ----------
     schema_, mixture_, total_, guarantee_
         As the parameters.
+    release_ : NoisyMarginals
+        What an estimator fitted it to, or `attach_release` attached: bounds need it.
 
     Examples
     --------
@@ -64,6 +72,9 @@ class PrivateMixtureNetwork:
     >>> answer = network.query(["lung"], evidence={"smoke": "no"})
     >>> bool(answer.get_value(lung="no") > 0.9)
     True
+    >>> bounded = network.query(["lung"], evidence={"smoke": "no"}, interval=0.9)
+    >>> bool(bounded["lower"]["no"] > 0.9), bool(bounded["value"].le(bounded["upper"]).all())
+    (True, True)
     >>> bool(network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450)
     True
     """
@@ -72,30 +83,70 @@ class PrivateMixtureNetwork:
         if dict(mixture.cardinalities) != schema.cardinalities():
             raise SchemaError("The mixture is not over the variables and states of the schema.")
         self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+        self._fit: MixtureFit | None = None
 
-    def query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> DiscreteFactor:
+    @classmethod
+    def fitted(cls, schema: Schema, fit: MixtureFit, release: NoisyMarginals) -> Self:
+        """Keep what bounds are drawn from beside the mixture: how it was fitted, and the release."""
+        network = cls(schema, fit.mixture, fit.total, release.guarantee)
+        network._fit, network.release_ = fit, release
+        return network
+
+    def query(
+        self,
+        variables: Sequence[str],
+        evidence: Mapping[str, Any] | None = None,
+        interval: float | None = None,
+        target: str = "records",
+    ) -> DiscreteFactor | pd.DataFrame:
         """Find the distribution of some variables given the states of others.
 
         Parameters
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
+        interval : float in (0, 1), optional
+            The truth is between bounds about so often, such as 0.9; without it there are none.
+        target : {"records", "population"}
+            Bounds are for the answer that the same records would give without noise, or for the distribution behind
+            the records.
 
         Returns
         -------
-        DiscreteFactor
-            It is normalised.
+        DiscreteFactor, or with `interval` a DataFrame
+            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
+            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
+            are 0 or 1.
 
         Raises
         ------
         SchemaError
             If a variable or state is unknown.
         ValueError
-            If the joint table has more than 20 million cells.
+            If the joint table has more than 20 million cells, if the interval is not between 0 and 1, or with an
+            interval if the network has no release.
+
+        Warns
+        -----
+        UserWarning
+            With an interval, if the release does not tell whether the evidence occurs at all.
+
+        Notes
+        -----
+        Bounds rest on `draws_`: records are drawn from the mixture, their tables get the noise of the release, and a
+        mixture is fitted to them; how far its answers are from those of the drawn records is the error to expect. So
+        the noise counts, what a fit blurs, and the chance in what three variables do together, of which pairs tell
+        little. Where a question has more than two variables, evidence included, the release cannot show that the
+        records are no mixture like this one: there half of the variance between fits from different starts is
+        taken for the mixture's own error, and twice the variance of independent records is added, in what pairs leave
+        open. These two numbers come from other data, not from the release: such bounds are no guarantee.
         """
         asked, given = checked_question(self.schema_, variables, evidence)
-        states = {variable: list(self.schema_.states[variable]) for variable in asked}
-        return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
+        if interval is None:
+            states = {variable: list(self.schema_.states[variable]) for variable in asked}
+            return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
+        check_interval(interval)
+        return bounded_answer(self.draws_, self.schema_, asked, given, interval, target)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
@@ -115,21 +166,78 @@ class PrivateMixtureNetwork:
         return {v: self.schema_.states[v][place] for v, place in zip(asked, places, strict=True)}
 
     def expectation(
-        self, values: Mapping[str, Mapping[Any, float]], evidence: Mapping[str, Any] | None = None
-    ) -> pd.Series:
-        """Find the expected values of numbers attached to states.
+        self,
+        values: Mapping[str, Mapping[Any, float]],
+        evidence: Mapping[str, Any] | None = None,
+        interval: float | None = 0.9,
+        target: str = "records",
+    ) -> pd.DataFrame:
+        """Find the expected values of numbers attached to states, with bounds.
 
         Parameters
         ----------
         values : mapping of variable to mapping of state to float
             Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
-        evidence : mapping of variable to state, optional
+        evidence, interval, target
+            They are those of `query`; with None for `interval` there are no bounds, and no release is needed.
+
+        Returns
+        -------
+        DataFrame
+            It has a row for each variable, and columns `value`, `lower` and `upper`.
         """
         numbers = numbers_of_states(self.schema_, values)
         _, given = checked_question(self.schema_, list(numbers), evidence)
-        mixture = self._given(given)
-        found = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
-        return pd.Series(found, name="value").rename_axis("variable")
+        if interval is None:
+            mixture = self._given(given)
+            means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
+            return pd.DataFrame({"value": means}).rename_axis("variable")
+        check_interval(interval)
+        return bounded_means(self.draws_, self.schema_, numbers, given, interval, target)
+
+    @property
+    def draws_(self) -> MixtureDraws:
+        """Return refits to simulated releases, on which bounds rest: 8, unless `sample_draws` was called."""
+        held: MixtureDraws | None = vars(self).get("_draws")
+        return held or self.sample_draws()
+
+    def sample_draws(self, draws: int = 8, seed: int = 0) -> MixtureDraws:
+        """Draw `draws_` afresh, and keep them: each takes as long as the fit of a member.
+
+        Parameters
+        ----------
+        draws : int
+            Bounds of few draws are wider; 4 are the least.
+        seed : int
+            The same seed gives the same draws; no privacy hangs on them.
+        """
+        whole_number("draws", draws, 4)
+        held, fit = vars(self).get("release_"), vars(self).get("_fit")
+        if fit is None:
+            raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
+        if held is None:
+            raise ValueError(
+                "The network has no release, from which bounds are drawn: attach that which it was fitted to by "
+                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+            )
+        self._draws = draws_of(fit, held, self.schema_, draws, seed)
+        return self._draws
+
+    def attach_release(self, release: NoisyMarginals) -> None:
+        """Keep the release that the network was fitted to, for bounds. Networks that were read from a file need it.
+
+        Raises
+        ------
+        TypeError
+            If it is no release of tables.
+        SchemaError
+            If its variables or states are not those of the network.
+        ValueError
+            If it does not promise what the network does.
+        """
+        check_release(release, self.schema_, self.guarantee_)
+        vars(self).pop("_draws", None)
+        self.release_ = release
 
     def log_likelihood(self, records: Any) -> float:
         """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
@@ -198,7 +306,7 @@ class PrivateMixtureNetwork:
 
         Examples
         --------
-        >>> from pgmpy_dp.release import Guarantee
+        >>> from pgmpy_dp.release import Guarantee, NoisyMarginals
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
         >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
@@ -232,13 +340,17 @@ class PrivateMixtureNetwork:
         return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete."""
+        """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.
+
+        The release is not in the file: for bounds, `attach_release` brings it back.
+        """
         content = {
             "format": _FORMAT,
             "version": _VERSION,
             "schema": self.schema_.to_dict(),
             "guarantee": self.guarantee_.to_dict(),
             "total": self.total_,
+            "fit": None if self._fit is None else {name: getattr(self._fit, name) for name in _SETTINGS},
             "weights": self.mixture_.weights.tolist(),
             "blocks": [
                 {"variables": list(block), "probabilities": table.ravel().tolist()}
@@ -280,7 +392,10 @@ class PrivateMixtureNetwork:
             total = checked_number("total", stored["total"])
             if not 0.0 < total < 2.0**63:
                 raise ValueError("its number of records is not positive, or too large")
-            return cls(schema, Mixture.of(schema.cardinalities(), blocks, weights, tables), total, guarantee)
+            network = cls(schema, Mixture.of(schema.cardinalities(), blocks, weights, tables), total, guarantee)
+            if stored["fit"] is not None:
+                network._fit = _settings(network.mixture_, total, stored["fit"])
+            return network
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__
             raise ReleaseFormatError(f"{path}: not a sound mixture network ({reason}). Save it anew.") from error
@@ -292,8 +407,17 @@ class PrivateMixtureNetwork:
         )
 
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
-        places = {variable: self.schema_.states[variable].index(state) for variable, state in evidence.items()}
+        places = states_of(self.schema_, evidence)
         return self.mixture_.condition(places) if places else self.mixture_
+
+
+def _settings(mixture: Mixture, total: float, stored: Any) -> MixtureFit:
+    """Read how a mixture was fitted."""
+    size, steps = (whole_number(name, stored[name], 1) for name in ("size", "steps"))
+    penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
+    if min(penalty, width) < 0 or (mixture.weights.size - 1) % size:
+        raise ValueError("it says how it was fitted, but not soundly")
+    return MixtureFit(mixture, total, size, penalty, width, steps)
 
 
 def _numbers(values: Any) -> Vector:

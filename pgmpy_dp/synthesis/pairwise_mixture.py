@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +13,14 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import resolve
+from pgmpy_dp.estimators.steps import resolve, together
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Schema
+from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 
 # Members that say by their disagreement where a second stage should measure.
@@ -42,7 +41,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     components : int
-        Of each member.
+        Of each member; a quarter of them where that predicts the thinned release better.
     members : int
         Fits from different starts, whose mean is the model. The spread between starts averages out.
     stages : {1, 2}
@@ -67,9 +66,10 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     The release is one table a variable and one a pair. It is thinned into two releases with independent noise, one of
-    which is fitted and the other predicted, to choose how strongly components are drawn to independence and how far
-    neighbouring states of ordered variables share their parameters: this is post-processing and costs nothing. Ordered
-    are binned variables, and those whose states are ascending numbers.
+    which is fitted and the other predicted, to choose how strongly components are drawn to independence, how far
+    neighbouring states of ordered variables share their parameters, and how many components and steps a member has:
+    this is post-processing and costs nothing. Ordered are binned variables, and those whose states are ascending
+    numbers. Members are fitted side by side where there are cores; the result is the same.
 
     A mixture of pairs says little of what three variables do together beyond their pairs, and nothing of functional
     dependencies among many. With few records, or at small epsilon, rare states are blurred.
@@ -111,8 +111,9 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        data : NoisyMarginals, PrivateDataset or data frame
-            A release that holds every variable (free), a data set (charged epsilon and delta), or records.
+        data : NoisyMarginals, list of them, PrivateDataset or data frame
+            A release that holds every variable, or several of the same records, which are joined (free), a data set
+            (charged epsilon and delta), or records.
         y : None
             Ignored; scikit-learn hands it over.
 
@@ -132,6 +133,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         if self.stages == 2 and self.mechanism != "gaussian":
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
+        data = together(data)
         source = resolve(self, data, self._variables(data))
         if isinstance(source, PrivateDataset):
             release = self._measured(source)
@@ -142,7 +144,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         schema = release.schema.select(release.variables)
         fit = self._fitted(release, schema, self.members)
         self.release_, self.guarantee_, self.penalty_ = release, release.guarantee, fit.penalty
-        self.network_ = PrivateMixtureNetwork(schema, fit.mixture, fit.total, release.guarantee)
+        self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
         return self
 
     def _variables(self, data: Any) -> tuple[str, ...]:
@@ -174,16 +176,14 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         return dataset.release(TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted))
 
     def _fitted(self, release: NoisyMarginals, schema: Schema, members: int) -> MixtureFit:
-        tables = [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
-        ordered = [variable for variable in schema.variables if _is_ordered(schema, variable)]
         return fit_mixture(
             schema.cardinalities(),
-            tables,
-            ordered=ordered,
+            noisy_tables(release),
+            ordered=ordered_variables(schema),
             components=self.components,
             members=members,
             steps=self._steps,
-            known_total=None if release.public_total is None else float(release.public_total),
+            known_total=known_total(release),
             generator=np.random.default_rng(_SEED),
         )
 
@@ -196,11 +196,3 @@ def tables_of_pairs(
     return NoisyTables(
         cliques, epsilon, delta, "gaussian_block" if mechanism == "gaussian" and single else mechanism, weights
     )
-
-
-def _is_ordered(schema: Schema, variable: str) -> bool:
-    states: tuple[Any, ...] = schema.states[variable]
-    if variable in schema.bins or len(states) < 3:
-        return variable in schema.bins
-    numbers = all(isinstance(state, Real) and not isinstance(state, bool) for state in states)
-    return numbers and all(low < high for low, high in pairwise(states))

@@ -5,29 +5,23 @@
 FOLDER holds adult_train.csv.gz, adult_test.csv.gz: the census records of the UCI repository, columns as published.
 Prints, for each seed of the noise, the mean total variation over all pairs and triples of variables of the model and of
 as many synthetic records, seconds of the processor, and the peak memory of the process. With a target, also how well it
-is predicted on the test records (area under the curve; logistic regression, boosting) by what was learned from
-synthetic records, and by what was learned from the training records.
+is predicted on the test records by what was learned from synthetic records, and by what was learned from the training
+records.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import itertools
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import pgmpy_dp as dp
+from pgmpy_dp.evaluation import compare, compare_prediction
 
 EDGES = {
     "age": [0, *range(20, 90, 5), 200],
@@ -50,31 +44,11 @@ def adult(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, dp.Schema]:
     return both[0], both[1], dp.Schema(states)
 
 
-def errors(tables: dict[tuple[str, ...], np.ndarray], answer) -> tuple[float, float]:
+def errors(frame: pd.DataFrame, other: Any, schema: dp.Schema) -> str:
     """Mean total variation over pairs and over triples."""
-    found: dict[int, list[float]] = {2: [], 3: []}
-    for clique, table in tables.items():
-        found[len(clique)].append(float(np.abs(table / table.sum() - answer(clique)).sum() / 2))
-    return float(np.mean(found[2])), float(np.mean(found[3]))
-
-
-def areas(train: pd.DataFrame, test: pd.DataFrame, target: str) -> str:
-    """Areas under the curves of two classifiers."""
-    names = [c for c in train if c != target and c not in EDGES]
-    numbers = [c for c in train if c in EDGES]
-    wide = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), names), (StandardScaler(), numbers))
-    codes = make_column_transformer(
-        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), names), ("passthrough", numbers)
-    )
-    found = []
-    for model in (
-        make_pipeline(wide, LogisticRegression(max_iter=300)),
-        make_pipeline(codes, HistGradientBoostingClassifier(random_state=0)),
-    ):
-        model.fit(train.drop(columns=target).astype(dict.fromkeys(names, str)), train[target].astype(str))
-        asked = test.drop(columns=target).astype(dict.fromkeys(names, str))
-        found.append(roc_auc_score(test[target], model.predict_proba(asked)[:, 1]))
-    return " ".join(f"{area:.4f}" for area in found)
+    found = compare(frame, other, schema, sizes=(2, 3))["error"]
+    pairs, triples = found.groupby(found.index.map(len)).mean()
+    return f"{pairs:.4f} {triples:.4f}"
 
 
 def main() -> None:
@@ -88,14 +62,9 @@ def main() -> None:
     parser.add_argument("--target")
     asked = parser.parse_args()
     frame, test, schema = adult(asked.folder)
-    cliques = [c for size in (2, 3) for c in itertools.combinations(schema.variables, size)]
-    tables = dict(dp.exact_marginals(frame, schema, cliques).tables)
-    again = dp.exact_marginals(frame.sample(len(frame), replace=True, random_state=0), schema, cliques).tables
-    resampled = errors(tables, lambda clique: again[clique] / again[clique].sum())
-    print(f"the records themselves, drawn with replacement: 2-way {resampled[0]:.4f}, 3-way {resampled[1]:.4f}")
-    if asked.target:
-        print(f"predicting {asked.target}, learned from the records: {areas(frame, test, asked.target)}")
-    print("seed  model 2-way 3-way  records 2-way 3-way  CPU s  peak MB")
+    again = frame.sample(len(frame), replace=True, random_state=0)
+    print(f"2-way and 3-way errors of the records themselves, drawn with replacement: {errors(frame, again, schema)}")
+    print("seed  of the model   of its records  CPU s  peak MB")
     for seed in range(asked.seeds):
         begin = time.process_time()
         data = dp.PrivateDataset(
@@ -105,20 +74,11 @@ def main() -> None:
         network = estimator.network_
         made = network.simulate(len(frame), seed=seed)
         seconds = time.process_time() - begin
-        codes = {variable: made[variable].cat.codes.to_numpy() for variable in made}
-
-        def of_records(clique: tuple[str, ...], codes=codes) -> np.ndarray:
-            places = np.ravel_multi_index([codes[v] for v in clique], schema.shape(clique))
-            counts = np.bincount(places, minlength=schema.cells(clique)).reshape(schema.shape(clique))
-            return counts / counts.sum()
-
-        model, records = errors(tables, network.marginal), errors(tables, of_records)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        errors_found = f"{model[0]:11.4f} {model[1]:5.4f}  {records[0]:13.4f} {records[1]:5.4f}"
+        model, records = errors(frame, network, schema), errors(frame, made, schema)
+        print(f"{seed:4}  {model}  {records}   {seconds:5.1f}  {peak:7.0f}", flush=True)
         if asked.target:
-            numbers = network.simulate(len(frame), seed=seed, numbers="uniform")
-            print(f"      predicting {asked.target}: {areas(numbers, test, asked.target)}", flush=True)
-        print(f"{seed:4}  {errors_found}  {seconds:5.1f}  {peak:7.0f}", flush=True)
+            print(compare_prediction(frame, made, test, asked.target, schema).round(4), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,3 +98,33 @@ def test_a_million_cells_are_fitted():
     (table,) = explain_tables([(observed, 1800.0)], [0.5], 1e6, "laplace")
     assert table.shape == observed.shape
     assert table.sum() == pytest.approx(1e6)
+
+
+@pytest.mark.parametrize("name", ["asia", "sachs", "alarm"])
+def test_a_share_of_the_budget_tests_the_network(name, bnlearn):
+    """The share goes to tables outside the families; of few variables, every pair can be compared."""
+    network = bnlearn(name)
+    schema = dp.Schema.from_model(network)
+    plain, own = dp.plan_measurements(network, schema)
+    cliques, weights = dp.plan_measurements(network, schema, check=0.2)
+    assert cliques[: len(plain)] == plain
+    assert sum(weights[len(plain) :]) == pytest.approx(0.2 * sum(weights))
+    np.testing.assert_allclose(weights[: len(plain)], own)
+    added = {frozenset(pair) for clique in cliques[len(plain) :] for pair in combinations(clique, 2)}
+    assert added - {frozenset(pair) for clique in plain for pair in combinations(clique, 2)}
+    if name == "asia":
+        held = added | {frozenset(pair) for clique in plain for pair in combinations(clique, 2)}
+        assert len(held) == 8 * 7 // 2
+    for wrong in (-0.1, 1.0, True):
+        with pytest.raises(ValueError, match="check must be"):
+            dp.plan_measurements(network, schema, check=wrong)
+
+
+def test_what_nothing_joins_is_measured_together():
+    """A variable without edges may belong anywhere: its pairs come first."""
+    names = [f"v{i}" for i in range(30)]
+    schema = dp.Schema(dict.fromkeys(names, range(2)))
+    network = dp.PrivateBayesianNetwork(list(pairwise(names[:-1])))
+    network.add_node("v29")
+    cliques, _ = dp.plan_measurements(network, schema, check=0.1)
+    assert {v for clique in cliques if "v29" in clique for v in clique} == set(names)

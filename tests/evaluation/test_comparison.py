@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.evaluation import compare
+from pgmpy_dp.evaluation import compare, compare_prediction
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5])})
 
@@ -61,3 +61,54 @@ def test_a_model_with_other_states_is_no_model_of_the_release():
     network = dp.PairwiseMixture(5.0, 1e-6, other, components=2, members=1).fit(records).network_
     with pytest.raises(dp.SchemaError, match="'a' has other states"):
         compare(records, network, one)
+
+
+def test_triples_show_what_pairs_hide():
+    """An exclusive or of two fair coins is independent of each, and certain given both."""
+    draw = np.random.default_rng(7)
+    coins = draw.integers(2, size=(4000, 3))
+    names, schema = list("abc"), dp.Schema(dict.fromkeys("abc", (0, 1)))
+    exclusive = pd.DataFrame(np.column_stack([coins[:, :2], coins[:, 0] ^ coins[:, 1]]), columns=names)
+    found = compare(exclusive, pd.DataFrame(coins, columns=names), schema, sizes=(1, 2, 3))
+    assert found.index[0] == ("a", "b", "c")
+    assert found["error"].iloc[0] == pytest.approx(0.5, abs=0.03)
+    assert found["error"].iloc[1:].max() < 0.03
+    assert len(compare(exclusive, pd.DataFrame(coins, columns=names), schema, sizes=[3])) == 1
+
+
+def test_bins_are_read_as_numbers_and_as_labels():
+    """The same records, as numbers and as labels of bins; missing and other values have states."""
+    schema = dp.Schema({"c": dp.Bins([0, 1, 2, 5]), "d": ["x", "y"]}, missing={"c": "unknown"}, other={"c": "rest"})
+    numbers = pd.DataFrame({"c": [0.5, 1.5, 4.0, np.nan, 9.0, 9.0], "d": list("xyxyxy")})
+    labels = numbers.assign(
+        c=pd.Categorical(["0_to_1", "1_to_2", "2_to_5", "unknown", "rest", "rest"], schema.states["c"])
+    )
+    for one, other in ((numbers, labels), (labels, numbers)):
+        assert (compare(one, other, schema)["error"] == 0).all()
+
+
+def test_predictions_learned_from_synthetic_records_are_set_beside_those_from_real_ones():
+    train, test = made(3000, 8), made(3000, 9)
+    turned = train.assign(a=train["a"].map({"x": "y", "y": "x"}))
+    same = compare_prediction(train, train, test, "a", SCHEMA)
+    assert same.attrs["guarantee"].startswith("NOT PRIVATE")
+    for name in ("logistic regression", "boosting"):
+        assert same.loc[(name, "records")].equals(same.loc[(name, "synthetic")])
+    lost = compare_prediction(train, turned, test, "a", SCHEMA)
+    rule = (test["b"] == "y") == (test["a"] == "y")  # b follows a in two thirds of the records and more
+    assert lost.loc[("logistic regression", "records"), "accuracy"] == pytest.approx(rule.mean(), abs=0.02)
+    assert lost.loc[("logistic regression", "records"), "area"] > 0.75
+    for score in ("area", "accuracy"):
+        right, wrong = (lost.loc[("logistic regression", source), score] for source in ("records", "synthetic"))
+        assert wrong == pytest.approx(1 - right)
+    assert lost.loc[("commonest state", "records"), "area"] == 0.5
+    assert lost.loc[("commonest state", "records"), "accuracy"] == (test["a"] == "x").mean()
+
+
+def test_states_that_synthetic_records_or_tests_lack_are_no_obstacle():
+    train, test = made(300, 8), made(300, 9)
+    several = compare_prediction(train, train[train["b"] != "z"], test, "b", SCHEMA)
+    assert several["area"].between(0.3, 1).all()
+    one = compare_prediction(train, train.assign(a="x"), test, "a", SCHEMA)
+    assert one.loc[("boosting", "synthetic"), "accuracy"] == (test["a"] == "x").mean()
+    assert compare_prediction(train, train, test.assign(a="x"), "a", SCHEMA)["area"].isna().all()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from itertools import combinations
@@ -19,6 +20,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import save_network
+from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.report import drawing, render_report, write_report
@@ -40,6 +42,23 @@ def made(states, cliques, total=1000, scale=2.0, **promise):
     parts |= {"neighbours": "add_remove", "mechanism": "laplace"}
     public = total if sensitivity == 2 else None
     return dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), Guarantee(**{**parts, **promise}), public)
+
+
+def independent(release, **changed):
+    """A mixture of one component, in which all variables are uniform and independent, as if fitted to the release."""
+    schema = release.schema
+    blocks = [(variable,) for variable in schema.variables]
+    tables = [np.full((1, schema.cells(block)), 1 / schema.cells(block)) for block in blocks]
+    mixture = Mixture.of(schema.cardinalities(), blocks, [1.0], tables)
+    return dp.PrivateMixtureNetwork(schema, mixture, release.total, replace(release.guarantee, **changed))
+
+
+def all_pairs(count):
+    """Every pair of some binary variables, uniform and independent, but for the last two, which are equal."""
+    names = [f"v{i}" for i in range(count)]
+    release = made(dict.fromkeys(names, (0, 1)), [*((v,) for v in names), *combinations(names, 2)], total=1000)
+    tables = dict(release.tables) | {(names[-2], names[-1]): np.array([[500, 0], [0, 500]])}
+    return dp.NoisyMarginals(release.schema, tables, release.scales, release.guarantee)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +92,7 @@ def words(page):
 
 def test_names_are_shown_and_do_nothing(hostile):
     release, network = hostile
-    for page in (render_report(release), render_report(release, network)):
+    for page in (render_report(release), render_report(release, network), render_report(release, independent(release))):
         parsed = Parsed(page)
         assert not {"script", "img", "iframe", "object", "form", "base"} & set(parsed.tags)
         assert not [name for name, _ in parsed.attributes if name.startswith("on") or name in ("src", "xlink:href")]
@@ -187,6 +206,47 @@ def test_a_network_is_set_beside_the_release():
         render_report(made({**states, "a": ["x", "z"]}, [("a", "b")]), network)
 
 
+def test_tables_that_a_mixture_does_not_meet_come_first():
+    """Two equal fair coins, taken to be independent: half of the records would have to move. All else is exact."""
+    release = all_pairs(4)
+    page = render_report(release, independent(release))
+    text = words(page)
+    assert "It is within the noise of 9 of 10 tables, far beyond that of 1." in text
+    assert "v2, v3 50.0 % 0.4 %" in text
+    assert "v2, v3: far beyond the noise (error 50.0 %, noise 0.4 %)" in text
+    assert text.index("far beyond the noise v0 ") < text.index("within the noise v1 ")
+    assert page.count('class="square drowned"') == 1 + 2  # keys of both maps
+    assert "v0: within the noise (error 0.000 %, noise 0.2 %)" in text
+    assert "0 50.0 % 50.0 %" in text  # marginals of the model beside those measured
+    with pytest.raises(ValueError, match="another release"):
+        render_report(release, independent(release, epsilon=9.0))
+
+
+def test_many_pairs_are_a_map_and_a_short_list():
+    page = render_report(all_pairs(9))
+    assert "Drawing of the network" not in page
+    assert page.count('<rect class="square clear" x="1"') == 1  # the key
+    assert page.count('<rect class="square clear"') == 1 + 9 * 10 // 2
+    first, folded = page[page.index('<h2 id="cost"') :].split("<summary>The other 35 tables</summary>")
+    assert (first.count('<th scope="row">'), folded.count('<th scope="row">')) == (10, 35)
+    few = render_report(all_pairs(4))
+    assert "Drawing of the network" in few
+    assert "<details>" not in few
+
+
+def test_a_mixture_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    release = all_pairs(4)
+    release.save("pairs.zip")
+    independent(release).save("mixture.json")
+    call = ["report", "pairs.zip", "--model", "mixture.json", "--out", "r.html"]
+    assert json.loads(CliRunner().invoke(main, [*call, "--json"]).stdout)["not_met"] == [["v2", "v3"]]
+    assert "beyond the noise of 1 of 10 tables" in CliRunner().invoke(main, call).output
+    refused = CliRunner().invoke(main, ["report", "mixture.json", "--out", "r.html"])
+    assert refused.exit_code == 1
+    assert "report RELEASE --model mixture.json" in refused.output
+
+
 def test_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     release = made({"a": ["x", "y"], "b": range(40)}, [("a", "b"), ("a",)], total=90)
@@ -255,3 +315,18 @@ def test_in_a_browser(browser, hostile, tmp_path):
         colours.add(tuple(browser.execute_script(style)))
     assert len(colours) == 2
     assert len(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
+
+
+def test_many_pairs_in_a_browser(browser, tmp_path):
+    release = all_pairs(25)
+    write_report(release, tmp_path / "r.html", independent(release))
+    browser.get_log("browser")
+    browser.get((tmp_path / "r.html").as_uri())
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.querySelectorAll('.map').length") == 2
+    for width in (1000, 400):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    folded = "return [...document.querySelectorAll('details')].map(d => d.offsetHeight)"
+    assert all(height < 60 for height in browser.execute_script(folded))  # 315 rows each

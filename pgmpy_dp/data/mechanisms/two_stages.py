@@ -25,6 +25,7 @@ from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.pooling import pooled
 from pgmpy_dp.schema import Clique
 
 # Shares of the second stage spread about their public mean like a normal variable of this deviation in the logarithm,
@@ -95,13 +96,11 @@ class TwoStageTables:
         (scales, ladder), add = quote.terms, noise.discrete_gaussian
         first = NoisyMarginals(public.schema, perturbed(exact, scales, add), scales, quote.guarantee, public.total)
         second = self._assigned(ladder, self.wanted(first))
-        again, pooled, deviations = perturbed(exact, second, add), {}, {}
-        for clique, table in first.tables.items():
-            precisions = scales[clique] ** -2.0, second[clique] ** -2.0
-            mean = (precisions[0] * table + precisions[1] * again[clique]) / sum(precisions)
-            pooled[clique] = np.rint(mean).astype(np.int64)
-            deviations[clique] = float((1.0 / sum(precisions) + 1.0 / 12.0) ** 0.5)  # rounding adds a twelfth
-        return NoisyMarginals(public.schema, pooled, deviations, quote.guarantee, public.total)
+        again = perturbed(exact, second, add)
+        both = {c: pooled(table, again[c], (scales[c], second[c])) for c, table in first.tables.items()}
+        tables = {clique: table for clique, (table, _) in both.items()}
+        deviations = {clique: deviation for clique, (_, deviation) in both.items()}
+        return NoisyMarginals(public.schema, tables, deviations, quote.guarantee, public.total)
 
     def _assigned(self, ladder: Mapping[Clique, float], wanted: Mapping[Clique, float]) -> Scales:
         """Give the lowest scales of each group to the tables that want them most."""

@@ -19,7 +19,7 @@ from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.fitting.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.engine import INFERENCE
-from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -53,6 +53,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     mechanism : {"laplace", "gaussian"}
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+    check : float
+        This share of epsilon goes to tables of variables that the network does not join, so that `check_fit` can tell
+        whether edges are missing; see `plan_measurements`.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         "inference": choice(*INFERENCE),
         "max_iter": whole(1),
         "prior_scale": optional(exact_positive),
+        "check": number(most=0.9),
     }
 
     epsilon: float | None = None
@@ -108,6 +112,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     prior_scale: float | None = None
     mechanism: str = "laplace"
     neighbours: str | None = None
+    check: float = 0.0
 
     def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
         """Fit a network.
@@ -115,8 +120,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
-        data : NoisyMarginals, NoisyCoefficients, PrivateDataset or data frame
-            A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        data : NoisyMarginals, NoisyCoefficients, list of NoisyMarginals, PrivateDataset or data frame
+            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
+            (with epsilon and declared states).
         sample_weight : None
             Not supported.
 
@@ -159,7 +165,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         nodes = list(network.nodes())
         release = resolve(self, data, nodes)
         if not isinstance(release, Release):
-            release = measure(self, release, *plan_measurements(network, release.schema))
+            release = measure(self, release, *plan_measurements(network, release.schema, self.check))
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, seen.cliques)
         cards = schema.cardinalities()
@@ -185,7 +191,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
 
     def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
-        cliques, weights = plan_measurements(network, schema)
+        cliques, weights = plan_measurements(network, schema, self.check)
         if self.inference == "junction_tree":
             require_exact(schema, [*families(network), *cliques])
         return cliques, weights

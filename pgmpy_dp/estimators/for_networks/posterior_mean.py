@@ -33,7 +33,8 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
     Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_networks.draw_networks`), and the network fitted
     to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the
     draws. It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the
-    noise is strong, and is the only estimator that fits several releases of the same records at once.
+    noise is strong, and is the only estimator that fits several releases of the same records with noise of several
+    kinds.
 
     Parameters
     ----------

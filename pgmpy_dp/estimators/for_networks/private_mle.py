@@ -140,8 +140,9 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         Parameters
         ----------
         model : pgmpy DAG or DiscreteBayesianNetwork
-        data : NoisyMarginals, PrivateDataset or data frame
-            A release (free), a data set (charged epsilon), or records (with epsilon and declared states).
+        data : NoisyMarginals, list of them, PrivateDataset or data frame
+            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
+            (with epsilon and declared states).
         sample_weight : None
             Not supported.
 

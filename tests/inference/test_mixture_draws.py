@@ -1,0 +1,70 @@
+"""Records drawn by chance, and the share of their variance that pairs leave open, against brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pgmpy_dp.inference import mixture_draws
+from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_draws import draw_refits
+from pgmpy_dp.inference.mixture_fit import fit_mixture
+from pgmpy_dp.inference.mixture_records import independent_records
+
+CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
+
+
+def mixture(seed=0):
+    draw = np.random.default_rng(seed)
+    blocks = [("d", "a"), ("c",), ("b",)]
+    tables = [
+        draw.dirichlet(np.full(size, 0.5), 6).reshape(6, *shape) for size, shape in ((8, (4, 2)), (2, (2,)), (3, (3,)))
+    ]
+    return Mixture.of(CARDS, blocks, draw.dirichlet(np.ones(6)), tables)
+
+
+def test_records_have_the_mixtures_joint_distribution():
+    made, count = mixture(), 200_000
+    codes = independent_records(made, count, np.random.default_rng(1))
+    joint = made.marginal("abcd")
+    counts = np.bincount(np.ravel_multi_index(tuple(codes.T.astype(int)), joint.shape), minlength=joint.size)
+    expected = count * joint.ravel()
+    assert counts[expected == 0].sum() == 0
+    squares = ((counts - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()
+    assert squares < 47 + 5 * math.sqrt(2 * 47)  # 48 cells; a chi-square is five deviations away once in a million
+
+
+def test_the_open_share_is_that_of_interactions_of_three_and_more():
+    """Indicators of independent variables are projected on functions of each set of variables."""
+    draw = np.random.default_rng(0)
+    asked, given = [draw.dirichlet(np.ones(3)), draw.dirichlet(np.ones(2))], [0.3, 0.8]
+    found = mixture_draws._beyond_pairs(asked, given).reshape(3, 2)
+    for states in np.ndindex(3, 2):
+        shares = [*(s[i] for s, i in zip(asked, states, strict=True)), *given]
+        parts = {
+            kept: math.prod(1 - p if place in kept else p for place, p in enumerate(shares))
+            for size in range(5)
+            for kept in itertools.combinations(range(4), size)
+        }
+        matters = {kept: part for kept, part in parts.items() if set(kept) & {0, 1}}
+        beyond = sum(part for kept, part in matters.items() if len(kept) > 2)
+        assert found[states] == pytest.approx(beyond / sum(matters.values()))
+    assert mixture_draws._beyond_pairs(asked[:1], given[:1]) == pytest.approx(np.zeros(3))
+
+
+@pytest.mark.parametrize("of_records", [True, False])
+def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_records):
+    """A sixteenth of the records gives deviations as large as those of all."""
+    made, count = mixture(), 16_000
+    pairs = [
+        (pair, count * made.marginal(pair), 5.0 if of_records else 0.5) for pair in itertools.combinations(CARDS, 2)
+    ]
+    fit = fit_mixture(CARDS, pairs, components=10, members=2, generator=np.random.default_rng(0))
+    deviations = []
+    for most in (count, count // 16):
+        monkeypatch.setattr(mixture_draws, "_MOST_RECORDS", most)
+        draws = draw_refits(fit, pairs, draws=16, generator=np.random.default_rng(1))
+        assert len(draws.records[0]) == pytest.approx(most, rel=0.01)
+        deviations.append(draws.predict(["b"], {}, of_records=of_records).deviations)
+    assert np.square(deviations).sum(axis=1)[1] == pytest.approx(np.square(deviations).sum(axis=1)[0], rel=0.5)
