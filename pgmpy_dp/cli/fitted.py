@@ -37,8 +37,8 @@ METHODS = {
 _READINGS = {
     None: "",
     "inference": ": all tables inform every CPD",
-    "family": ": the release contradicts the network, so that each CPD is read from its own table",
-    "both": ": the release disagrees with the network, so that each CPD leans to its own table",
+    "family": ": each CPD is read from its own table",
+    "both": ": each CPD is read partly from its own table, partly from all",
 }
 _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 

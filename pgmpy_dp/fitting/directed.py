@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ class DirectedFit:
         Penalised expected log-likelihood, in nats, without constants.
     misfit: float
         Mean squared residual of the observations, in units of their noise and sampling. Parameters absorb a part, so
-        that it is below 1 if the network is right.
+        that it is below 1 if the network is right. NaN by loopy belief propagation, whose own errors are larger.
     """
 
     tables: Mapping[Clique, Vector]
@@ -171,12 +172,7 @@ def fit_directed_loopily(
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = explain(observed, graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
-    found = counts / rows.sums(counts)
-    potentials[free] = np.log(found)
-    misfit = _misfit(
-        observed, graph.calibrate(potentials).marginals[table_places(graph.layout, observed.cliques)], total
-    )
-    return DirectedFit(layout.tables(found), -step.gap, misfit)
+    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan)
 
 
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:

@@ -116,6 +116,16 @@ def test_it_is_free_repeatable_and_the_default(measured):
         network.fit(release, estimator="best")
 
 
+def test_a_network_whose_tree_does_not_fit_in_memory_is_read_by_family(measured, monkeypatch):
+    structure, release = measured("asia", 0.0, 1.0)
+    assert dp.AutoMLE().fit(structure, release).reading_ == "inference"
+    monkeypatch.setattr("pgmpy_dp.inference.engine.MAX_TABLE_CELLS", 4)
+    found = dp.AutoMLE().fit(structure, release)
+    assert (found.reading_, found.family_weight_) == ("family", 1.0)
+    assert np.isnan(found.misfit_)
+    np.testing.assert_array_equal(tables(found), tables(dp.PrivateMLE().fit(structure, release)))
+
+
 def test_families_that_were_not_measured_are_refused_and_coefficients_too(simulate):
     schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "bronc": ["yes", "no"]})
     data = dp.PrivateDataset(simulate("asia", 1000, 1), schema, dp.PrivacyBudget(2.0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_
 from pgmpy_dp.estimators.steps import finish
 from pgmpy_dp.fitting.directed import fit_release
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.schema import Schema
 
 _ITERATIONS = 60
@@ -53,6 +56,7 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
         Share of the family's own table in every CPD: 0 by inference, 1 by family.
     misfit_ : float
         Mean squared residual of the release against the network that inference finds, in units of noise and sampling.
+        NaN where its junction tree does not fit in memory.
     allocation_ : pandas.DataFrame
         As of `PrivateMLE`.
 
@@ -60,7 +64,9 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     -----
     Up to a misfit of 1 the reading is by inference, from 2 by family, between them CPDs are averaged with weight
     ``misfit - 1`` for the family's. The divergence of such an average is no larger than the average divergence. A right
-    network has a misfit below 1, since its parameters absorb a part of the noise.
+    network has a misfit below 1, since its parameters absorb a part of the noise. Where inference could only be
+    approximate, because no junction tree fits in memory, the reading is by family: loopy belief propagation was up to
+    ten times and more as far off, and never closer by more than a tenth.
 
     Examples
     --------
@@ -121,14 +127,14 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
         ).fit(network, data)
         release, scopes = own.release_, families(network)
         schema = release.schema.select(list(network.nodes()))
-        fit = fit_release(release, scopes, _ITERATIONS, "auto")
-        self.misfit_ = fit.misfit
-        self.family_weight_ = weight = min(max(fit.misfit - 1.0, 0.0), 1.0)
-        self.reading_ = {0.0: "inference", 1.0: "family"}.get(weight, "both")
-        cpds = [
-            tabular_cpd(scope, (1.0 - weight) * fit.tables[scope] + weight * cpd.values, schema.states)
-            for scope, cpd in zip(scopes, own.parameters_, strict=True)
-        ]
-        finish(self, cpds, release, schema)
+        tables = {scope: cpd.values for scope, cpd in zip(scopes, own.parameters_, strict=True)}
+        self.misfit_, self.family_weight_ = math.nan, 1.0
+        with suppress(TreeTooLargeError):
+            fit = fit_release(release, scopes, _ITERATIONS, "junction_tree")
+            self.misfit_ = fit.misfit
+            self.family_weight_ = weight = min(max(fit.misfit - 1.0, 0.0), 1.0)
+            tables = {scope: (1.0 - weight) * fit.tables[scope] + weight * tables[scope] for scope in scopes}
+        self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
+        finish(self, [tabular_cpd(scope, tables[scope], schema.states) for scope in scopes], release, schema)
         self.allocation_ = own.allocation_
         return self
