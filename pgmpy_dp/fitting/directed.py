@@ -34,14 +34,14 @@ class DirectedFit:
         P(node | parents), axes in family order.
     objective : float
         Penalised expected log-likelihood, in nats, without constants.
-    misfit: float
+    squared_residual : float
         Mean squared residual of the observations, in units of their noise and sampling. Parameters absorb a part, so
         that it is below 1 if the network is right. NaN by loopy belief propagation, whose own errors are larger.
     """
 
     tables: Mapping[Clique, Vector]
     objective: float
-    misfit: float
+    squared_residual: float
 
 
 class _Problem:
@@ -130,8 +130,8 @@ def fit_directed(
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
-    misfit = _misfit(observed, problem.calibrate(log_rows).marginals[problem.seen], problem.total)
-    return DirectedFit(layout.tables(np.exp(log_rows)), -value, misfit)
+    squared_residual = _squared_residual(observed, problem.calibrate(log_rows).marginals[problem.seen], problem.total)
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, squared_residual)
 
 
 def fit_directed_loopily(
@@ -210,7 +210,7 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
         )
 
 
-def _misfit(observed: Observations, shares: Vector, total: float) -> float:
+def _squared_residual(observed: Observations, shares: Vector, total: float) -> float:
     """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
     expected = observed.expected(total * shares)
     sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)

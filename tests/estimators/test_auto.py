@@ -70,7 +70,7 @@ def test_between_them_every_probability_is_averaged():
         table = release.tables["b", "c"] + records * moved
         shifted = replace(release, tables={("a", "b"): release.tables["a", "b"], ("b", "c"): table})
         found = dp.AutoMLE().fit(chain, shifted)
-        weight = np.clip(found.misfit_ - 1.0, 0.0, 1.0)
+        weight = np.clip(found.squared_residual_ - 1.0, 0.0, 1.0)
         inference, family = (tables(estimator().fit(chain, shifted)) for estimator in (dp.CollectiveEM, dp.PrivateMLE))
         np.testing.assert_allclose(tables(found), (1.0 - weight) * inference + weight * family, rtol=1e-12)
         readings.append(found.reading_)
@@ -122,7 +122,7 @@ def test_a_network_whose_tree_does_not_fit_in_memory_is_read_by_family(measured,
     monkeypatch.setattr("pgmpy_dp.inference.engine.MAX_TABLE_CELLS", 4)
     found = dp.AutoMLE().fit(structure, release)
     assert (found.reading_, found.family_weight_) == ("family", 1.0)
-    assert np.isnan(found.misfit_)
+    assert np.isnan(found.squared_residual_)
     np.testing.assert_array_equal(tables(found), tables(dp.PrivateMLE().fit(structure, release)))
 
 

@@ -54,7 +54,7 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     reading_ : {"inference", "family", "both"}
     family_weight_ : float
         Share of the family's own table in every CPD: 0 by inference, 1 by family.
-    misfit_ : float
+    squared_residual_ : float
         Mean squared residual of the release against the network that inference finds, in units of noise and sampling.
         NaN where its junction tree does not fit in memory.
     allocation_ : pandas.DataFrame
@@ -62,11 +62,11 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
 
     Notes
     -----
-    Up to a misfit of 1 the reading is by inference, from 2 by family, between them CPDs are averaged with weight
-    ``misfit - 1`` for the family's. The divergence of such an average is no larger than the average divergence. A right
-    network has a misfit below 1, since its parameters absorb a part of the noise. Where inference could only be
-    approximate, because no junction tree fits in memory, the reading is by family: loopy belief propagation was up to
-    ten times and more as far off, and never closer by more than a tenth.
+    Up to a squared residual of 1 the reading is by inference, from 2 by family. Between them CPDs are averaged with
+    weight ``squared_residual_ - 1`` for the family's; the divergence of the average is no larger than the average of the
+    divergences. A right network has less than 1, since its parameters absorb a part of the noise. Where inference could
+    only be approximate, because no junction tree fits in memory, the reading is by family: loopy belief propagation was
+    up to ten times and more as far off, and never closer by more than a tenth.
 
     Examples
     --------
@@ -128,11 +128,11 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
         release, scopes = own.release_, families(network)
         schema = release.schema.select(list(network.nodes()))
         tables = {scope: cpd.values for scope, cpd in zip(scopes, own.parameters_, strict=True)}
-        self.misfit_, self.family_weight_ = math.nan, 1.0
+        self.squared_residual_, self.family_weight_ = math.nan, 1.0
         with suppress(TreeTooLargeError):
             fit = fit_release(release, scopes, _ITERATIONS, "junction_tree")
-            self.misfit_ = fit.misfit
-            self.family_weight_ = weight = min(max(fit.misfit - 1.0, 0.0), 1.0)
+            self.squared_residual_ = fit.squared_residual
+            self.family_weight_ = weight = min(max(fit.squared_residual - 1.0, 0.0), 1.0)
             tables = {scope: (1.0 - weight) * fit.tables[scope] + weight * tables[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
         finish(self, [tabular_cpd(scope, tables[scope], schema.states) for scope in scopes], release, schema)
