@@ -11,6 +11,7 @@ import numpy as np
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
+from pgmpy_dp.fitting.testing_tables import affordable, only
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
@@ -178,6 +179,8 @@ def fit_directed_loopily(
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
     """Find the network behind all that a release says of the families' variables.
 
+    Of tables that only test the network, those are left out for which the junction tree would become too large.
+
     Raises
     ------
     ValueError
@@ -188,6 +191,7 @@ def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, infer
     nodes = [scope[0] for scope in scopes]
     schema, seen = release.schema.select(nodes), release.observe(nodes)
     cards = schema.cardinalities()
+    seen = only(seen, affordable(cards, scopes, seen.cliques), schema)
     engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
         return fit_directed_loopily(engine, scopes, seen, release, max_iter)

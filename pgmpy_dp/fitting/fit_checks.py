@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
@@ -11,6 +12,8 @@ from scipy import sparse
 
 from pgmpy_dp.fitting.factors import Network, log_linear, table_places
 from pgmpy_dp.fitting.misfit import FitCheck, JointObservations, held_against
+from pgmpy_dp.fitting.posterior_networks import agreed_schema
+from pgmpy_dp.fitting.testing_tables import affordable
 from pgmpy_dp.inference import Calibration, JunctionTree, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
@@ -21,6 +24,8 @@ from pgmpy_dp.release import Release
 _DRAWS = 1000
 # Derivatives of all tables by all parameters take at most half a gigabyte.
 _MAX_DERIVATIVES = 2**26
+# Tables that only test are held against the network while its tree has no more cells, or twice its own.
+_MOST_CELLS = 2**14
 # Cells times derivatives and draws of a check that takes a second: of alarm's tables, or of all pairs of sachs.
 QUICK = 2**25
 
@@ -47,8 +52,11 @@ def check_network(
     TreeTooLargeError
         If the junction tree, or the derivatives of all tables, do not fit in memory, or take too much work.
     """
-    seen = JointObservations.of(releases, list(network.nodes()))
-    layout, logs, _ = log_linear(network, seen.schema.states)
+    nodes = list(network.nodes())
+    schema = agreed_schema(releases, nodes)
+    layout, logs, _ = log_linear(network, schema.states)
+    chosen = partial(affordable, layout.cardinalities, layout.scopes, most=_MOST_CELLS)
+    seen = JointObservations.of(releases, nodes, chosen)
     directed = not isinstance(network, DiscreteMarkovNetwork)
     tables = list(dict.fromkeys(seen.cliques))
     cells = seen.layout.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from pgmpy_dp.fitting.posterior_networks import agreed_schema, agreed_total
+from pgmpy_dp.fitting.testing_tables import only
 from pgmpy_dp.inference.layout import Layout, Vector
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.inference.threads import one_thread
@@ -167,8 +168,13 @@ class JointObservations:
     known: bool
 
     @classmethod
-    def of(cls, releases: Sequence[Release], variables: Sequence[str]) -> JointObservations:
-        """Join what releases say of some variables.
+    def of(
+        cls,
+        releases: Sequence[Release],
+        variables: Sequence[str],
+        chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
+    ) -> JointObservations:
+        """Join what releases say of some variables, in those of their tables that are chosen.
 
         Raises
         ------
@@ -178,8 +184,10 @@ class JointObservations:
         schema = agreed_schema(releases, variables)
         cliques: list[Clique] = []
         blocks, owners, observed, variance, gaussian = [], [], [], [], []
-        for release in releases:
-            seen = release.observe([variable for variable in variables if variable in release.variables])
+        parts = [release.observe([variable for variable in variables if variable in release.variables])
+                 for release in releases]  # fmt: skip
+        kept = chosen([clique for part in parts for clique in part.cliques])
+        for seen in (only(part, kept, schema) for part in parts):
             sizes = [schema.cells(clique) for clique in seen.cliques]
             table = np.repeat(np.arange(len(sizes)), sizes) + len(cliques)
             matrix = sparse.csr_array(sparse.eye_array(sum(sizes)) if seen.matrix is None else seen.matrix)

@@ -22,14 +22,15 @@ import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.factors import Network, families, markov_scopes
+from pgmpy_dp.fitting.testing_tables import affordable
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
-# At most so many pairs are measured to test a network, or as many as it has variables. They may make the cells of its
-# junction tree so many, or so many times more.
-_MOST_PAIRS, _MOST_CELLS, _GROWTH = 60, 2**13, 2
+# At most so many pairs are measured to test a network, or as many as it has variables. They are merged while its
+# junction tree has no more cells, or twice its own.
+_MOST_PAIRS, _MOST_CELLS = 60, 2**13
 
 
 def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
@@ -84,7 +85,7 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
     """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
 
-    Pairs are taken while the junction tree of all tables stays small, and merged as families are.
+    Pairs that the junction tree has room for are merged as families are, and come first; others stand alone.
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
@@ -95,17 +96,13 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
+    pairs = pairs[: max(_MOST_PAIRS, len(neighbours))]
     cards = {variable: schema.cardinality(variable) for variable in network.nodes()}
-    held = [*scopes, *cliques]
-    most = max(_MOST_CELLS, _GROWTH * _cells(schema, JunctionTree.cliques_of(cards, held)))
-    chosen: list[Clique] = []
-    for pair in pairs:
-        if len(chosen) == max(_MOST_PAIRS, len(neighbours)):
-            break
-        if _cells(schema, JunctionTree.cliques_of(cards, [*held, *chosen, pair])) <= most:
-            chosen.append(pair)
-    bounds = JunctionTree.cliques_of(cards, [*held, *chosen])
-    return _merge(schema, chosen, [frozenset(clique) for clique in bounds])
+    held = [clique for clique in affordable(cards, scopes, [*cliques, *pairs], _MOST_CELLS) if clique in pairs]
+    bounds = [frozenset(clique) for clique in JunctionTree.cliques_of(cards, [*scopes, *cliques, *held])]
+    merged = _merge(schema, held, bounds) if held else ()
+    within = {frozenset(pair) for clique in merged for pair in combinations(clique, 2)}
+    return (*merged, *(pair for pair in pairs if frozenset(pair) not in within))
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

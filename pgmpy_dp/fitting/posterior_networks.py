@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
 from pgmpy_dp.fitting.moment_matching import naive_start
+from pgmpy_dp.fitting.testing_tables import only, telling
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
@@ -24,7 +25,7 @@ from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations, maximal
+from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 
 # Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
@@ -193,7 +194,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     scopes = families(network) if directed else markov_scopes(network, cliques)
-    seen = [_only(part, _fitted_tables(cliques, scopes), schema) for part in seen]
+    seen = [only(part, telling(cliques, scopes), schema) for part in seen]
     cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()
@@ -246,30 +247,6 @@ def agreed_schema(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
     if missing:
         raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
     return Schema({variable: states[variable] for variable in nodes})
-
-
-def _fitted_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Leave out tables that only test the network: of a family they say no more than others do.
-
-    If the structure is right they add little, and if it is wrong they would draw the parameters away from it.
-    """
-    sets = [frozenset(clique) for clique in cliques]
-    parts = [frozenset(scope) for scope in scopes]
-    kept = {own for own in sets if any(own <= part or (len(part) > 1 and part <= own) for part in parts)}
-    for own in sets:
-        told = [own & part for part in parts if own & part]
-        if any(not any(shared <= other for other in kept) for shared in told):
-            kept.add(own)
-    return [clique for clique, own in zip(cliques, sets, strict=True) if own in kept]
-
-
-def _only(seen: Observations, cliques: Sequence[Clique], schema: Schema) -> Observations:
-    """Keep what a release observes of some tables; coefficients are those of all."""
-    if seen.matrix is not None or set(seen.cliques) <= set(cliques):
-        return seen
-    held = np.repeat([clique in cliques for clique in seen.cliques], [schema.cells(clique) for clique in seen.cliques])
-    kept = tuple(clique for clique in seen.cliques if clique in cliques)
-    return replace(seen, cliques=kept, observed=seen.observed[held], variance=seen.variance[held])
 
 
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:

@@ -11,7 +11,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
-from pgmpy_dp.fitting.posterior_networks import _fitted_tables
+from pgmpy_dp.fitting.testing_tables import telling
 from pgmpy_dp.networks.deviations import Deviations
 
 NODES = list("abcde")
@@ -144,7 +144,7 @@ def dp_codes(frame, schema):
 def test_pairs_that_only_test_do_not_draw_the_parameters():
     scopes = [("a",), ("b", "a"), ("c", "b", "a"), ("d", "c")]
     measured = [("a", "b"), ("c", "b", "a"), ("d", "c"), ("d", "a"), ("b", "d"), ("a",)]
-    assert _fitted_tables(measured, scopes) == [("a", "b"), ("c", "b", "a"), ("d", "c"), ("a",)]
+    assert telling(measured, scopes) == [("a", "b"), ("c", "b", "a"), ("d", "c"), ("a",)]
     # Of a family that was not measured as a whole, every part counts.
-    assert _fitted_tables([("a", "b", "d"), ("c", "d")], scopes) == [("a", "b", "d"), ("c", "d")]
-    assert _fitted_tables([("a", "d"), ("c", "b", "a")], scopes) == [("a", "d"), ("c", "b", "a")]
+    assert telling([("a", "b", "d"), ("c", "d")], scopes) == [("a", "b", "d"), ("c", "d")]
+    assert telling([("a", "d"), ("c", "b", "a")], scopes) == [("a", "d"), ("c", "b", "a")]

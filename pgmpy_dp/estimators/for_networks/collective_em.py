@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measur
 from pgmpy_dp.fitting.directed import fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.testing_tables import affordable, only
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.fitting.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
@@ -169,6 +170,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, seen.cliques)
         cards = schema.cardinalities()
+        seen = only(seen, affordable(cards, scopes, seen.cliques), schema)
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
@@ -193,5 +195,6 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
         cliques, weights = plan_measurements(network, schema, self.check)
         if self.inference == "junction_tree":
-            require_exact(schema, [*families(network), *cliques])
+            scopes = families(network)
+            require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
         return cliques, weights

@@ -1,0 +1,81 @@
+"""Some measured tables only test a network: they say nothing of its families that other tables do not say.
+
+If the network is right they add little to a fit, and if it is wrong they would draw its parameters away. But they tell
+how far answers are off. There may be many, so that no junction tree holds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.release.observations import Observations
+from pgmpy_dp.schema import Clique, Schema
+
+# Such tables may make a tree so many cells large, or so many times larger than it is without them.
+MOST_CELLS, GROWTH = 2**17, 2
+
+
+def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """Leave out the tables that only test: of a family or factor they say no more than others do."""
+    sets = [frozenset(clique) for clique in cliques]
+    parts = [frozenset(scope) for scope in scopes]
+    kept = {own for own in sets if any(own <= part or (len(part) > 1 and part <= own) for part in parts)}
+    for own in sets:
+        told = [own & part for part in parts if own & part]
+        if any(not any(shared <= other for other in kept) for shared in told):
+            kept.add(own)
+    return [clique for clique, own in zip(cliques, sets, strict=True) if own in kept]
+
+
+def affordable(
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = MOST_CELLS
+) -> list[Clique]:
+    """Keep all tables that tell of a network, and of those that test it the first ones, while its tree stays small.
+
+    Parameters
+    ----------
+    cardinalities : mapping of variable to int
+    scopes : sequence of tuples of str
+        Families or factors.
+    cliques : sequence of tuples of str
+        What was measured.
+    most : int
+        The most cells of the junction tree, or twice those that it has without tests if that is more.
+    """
+    kept = set(map(frozenset, telling(cliques, scopes)))
+    tests = [clique for clique in cliques if frozenset(clique) not in kept]
+
+    def taken(count: int) -> list[Clique]:
+        also = set(map(frozenset, tests[:count]))
+        return [clique for clique in cliques if frozenset(clique) in kept or frozenset(clique) in also]
+
+    def cells(count: int) -> int:
+        return tree_cells(cardinalities, [*scopes, *taken(count)])
+
+    if not tests:
+        return list(cliques)
+    least, above = 0, len(tests) + 1
+    most = max(most, GROWTH * cells(0))
+    while above - least > 1:
+        middle = above - 1 if least == 0 and above == len(tests) + 1 else (least + above) // 2
+        least, above = (middle, above) if cells(middle) <= most else (least, middle)
+    return taken(least)
+
+
+def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:
+    """Count the cells of the junction tree of some tables."""
+    cliques = JunctionTree.cliques_of(cardinalities, scopes)
+    return sum(int(np.prod([cardinalities[v] for v in clique], dtype=object)) for clique in cliques)
+
+
+def only(seen: Observations, cliques: Sequence[Clique], schema: Schema) -> Observations:
+    """Keep what a release observes of some tables; coefficients are those of all."""
+    if seen.matrix is not None or set(seen.cliques) <= set(cliques):
+        return seen
+    held = np.repeat([clique in cliques for clique in seen.cliques], [schema.cells(clique) for clique in seen.cliques])
+    kept = tuple(clique for clique in seen.cliques if clique in cliques)
+    return replace(seen, cliques=kept, observed=seen.observed[held], variance=seen.variance[held])
