@@ -63,10 +63,10 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     Notes
     -----
     Up to a squared residual of 1 the reading is by inference, from 2 by family. Between them CPDs are averaged with
-    weight ``squared_residual_ - 1`` for the family's; the divergence of the average is no larger than the average of the
-    divergences. A right network has less than 1, since its parameters absorb a part of the noise. Where inference could
-    only be approximate, because no junction tree fits in memory, the reading is by family: loopy belief propagation was
-    up to ten times and more as far off, and never closer by more than a tenth.
+    weight ``squared_residual_ - 1`` for the family's; the divergence of the average is no larger than the average of
+    the divergences. A right network has less than 1, since its parameters absorb a part of the noise. Where inference
+    could only be approximate, because no junction tree fits in memory, the reading is by family: loopy belief
+    propagation was up to ten times and more as far off, and never closer by more than a tenth.
 
     Examples
     --------
