@@ -11,7 +11,7 @@ import numpy as np
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
-from pgmpy_dp.fitting.testing_tables import affordable, only
+from pgmpy_dp.fitting.testing_tables import affordable, only, telling
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
@@ -36,8 +36,9 @@ class DirectedFit:
     objective : float
         Penalised expected log-likelihood, in nats, without constants.
     squared_residual : float
-        Mean squared residual of the observations, in units of their noise and sampling. Parameters absorb a part, so
-        that it is below 1 if the network is right. NaN by loopy belief propagation, whose own errors are larger.
+        Mean squared residual of what tells of the families, in units of the variance of noise and sampling. It is below
+        1 if the network is right, since its parameters absorb a part. NaN by loopy belief propagation, whose own errors
+        are larger.
     """
 
     tables: Mapping[Clique, Vector]
@@ -131,8 +132,9 @@ def fit_directed(
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
-    squared_residual = _squared_residual(observed, problem.calibrate(log_rows).marginals[problem.seen], problem.total)
-    return DirectedFit(layout.tables(np.exp(log_rows)), -value, squared_residual)
+    told = only(observed, telling(observed.cliques, families), release.schema)
+    shares = problem.calibrate(log_rows).marginals[table_places(tree.layout, told.cliques)]
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, _squared_residual(told, shares, problem.total))
 
 
 def fit_directed_loopily(

@@ -27,9 +27,9 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     """CPDs of a Bayesian network are read by inference where the release agrees with it, else family by family.
 
     Inference fits one distribution to all noisy tables, as `CollectiveEM`: the best reading of a right network. Where
-    edges are missing it distorts every family to explain tables that no such network has, and each family's own table,
+    edges are missing it distorts families to explain tables that no such network has, and each family's own table,
     which `PrivateMLE` reads, is the better source. The release itself tells which: what the network does not explain of
-    it exceeds the noise. Deciding so costs no privacy.
+    it exceeds its noise. Deciding so costs no privacy.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     family_weight_ : float
         Share of the family's own table in every CPD: 0 by inference, 1 by family.
     squared_residual_ : float
-        Mean squared residual of the release against the network that inference finds, in units of noise and sampling.
-        NaN where its junction tree does not fit in memory.
+        Mean squared residual of the release against the network that inference finds, in units of the variance of noise
+        and sampling, without tables that only test the network. NaN where its junction tree does not fit in memory.
     allocation_ : pandas.DataFrame
         As of `PrivateMLE`.
 
