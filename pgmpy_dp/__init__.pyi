@@ -3,6 +3,7 @@
 from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
+    AutoMLE,
     CollectiveEM,
     DataDependentAllocation,
     ExponentialMAP,
@@ -44,6 +45,7 @@ from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 __version__: str
 
 __all__ = [
+    "AutoMLE",
     "Bins",
     "BudgetExceededError",
     "Coefficients",

@@ -15,7 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, PrivateMLE, plan_measurements
+from pgmpy_dp.estimators import AutoMLE, CollectiveEM, MaximumLikelihood, PrivateMLE, plan_measurements
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_divergence, plot_marginals
@@ -91,8 +91,8 @@ def run(out: Path, epsilon: float) -> None:
         noisy = NoisyMarginals.load(out / "release.zip")
         progress.update()
 
-        progress.set_description("Fitting a Bayesian network (PrivateMLE)")
-        bayesian = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=PrivateMLE())
+        progress.set_description("Fitting a Bayesian network (AutoMLE)")
+        bayesian = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=AutoMLE())
         bayesian.save(str(out / "bayesian.bif"), filetype="bif")
         progress.update()
 
@@ -104,7 +104,7 @@ def run(out: Path, epsilon: float) -> None:
         progress.update()
 
         progress.set_description("Answering queries, drawing marginals")
-        networks = {"non-private": exact, "PrivateMLE": bayesian, "CollectiveEM": markov}
+        networks = {"non-private": exact, "AutoMLE": bayesian, "CollectiveEM": markov}
         figure = plot_marginals(
             {label: _marginals(network) for label, network in networks.items()},
             SCHEMA,
@@ -155,7 +155,7 @@ def _divergences(
     exact: DiscreteBayesianNetwork,
 ) -> dict[str, np.ndarray]:
     """KL of private fits from the exact one, with simulated noise: a study of the method, not a release."""
-    result = {name: np.zeros((len(EPSILONS), TRIALS)) for name in ("PrivateMLE", "CollectiveEM")}
+    result = {name: np.zeros((len(EPSILONS), TRIALS)) for name in ("PrivateMLE", "CollectiveEM", "AutoMLE")}
     cells = [(i, j) for i in range(len(EPSILONS)) for j in range(TRIALS)]
     for i, j in tqdm(
         cells,
@@ -165,7 +165,7 @@ def _divergences(
         noise = SimulatedNoise(seed=1000 * i + j)
         data = PrivateDataset(records, SCHEMA, PrivacyBudget(EPSILONS[i]), noise=noise)
         noisy = data.measure(cliques, EPSILONS[i], weights=weights)
-        for estimator in (PrivateMLE(), CollectiveEM()):
+        for estimator in (PrivateMLE(), CollectiveEM(), AutoMLE()):
             fitted = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=estimator)
             result[type(estimator).__name__][i, j] = kl_divergence(exact, fitted)
     return result

@@ -60,15 +60,23 @@ def test_the_whole_path_on_asia(asia):
     assert {v for table in held["tables"] for v in table["variables"]} == set(dp.Schema.load("schema.json").variables)
     assert "differentially private with epsilon = 1.0" in run("inspect", "release.zip").lower()
     assert abs(held["total"]["value"] - 3000) < 10 * held["total"]["deviation"]
-    for method, suffix in (("private-bayesian", "json"), ("private-mle", "xmlbif"), ("collective-em", "bif")):
+    for method, suffix in (
+        ("private-bayesian", "json"),
+        ("private-mle", "xmlbif"),
+        ("collective-em", "bif"),
+        ("auto", "bif"),
+    ):
         fitted = json.loads(
-            run("fit", "release.zip", "--model", "asia.bif", "--method", method, "--out", f"a.{suffix}", "--json")
+            run("fit", "release.zip", "--model", "asia.bif", "--estimator", method, "--out", f"a.{suffix}", "--json")
         )
         assert fitted["guarantee"] == held["guarantee"]
         call = ["query", f"a.{suffix}", "--target", "lung", "--evidence", "smoke=yes", "--json"]
         answer = {row["states"]["lung"]: row["probability"] for row in json.loads(run(*call))["answer"]}
         assert answer["yes"] == pytest.approx(0.1, abs=0.05)
         assert sum(answer.values()) == pytest.approx(1.0)
+    fitted = json.loads(run("fit", "release.zip", "--model", "asia.bif", "--out", "a.bif", "--json"))
+    assert (fitted["method"], fitted["reading"]) == ("auto", "inference")
+    assert "by auto: all tables inform every CPD." in run("fit", "release.zip", "--model", "asia.bif", "--out", "a.bif")
     assert "P(lung | smoke = yes)" in run("query", "a.bif", "--target", "lung", "--evidence", "smoke=yes")
     joint = json.loads(run("query", "a.bif", "--target", "tub", "--target", "lung", "--json"))["answer"]
     assert sum(row["probability"] for row in joint) == pytest.approx(1.0)

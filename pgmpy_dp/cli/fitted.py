@@ -28,10 +28,17 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 METHODS = {
+    "auto": "AutoMLE",
     "collective-em": "CollectiveEM",
     "private-mle": "PrivateMLE",
     "private-bayesian": "PrivateBayesianEstimator",
     "naive-mle": "NaiveMLE",
+}
+_READINGS = {
+    None: "",
+    "inference": ": all tables inform every CPD",
+    "family": ": each CPD is read from its own table",
+    "both": ": each CPD is read partly from its own table, partly from all",
 }
 _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 
@@ -42,7 +49,9 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     "--model", required=True, help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b)."
 )
 @click.option(
+    "--estimator",
     "--method",
+    "method",
     type=click.Choice(list(METHODS)),
     default=next(iter(METHODS)),
     show_default=True,
@@ -54,7 +63,9 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
 
     \b
-    Methods
+    Estimators
+      auto              by inference as far as the release agrees with the network, else each family from its table;
+                        Markov networks, and releases of coefficients, by collective-em
       collective-em     one distribution behind all tables: best where noise is strong or tables overlap
       private-mle       Bayesian networks; each family's CPD from its table: quick and plain
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
@@ -62,7 +73,7 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
 
     \b
       pgmpy-dp fit release.zip --model model.bif --out fitted.bif
-      pgmpy-dp fit release.zip --model edges.txt --method naive-mle --out fitted.json
+      pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
     """
     quiet()
     from pgmpy.models import DiscreteMarkovNetwork
@@ -78,14 +89,16 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         noisy, network = Release.load(release), read_structure(model)
         markov = isinstance(network, DiscreteMarkovNetwork)
         if method in _BAYESIAN and markov:
-            raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --method.")
+            raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
         if method in _MARKOV and not markov:
-            raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --method.")
+            raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --estimator.")
         formats = (".uai", ".json") if markov else SUFFIXES
         if out.suffix.lower() not in formats:
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
         noisy.schema.require([list(network.nodes())])
+        if method == "auto" and (markov or not isinstance(noisy, dp.NoisyMarginals)):
+            method = "collective-em"  # there are no tables of families to choose
         estimator: Any = getattr(dp, METHODS[method])()
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
@@ -97,10 +110,12 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
             untested = one_line(error)
         begin("Writing the network")
         save_network(network, out, noisy.guarantee)
+    reading = getattr(estimator, "reading_", None)
     held = {
         "file": str(out),
         "kind": "Markov" if markov else "Bayesian",
         "method": method,
+        "reading": reading,
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
@@ -113,8 +128,9 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
             "worst": check.worst(),
         },
     }
+    size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
-        f"{held['kind']} network of {held['variables']} variables and {held['edges']} edges, by {method}.",
+        f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         f"{sentence(noisy.guarantee)}.",
         *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
         f"Written to {out}.",

@@ -3,6 +3,7 @@
 from pgmpy_dp.estimators.for_arrays.logistic_regression import PrivateLogisticRegression
 from pgmpy_dp.estimators.for_arrays.private_lda import PrivateLDA
 from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import PrivateSigmoidBeliefNetwork
+from pgmpy_dp.estimators.for_networks.auto_mle import AutoMLE
 from pgmpy_dp.estimators.for_networks.collective_em import CollectiveEM
 from pgmpy_dp.estimators.for_networks.maximum_likelihood import MaximumLikelihood
 from pgmpy_dp.estimators.for_networks.naive_mle import NaiveMLE
@@ -19,6 +20,7 @@ from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
 __all__ = [
+    "AutoMLE",
     "CollectiveEM",
     "DataDependentAllocation",
     "ExponentialMAP",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
-from pgmpy_dp.fitting.testing_tables import affordable, only
+from pgmpy_dp.fitting.testing_tables import affordable, only, telling
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
@@ -18,7 +19,7 @@ from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import Observations
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique, Schema
 
 _ROUNDS = 2
@@ -34,10 +35,15 @@ class DirectedFit:
         P(node | parents), axes in family order.
     objective : float
         Penalised expected log-likelihood, in nats, without constants.
+    squared_residual : float
+        Mean squared residual of what tells of the families, in units of the variance of noise and sampling. It is below
+        1 if the network is right, since its parameters absorb a part. NaN by loopy belief propagation, whose own errors
+        are larger.
     """
 
     tables: Mapping[Clique, Vector]
     objective: float
+    squared_residual: float
 
 
 class _Problem:
@@ -125,8 +131,10 @@ def fit_directed(
 
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
-    tables = layout.tables(np.exp(problem.rows.normalise(logits)))
-    return DirectedFit(tables, -value)
+    log_rows = problem.rows.normalise(logits)
+    told = only(observed, telling(observed.cliques, families), release.schema)
+    shares = problem.calibrate(log_rows).marginals[table_places(tree.layout, told.cliques)]
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, _squared_residual(told, shares, problem.total))
 
 
 def fit_directed_loopily(
@@ -167,7 +175,7 @@ def fit_directed_loopily(
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = explain(observed, graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
-    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap)
+    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan)
 
 
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
@@ -206,6 +214,14 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
             f"The junction tree of the network has {size:,} table cells, more than "
             f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
         )
+
+
+def _squared_residual(observed: Observations, shares: Vector, total: float) -> float:
+    """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
+    expected = observed.expected(total * shares)
+    sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
+    spread = np.maximum(observed.variance, LEAST_VARIANCE) + sampling
+    return float(((observed.observed - expected) ** 2 / spread).mean())
 
 
 def _pseudo_counts(families: Layout) -> Vector:

@@ -10,11 +10,12 @@ import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators import PrivateMLE
+from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 
 
@@ -47,19 +48,21 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     True
     """
 
-    def fit(self, data: Any, estimator: Any = None, sample_weight: None = None) -> PrivateBayesianNetwork:
+    def fit(self, data: Any, estimator: Any = "auto", sample_weight: None = None) -> PrivateBayesianNetwork:
         """Estimate the CPDs and keep the release.
 
         Parameters
         ----------
         data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset or data frame
             A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
-        estimator : estimator of this package or of pgmpy, optional
-            The default is `PrivateMLE()`. Bounds need one that releases tables or coefficients.
+        estimator : "auto", or an estimator of this package or of pgmpy
+            "auto" stands for `AutoMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None
             pgmpy has it; no private estimator takes weights.
         """
-        estimator = PrivateMLE() if estimator is None else estimator
+        if estimator is None or isinstance(estimator, str):
+            choice(None, "auto")("estimator", estimator)
+            estimator = AutoMLE()
         held = self._forget()
         try:
             super().fit(data, estimator=estimator, sample_weight=sample_weight)

@@ -302,6 +302,7 @@ def _fits(relation):
     markov = dp.PrivateMarkovNetwork
     yield "PrivateMLE", dp.PrivateMLE, {}
     yield "PrivateMLE in stages", lambda e: dp.PrivateMLE(e, allocation=two_stages(relation)), {}
+    yield "AutoMLE", dp.AutoMLE, {}
     yield "CollectiveEM", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {}
     yield (
         "CollectiveEM undirected",

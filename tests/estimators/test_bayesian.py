@@ -1,4 +1,4 @@
-"""PrivateMLE and CollectiveEM on Bayesian networks, as a pgmpy user meets them."""
+"""PrivateMLE, CollectiveEM and AutoMLE on Bayesian networks, as a pgmpy user meets them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgmpy.parameter_estimator import DiscreteMLE
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 
-ESTIMATORS = [dp.PrivateMLE, dp.CollectiveEM]
+ESTIMATORS = [dp.PrivateMLE, dp.CollectiveEM, dp.AutoMLE]
 
 
 def blank(network):

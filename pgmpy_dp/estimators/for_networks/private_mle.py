@@ -169,8 +169,8 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         if isinstance(source, Release):
             release = require_tables(
                 source,
-                "PrivateMLE takes the noise of a table's cells for independent, and that of a release of coefficients "
-                "is not: fit it with CollectiveEM or PrivateBayesianEstimator.",
+                "A family is read from a table whose cells have independent noise, and a release of coefficients has "
+                "none: fit it with CollectiveEM or PrivateBayesianEstimator.",
             )
         else:
             plan = self._plan(network, source.schema, allocation)
