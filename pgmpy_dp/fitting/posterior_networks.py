@@ -166,9 +166,10 @@ class _Problem:
         spread = 1 / np.sqrt(np.maximum(counts, 1.0))
         rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
         terms = Terms(
-            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows, np.full(self.cells.size, np.inf), prior,
-            self.effects, spread, self.places, self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32),
-            self.sums.data.astype(np.float64), self.observed, scale, corner, self.total, self.total_scale,
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows,
+            np.full(self.cells.size, np.inf), prior, self.effects, spread, self.places,
+            self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32), self.sums.data.astype(np.float64),
+            self.observed, scale, corner, self.total, self.total_scale,
         )  # fmt: skip
         return LogPosterior(self.tree, terms), np.concatenate([self.start, np.zeros(self.effects.size + 1)])
 

@@ -6,8 +6,10 @@ gradient, both compiled. The mass matrix is a diagonal and the few stiffest dire
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from tqdm import tqdm
 
 from pgmpy_dp.inference.junction_tree import JunctionTree
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixing import mixing
 from pgmpy_dp.inference.optimisation import minimise
 
 # An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
@@ -29,8 +32,12 @@ _CURVATURE = 0.7
 _STIFF = 20
 _FLOOR = 0.3
 _MODE_ITERATIONS = 100
-_STEPS = 16
+_STEPS = 4
 _ACCEPTANCE = 0.65
+_WARM_UP, _THINNING = 250, 4
+# A chain is run longer, and a warning given, where a probability's mean has a larger standard error than this, and
+# fewer draws than this share of them are effective.
+_LENGTHEN, _WARN = (0.03, 0.5), (0.05, 0.25)
 # A cell is in its tail where it counts for less than this share of what the noise hides.
 _TAIL = 0.1
 
@@ -228,10 +235,13 @@ def sample_posterior(
     draws: int,
     renew: Renew,
     generator: np.random.Generator,
-    warm_up: int = 400,
-    thinning: int = 10,
+    warm_up: int = _WARM_UP,
+    thinning: int = _THINNING,
 ) -> tuple[Vector, Vector]:
     """Draw from the posterior by a Markov chain that starts near the mode.
+
+    Where the mean of some probability would be too uncertain, the chain is run twice as long, and every other point
+    taken. A warning tells if that was not enough.
 
     Parameters
     ----------
@@ -250,24 +260,65 @@ def sample_posterior(
     points : ndarray of shape (draws, density.size)
     priors : ndarray of shape (draws, density.free)
     """
+    chain = _chain(density, start, renew, generator, warm_up)
+    points, priors = np.empty((2 * draws, density.size)), np.empty((2 * draws, density.free))
+    for number in tqdm(range(2 * draws), desc="posterior", leave=False, delay=1.0, disable=None):
+        if number == draws and not _uncertain(density, points[:draws], *_LENGTHEN):
+            return points[:draws], priors[:draws]
+        points[number], priors[number] = next(itertools.islice(chain, thinning - 1, None))
+    poor = _uncertain(density, points, *_WARN)
+    if poor:
+        warnings.warn(
+            f"The chain that draws networks mixes slowly: {poor} Ask for more draws, as by sample_posterior(draws="
+            f"{4 * draws}), and compare two seeds; measure tables that hold the network's families, if they were not.",
+            stacklevel=2,
+        )
+    return points[1::2], priors[1::2]
+
+
+def _uncertain(density: LogPosterior, points: Vector, error: float, share: float) -> str:
+    """Describe the probability with the most uncertain mean; nothing if all are known well enough.
+
+    Parameters
+    ----------
+    error, share : float
+        Uncertain is a mean with a larger standard error than this that fewer draws than this share are worth.
+    """
+    logs = np.array([density.potentials(point) for point in points])
+    if density.terms.rows.size:
+        shares = np.exp(logs[:, density.terms.cells])
+    else:
+        shares = np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
+    r_hat, effective = mixing(shares)
+    errors = np.where(effective < share * len(points), shares.std(axis=0) / np.sqrt(effective), 0.0)
+    worst = int(errors.argmax())
+    if errors[worst] < error:
+        return ""
+    return (
+        f"the mean of one probability has a standard error of {errors[worst]:.2f} (R-hat {r_hat[worst]:.2f}, "
+        f"{effective[worst]:.0f} effective draws)."
+    )
+
+
+def _chain(
+    density: LogPosterior, start: Vector, renew: Renew, generator: np.random.Generator, warm_up: int
+) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the chain's points, and the prior's parameters, after the warm-up."""
 
     def downhill(point: Vector) -> tuple[float, Vector]:
         value, gradient = density(point)
         return -value, -gradient
 
     mode = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=density.unit(start)).point
-    point = density.bent(mode) if density.terms.rows.size else mode
+    directed = density.terms.rows.size > 0
+    point = density.bent(mode) if directed else mode
     metric = density.metric(point)
     value, gradient = density(point)
-    begins = (
-        density.terms.bends if density.terms.rows.size else mode[: density.free] + np.log(metric.unit[: density.free])
-    )
+    begins = density.terms.bends if directed else mode[: density.free] + np.log(metric.unit[: density.free])
     tails = begins + math.log(_TAIL)
-    adaptation = _StepSize(0.2)
-    points, priors = np.empty((draws, density.size)), np.empty((draws, density.free))
-    for number in tqdm(range(warm_up + draws * thinning), desc="posterior", leave=False, delay=1.0, disable=None):
-        warm = number < warm_up
-        step = adaptation.current if warm else adaptation.settled
+    adaptation = _StepSize(0.5)
+    for number in itertools.count():
+        step = adaptation.current if number < warm_up else adaptation.settled
         momentum = metric.momentum(generator)
         end, slope, before = point.copy(), gradient.copy(), value - metric.kinetic(momentum)
         steps = int(generator.integers(_STEPS // 2, 3 * _STEPS // 2 + 1))
@@ -276,15 +327,12 @@ def sample_posterior(
         accepted = math.exp(min(change, 0.0)) if not math.isnan(change) else 0.0
         if generator.random() < accepted:
             point = end
-        if warm:
+        if number < warm_up:
             adaptation.learn(accepted)
-        prior = renew(density.values(point)[0], generator)
-        density.terms = density.terms._replace(prior=prior)
+        density.terms = density.terms._replace(prior=renew(density.values(point)[0], generator))
         point, value, gradient = _redraw_tails(density, point, tails, generator)
-        if not warm and (number - warm_up) % thinning == thinning - 1:
-            points[(number - warm_up) // thinning] = point
-            priors[(number - warm_up) // thinning] = density.terms.prior
-    return points, priors
+        if number >= warm_up:
+            yield point, density.terms.prior
 
 
 def _redraw_tails(

@@ -114,7 +114,7 @@ def _exponentiate(terms, point, values, shares, potentials, sums, buffer):
             potentials[terms.cells[k]] = values[k]
         for k in range(terms.effects.shape[0]):
             potentials[terms.effects[k]] += point[free + k] * terms.spread[k]
-        shift, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
+        _, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
         return lost
     _shares(terms, values, shares, sums)
     head = buffer[: terms.offsets[-1]]

@@ -28,8 +28,8 @@ def density(rows, gaussian, total_scale, seed=0, scale=20.0):
     prior = generator.uniform(0.3, 2, cells.size)
     bends = np.full(cells.size, np.inf)
     terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, rows, bends, prior, effects, np.full(effects.size, 0.1), cells,
-        sums.indptr.astype(np.int32), sums.indices.astype(np.int32), sums.data, observed, noise,
+        tree.program, tree.maps, tree.layout.offsets, cells, rows, bends, prior, effects, np.full(effects.size, 0.1),
+        cells, sums.indptr.astype(np.int32), sums.indices.astype(np.int32), sums.data, observed, noise,
         np.full_like(corner, -1.0) if gaussian else corner, 1000.0, total_scale,
     )  # fmt: skip
     return LogPosterior(tree, terms)
@@ -88,8 +88,8 @@ def errors(gaussian, belief, directed):
         return (np.full(2, size), np.full(2, -1.0)) if gaussian else rounded_laplace(np.full(2, size))
 
     terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), np.full(2, np.inf), prior,
-        none, np.zeros(0), cells, whole, whole[:2], np.ones(2), observed, *noise(belief), 100.0, 0.0,
+        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), np.full(2, np.inf),
+        prior, none, np.zeros(0), cells, whole, whole[:2], np.ones(2), observed, *noise(belief), 100.0, 0.0,
     )  # fmt: skip
     target = LogPosterior(tree, terms)
 
