@@ -34,7 +34,7 @@ _FLOOR = 0.3
 _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
-_WARM_UP, _THINNING = 250, 4
+_WARM_UP, _THINNING = 200, 3
 # A chain is run longer, and a warning given, where a probability's mean has a larger standard error than this, and
 # fewer draws than this share of them are effective.
 _LENGTHEN, _WARN = (0.03, 0.5), (0.05, 0.25)
