@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -120,3 +122,22 @@ def test_draws_agree_with_quadrature(gaussian, directed):
     """
     assert errors(gaussian, 10.0, directed) < 5
     assert errors(gaussian, 1.0, directed) > 5
+
+
+def chain(prior, scale):
+    """40 draws from a chain of one trajectory each, with Dirichlet rows of such a concentration."""
+    target = density(ROWS, True, 0.0, scale=scale)
+    concentrations = np.full(target.free, prior)
+    target.terms = target.terms._replace(prior=concentrations)
+    start = np.zeros(target.size)
+    return sample_posterior(target, start, 40, lambda *_: concentrations, np.random.default_rng(0), 50, thinning=1)
+
+
+def test_a_chain_that_mixes_slowly_warns():
+    """Rows that nothing but their prior holds, with one cell next to 1: from one to another trajectories take long."""
+    with pytest.warns(UserWarning, match="effective draws.*more draws"):
+        chain(0.02, 1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        points, priors = chain(2.0, 1e6)
+    assert points.shape[0] == priors.shape[0] == 40
