@@ -129,7 +129,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
             records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
             population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
         else:
-            logs = point[: problem.cells.size]
+            logs = density.values(point)[0]
             if problem.effects.size:  # to the network closest to the records, which are none of its family
                 logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
             records.append(logs)
@@ -170,14 +170,12 @@ class _Problem:
         spread = 1 / np.sqrt(np.maximum(counts, 1.0))
         rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
         terms = Terms(
-            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows, prior, self.effects,
-            spread, self.places, self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32),
-            self.sums.data.astype(np.float64), self.observed, scale, corner, self.total, self.total_scale,
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows,
+            np.full(self.cells.size, np.inf), prior, self.effects, spread, self.places,
+            self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32), self.sums.data.astype(np.float64),
+            self.observed, scale, corner, self.total, self.total_scale,
         )  # fmt: skip
-        start = self.start
-        if self.rows is not None:  # rows as Gamma variables: their sums have mean prior * states
-            start = start + np.log(prior * self.rows.sums(np.ones(start.size)))
-        return LogPosterior(self.tree, terms), np.concatenate([start, np.zeros(self.effects.size + 1)])
+        return LogPosterior(self.tree, terms), np.concatenate([self.start, np.zeros(self.effects.size + 1)])
 
 
 def _problem(network: Network, releases: Sequence[Release]) -> _Problem:

@@ -6,8 +6,10 @@ gradient, both compiled. The mass matrix is a diagonal and the few stiffest dire
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from tqdm import tqdm
 
 from pgmpy_dp.inference.junction_tree import JunctionTree
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixing import mixing
 from pgmpy_dp.inference.optimisation import minimise
 
 # An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
@@ -29,12 +32,16 @@ _CURVATURE = 0.7
 _STIFF = 20
 _FLOOR = 0.3
 _MODE_ITERATIONS = 100
-_STEPS = 16
-_ACCEPTANCE = 0.8
+_STEPS = 4
+_ACCEPTANCE = 0.65
+_WARM_UP, _THINNING = 250, 4
+# A chain is run longer, and a warning given, where a probability's mean has a larger standard error than this, and
+# fewer draws than this share of them are effective.
+_LENGTHEN, _WARN = (0.03, 0.5), (0.05, 0.25)
 # A cell is in its tail where it counts for less than this share of what the noise hides.
 _TAIL = 0.1
 
-Renew = Callable[[Vector, np.random.Generator], tuple[Vector, Vector]]
+Renew = Callable[[Vector, np.random.Generator], Vector]
 
 
 def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
@@ -85,32 +92,32 @@ class LogPosterior:
         self.free, self.effects = terms.cells.size, terms.effects.size
         self.size = self.free + self.effects + 1
         shape = (terms.observed.size, terms.places.size)
+        self._precision = np.where(terms.corner < 0, 1.0, _CURVATURE) / terms.scale**2
         self._sums = sparse.csr_array((terms.entries, terms.columns, terms.starts), shape=shape)
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         gradient = np.empty(self.size)
-        value = self._compiled.log_posterior(self.terms, point, gradient, *self.scratch)
+        value = self._compiled.log_posterior(self.terms, point, gradient, self.scratch)
         return (float(value), gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
+
+    def values(self, point: Vector) -> tuple[Vector, Vector]:
+        """Return the cells' values, and their derivatives by the point."""
+        values, slopes, curves = (np.empty(self.free) for _ in range(3))
+        self._compiled.unbend(self.terms, point, values, slopes, curves)
+        return values, slopes
 
     def potentials(self, point: Vector) -> Vector:
         """Compute the log-potentials of the whole layout."""
-        potentials = np.empty(self.tree.layout.size)
-        self._compiled.potentials_at(self.terms, point, potentials, *self.scratch[3:])
+        potentials, (values, _) = np.zeros(self.tree.layout.size), self.values(point)
+        if self.terms.rows.size:
+            values = values - np.log(np.bincount(self.terms.rows, np.exp(values)))[self.terms.rows]
+        potentials[self.terms.cells] = values
+        potentials[self.terms.effects] += point[self.free : -1] * self.terms.spread
         return potentials
 
     def total(self, point: Vector) -> float:
         """Compute the number of records."""
         return float(self.terms.total + self.terms.total_scale * point[-1])
-
-    def tops(self, point: Vector) -> Vector:
-        """Find for each cell the largest value in its row; 0 for free potentials."""
-        rows = self.terms.rows
-        if not rows.size:
-            return np.zeros(self.free)
-        tops = np.full(rows.max() + 1, -np.inf)
-        np.maximum.at(tops, rows, point[: self.free])
-        each: Vector = tops[rows]
-        return each
 
     def trajectory(
         self, point: Vector, momentum: Vector, gradient: Vector, value: float, step: float, steps: int, metric: _Metric
@@ -124,21 +131,51 @@ class LogPosterior:
             )
         )  # fmt: skip
 
+    def bent(self, point: Vector) -> Vector:
+        """Bend the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.
+
+        The point must be of cells that are bent nowhere; it is returned in the new coordinates.
+        """
+        precise = np.sqrt(np.maximum(self._curvature(point)[: self.free], 1e-300))
+        self.terms = self.terms._replace(bends=point[: self.free] - np.log(precise))
+        precise = np.maximum(precise, 1e-13)
+        moved = point.copy()
+        moved[: self.free] = self.terms.bends + precise + np.log(-np.expm1(-precise))
+        return moved
+
+    def _curvature(self, point: Vector) -> Vector:
+        """Compute the diagonal of the observations' Gauss-Newton Hessian."""
+        jacobian, _ = self._derivatives(point)
+        diagonal, axis = np.zeros(self.size), np.zeros(self.size)
+        for k in range(self.size):
+            axis[k] = 1.0
+            diagonal[k] = self._precision @ jacobian(axis) ** 2
+            axis[k] = 0.0
+        return diagonal
+
+    def _own(self, point: Vector) -> Vector:
+        """Compute the curvature of the prior, about."""
+        terms, own = self.terms, np.ones(self.size)
+        values, slopes = self.values(point)
+        if terms.rows.size:
+            shares = self._row_shares(values)
+            totals = np.bincount(terms.rows, terms.prior)[terms.rows]
+            own[: self.free] = shares**2 / self._compiled.ROW_SUM**2 + totals * shares * (1 - shares)
+        else:
+            own[: self.free] = terms.prior
+        own[: self.free] *= slopes**2
+        own[-1] = terms.total_scale == 0
+        return own
+
+    def unit(self, point: Vector) -> Vector:
+        """Estimate the scale of each coordinate at a point."""
+        unit: Vector = 1 / np.sqrt(self._curvature(point) + self._own(point) + _FLOOR)
+        return unit
+
     def metric(self, point: Vector) -> _Metric:
         """Make the Gauss-Newton Hessian at a point a mass matrix."""
         jacobian, adjoint = self._derivatives(point)
-        precision = np.where(self.terms.corner < 0, 1.0, _CURVATURE) / self.terms.scale**2
-        own = np.ones(self.size)
-        own[: self.free] = np.minimum(np.exp(point[: self.free]), self.terms.prior)
-        if not self.terms.rows.size:
-            own[: self.free] = self.terms.prior
-        own[-1] = self.terms.total_scale == 0
-        diagonal, axis = own.copy(), np.zeros(self.size)
-        for k in range(self.size):
-            axis[k] = 1.0
-            diagonal[k] += precision @ jacobian(axis) ** 2
-            axis[k] = 0.0
-        unit = 1 / np.sqrt(diagonal + _FLOOR)
+        own, unit, precision = self._own(point), self.unit(point), self._precision
 
         def product(vector: Vector) -> Vector:
             scaled = unit * vector.ravel()
@@ -154,15 +191,18 @@ class LogPosterior:
         kept = values > 1.0
         return _Metric(unit, np.ascontiguousarray(vectors.T[kept]), values[kept])
 
+    def _row_shares(self, values: Vector) -> Vector:
+        masses = np.exp(values)
+        shares: Vector = masses / np.bincount(self.terms.rows, masses)[self.terms.rows]
+        return shares
+
     def _derivatives(self, point: Vector) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
         """Return the directional derivatives of the expected sums, and their transpose."""
         terms, tree, free = self.terms, self.tree, self.free
         calibration, total = tree.calibrate(self.potentials(point)), self.total(point)
         shares = self._sums @ calibration.marginals[terms.places]
-        rows = np.zeros(free)
-        if terms.rows.size:
-            rows = np.exp(point[:free] - point[:free].max())
-            rows /= np.bincount(terms.rows, rows)[terms.rows]
+        values, slopes = self.values(point)
+        rows = self._row_shares(values) if terms.rows.size else np.zeros(free)
 
         def centred(values: Vector, weights: Vector) -> Vector:
             """Return what to subtract: the sum of values * weights in each row."""
@@ -170,10 +210,11 @@ class LogPosterior:
 
         def jacobian(vector: Vector) -> Vector:
             direction = np.zeros(tree.layout.size)
-            direction[terms.cells] = vector[:free] - centred(vector[:free], rows)
+            moved = slopes * vector[:free]
+            direction[terms.cells] = moved - centred(moved, rows)
             direction[terms.effects] += vector[free:-1] * terms.spread
-            moved = tree.covariance_product(calibration, direction)[terms.places]
-            result: Vector = total * (self._sums @ moved) + terms.total_scale * vector[-1] * shares
+            marginals = tree.covariance_product(calibration, direction)[terms.places]
+            result: Vector = total * (self._sums @ marginals) + terms.total_scale * vector[-1] * shares
             return result
 
         def adjoint(values: Vector) -> Vector:
@@ -183,7 +224,7 @@ class LogPosterior:
             own = slope[terms.cells]
             by_cell = own - rows * centred(own, np.ones(free)) if terms.rows.size else own
             by_total = terms.total_scale * float(values @ shares)
-            return np.concatenate([by_cell, slope[terms.effects] * terms.spread, [by_total]])
+            return np.concatenate([slopes * by_cell, slope[terms.effects] * terms.spread, [by_total]])
 
         return jacobian, adjoint
 
@@ -194,10 +235,13 @@ def sample_posterior(
     draws: int,
     renew: Renew,
     generator: np.random.Generator,
-    warm_up: int = 400,
-    thinning: int = 10,
+    warm_up: int = _WARM_UP,
+    thinning: int = _THINNING,
 ) -> tuple[Vector, Vector]:
     """Draw from the posterior by a Markov chain that starts near the mode.
+
+    Where the mean of some probability would be too uncertain, the chain is run twice as long, and every other point
+    taken. A warning tells if that was not enough.
 
     Parameters
     ----------
@@ -206,7 +250,7 @@ def sample_posterior(
     start : ndarray
     draws : int
     renew : callable
-        The cells' values and a generator to values and the prior's parameters; leaves the posterior as it is.
+        The cells' values and a generator to the prior's parameters, drawn given the values.
     generator : numpy.random.Generator
     warm_up, thinning : int
         Trajectories before the first draw, in which the step size is found, and from draw to draw.
@@ -216,21 +260,65 @@ def sample_posterior(
     points : ndarray of shape (draws, density.size)
     priors : ndarray of shape (draws, density.free)
     """
+    chain = _chain(density, start, renew, generator, warm_up)
+    points, priors = np.empty((2 * draws, density.size)), np.empty((2 * draws, density.free))
+    for number in tqdm(range(2 * draws), desc="posterior", leave=False, delay=1.0, disable=None):
+        if number == draws and not _uncertain(density, points[:draws], *_LENGTHEN):
+            return points[:draws], priors[:draws]
+        points[number], priors[number] = next(itertools.islice(chain, thinning - 1, None))
+    poor = _uncertain(density, points, *_WARN)
+    if poor:
+        warnings.warn(
+            f"The chain that draws networks mixes slowly: {poor} Ask for more draws, as by sample_posterior(draws="
+            f"{4 * draws}), and compare two seeds; measure tables that hold the network's families, if they were not.",
+            stacklevel=2,
+        )
+    return points[1::2], priors[1::2]
+
+
+def _uncertain(density: LogPosterior, points: Vector, error: float, share: float) -> str:
+    """Describe the probability with the most uncertain mean; nothing if all are known well enough.
+
+    Parameters
+    ----------
+    error, share : float
+        Uncertain is a mean with a larger standard error than this that fewer draws than this share are worth.
+    """
+    logs = np.array([density.potentials(point) for point in points])
+    if density.terms.rows.size:
+        shares = np.exp(logs[:, density.terms.cells])
+    else:
+        shares = np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
+    r_hat, effective = mixing(shares)
+    errors = np.where(effective < share * len(points), shares.std(axis=0) / np.sqrt(effective), 0.0)
+    worst = int(errors.argmax())
+    if errors[worst] < error:
+        return ""
+    return (
+        f"the mean of one probability has a standard error of {errors[worst]:.2f} (R-hat {r_hat[worst]:.2f}, "
+        f"{effective[worst]:.0f} effective draws)."
+    )
+
+
+def _chain(
+    density: LogPosterior, start: Vector, renew: Renew, generator: np.random.Generator, warm_up: int
+) -> Iterator[tuple[Vector, Vector]]:
+    """Yield the chain's points, and the prior's parameters, after the warm-up."""
 
     def downhill(point: Vector) -> tuple[float, Vector]:
         value, gradient = density(point)
         return -value, -gradient
 
-    metric = density.metric(start)
-    point = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=metric.unit).point
+    mode = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=density.unit(start)).point
+    directed = density.terms.rows.size > 0
+    point = density.bent(mode) if directed else mode
     metric = density.metric(point)
     value, gradient = density(point)
-    depths = point[: density.free] - density.tops(point) + np.log(_TAIL * metric.unit[: density.free])
-    adaptation = _StepSize(0.2)
-    points, priors = np.empty((draws, density.size)), np.empty((draws, density.free))
-    for number in tqdm(range(warm_up + draws * thinning), desc="posterior", leave=False, delay=1.0, disable=None):
-        warm = number < warm_up
-        step = adaptation.current if warm else adaptation.settled
+    begins = density.terms.bends if directed else mode[: density.free] + np.log(metric.unit[: density.free])
+    tails = begins + math.log(_TAIL)
+    adaptation = _StepSize(0.5)
+    for number in itertools.count():
+        step = adaptation.current if number < warm_up else adaptation.settled
         momentum = metric.momentum(generator)
         end, slope, before = point.copy(), gradient.copy(), value - metric.kinetic(momentum)
         steps = int(generator.integers(_STEPS // 2, 3 * _STEPS // 2 + 1))
@@ -239,19 +327,16 @@ def sample_posterior(
         accepted = math.exp(min(change, 0.0)) if not math.isnan(change) else 0.0
         if generator.random() < accepted:
             point = end
-        if warm:
+        if number < warm_up:
             adaptation.learn(accepted)
-        point[: density.free], prior = renew(point[: density.free], generator)
-        density.terms = density.terms._replace(prior=prior)
-        point, value, gradient = _redraw_tails(density, point, depths, generator)
-        if not warm and (number - warm_up) % thinning == thinning - 1:
-            points[(number - warm_up) // thinning] = point
-            priors[(number - warm_up) // thinning] = density.terms.prior
-    return points, priors
+        density.terms = density.terms._replace(prior=renew(density.values(point)[0], generator))
+        point, value, gradient = _redraw_tails(density, point, tails, generator)
+        if number >= warm_up:
+            yield point, density.terms.prior
 
 
 def _redraw_tails(
-    density: LogPosterior, point: Vector, depths: Vector, generator: np.random.Generator
+    density: LogPosterior, point: Vector, edges: Vector, generator: np.random.Generator
 ) -> tuple[Vector, float, Vector]:
     """Draw all cells that are in their tails from the prior there; all or none are taken.
 
@@ -259,14 +344,20 @@ def _redraw_tails(
 
     Parameters
     ----------
-    depths : ndarray
-        Where each cell's tail begins, beside the top of its row, which is in no tail.
+    edges : ndarray
+        Where each cell's tail begins.
     """
-    edges, prior = density.tops(point) + depths, density.terms.prior
-    tail = np.flatnonzero(point[: density.free] < edges)
+    terms, size = density.terms, density.free
+    if terms.rows.size:  # The largest of a row is in no tail.
+        values, _ = density.values(point)
+        tops = np.full(terms.rows.max() + 1, -np.inf)
+        np.maximum.at(tops, terms.rows, values)
+        edges = np.minimum(edges, tops[terms.rows] + math.log(_TAIL))
+    prior = terms.prior
+    tail = np.flatnonzero(point[:size] < edges)
     edges, prior, old = edges[tail], prior[tail], point[tail]
     logs = np.log1p(-generator.random(tail.size))
-    if density.terms.rows.size:  # These are Gamma variables, whose density is nearly a power here.
+    if terms.rows.size:  # A small share has a density that is nearly a power.
         new = edges + logs / prior
         proposed = float(prior @ (new - old))
     else:
@@ -293,7 +384,7 @@ class _StepSize:
         share = 1 / (self.number + 10)
         self.excess = (1 - share) * self.excess + share * (_ACCEPTANCE - accepted)
         logarithm = self.centre - math.sqrt(self.number) / 0.05 * self.excess
-        logarithm = min(max(logarithm, -8.0), 0.5)
+        logarithm = min(max(logarithm, -8.0), 1.1)
         weight = self.number**-0.75
         self.mean = weight * logarithm + (1 - weight) * self.mean
         self.current, self.settled = math.exp(logarithm), math.exp(self.mean)

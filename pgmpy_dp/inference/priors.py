@@ -42,12 +42,8 @@ class Concentrations:
         self._logs = np.full(rows.nodes.size, self._centre)
         self.first = np.full(rows.columns.size, _CONCENTRATION)
 
-    def renew(self, values: Vector, generator: np.random.Generator) -> tuple[Vector, Vector]:
-        """Draw the cells' Gamma variables (logarithms) and their shapes, each from its conditional distribution.
-
-        Row sums of the Gamma variables say nothing of the rows, but would hold the concentrations where they are. So
-        these move as if there were no sums, and the sums are drawn afresh.
-        """
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        """Draw the concentrations of all cells given the rows, which are those of exp(values), normalised."""
         from pgmpy_dp.inference.concentration_kernel import sweep  # numba is needed at the first draw only
 
         logs = self._rows.normalise(values)
@@ -64,8 +60,8 @@ class Concentrations:
         precision = self._logs.size / self._variance + 1.0
         mean = (float(self._logs.sum()) / self._variance + believed) / precision
         self._centre = mean + generator.standard_normal() / math.sqrt(precision)
-        shapes: Vector = np.exp(self._logs)[self._rows.columns]
-        return logs + log_gamma(self._rows.totals(shapes), generator)[self._rows.numbers], shapes
+        drawn: Vector = np.exp(self._logs)[self._rows.columns]
+        return drawn
 
 
 class Scale:
@@ -85,13 +81,14 @@ class Scale:
         self.first = np.full(cells, 1 / _FIRST_SCALE)
         self._square = _FIRST_SCALE
 
-    def renew(self, values: Vector, generator: np.random.Generator) -> tuple[Vector, Vector]:
-        """Return the log-potentials as they are, and their precisions."""
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        """Draw the precisions of all log-potentials given these."""
         weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self._square))
         shape = (values.size + _FIRST_WEIGHT) / 2
         rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
         self._square = rate / generator.gamma(shape)
-        return values, weight / self._square
+        precision: Vector = weight / self._square
+        return precision
 
 
 def log_gamma(shape: Vector, generator: np.random.Generator) -> Vector:

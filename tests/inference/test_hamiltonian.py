@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -26,9 +28,10 @@ def density(rows, gaussian, total_scale, seed=0, scale=20.0):
     observed = 1000 * generator.random(sums.shape[0])
     noise, corner = rounded_laplace(np.full(observed.size, scale))
     prior = generator.uniform(0.3, 2, cells.size)
+    bends = np.full(cells.size, np.inf)
     terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, rows, prior, effects, np.full(effects.size, 0.1), cells,
-        sums.indptr.astype(np.int32), sums.indices.astype(np.int32), sums.data, observed, noise,
+        tree.program, tree.maps, tree.layout.offsets, cells, rows, bends, prior, effects, np.full(effects.size, 0.1),
+        cells, sums.indptr.astype(np.int32), sums.indices.astype(np.int32), sums.data, observed, noise,
         np.full_like(corner, -1.0) if gaussian else corner, 1000.0, total_scale,
     )  # fmt: skip
     return LogPosterior(tree, terms)
@@ -40,8 +43,10 @@ ROWS = np.concatenate([np.zeros(2), 1 + np.arange(6) % 2, 3 + np.arange(12) % 6]
 @pytest.mark.parametrize("rows", [ROWS, np.zeros(0, np.int64)], ids=["rows", "free"])
 @pytest.mark.parametrize(("gaussian", "total_scale"), [(False, 5.0), (True, 0.0)])
 def test_gradient(rows, gaussian, total_scale):
-    target = density(rows, gaussian, total_scale)
-    point = np.random.default_rng(1).normal(size=target.size)
+    target, generator = density(rows, gaussian, total_scale), np.random.default_rng(1)
+    point = generator.normal(size=target.size)
+    bends = np.where(np.arange(target.free) % 2, np.inf, generator.normal(size=target.free))
+    target.terms = target.terms._replace(bends=bends)
     _, gradient = target(point)
     for k, along in enumerate(np.eye(target.size)):
         rise = (target(point + 1e-5 * along)[0] - target(point - 1e-5 * along)[0]) / 2e-5
@@ -85,13 +90,13 @@ def errors(gaussian, belief, directed):
         return (np.full(2, size), np.full(2, -1.0)) if gaussian else rounded_laplace(np.full(2, size))
 
     terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), prior, none, np.zeros(0),
-        cells, whole, whole[:2], np.ones(2), observed, *noise(belief), 100.0, 0.0,
+        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), np.full(2, np.inf),
+        prior, none, np.zeros(0), cells, whole, whole[:2], np.ones(2), observed, *noise(belief), 100.0, 0.0,
     )  # fmt: skip
     target = LogPosterior(tree, terms)
 
     def renew(values, generator):
-        return values, prior
+        return prior
 
     points, _ = sample_posterior(target, np.zeros(3), 500, renew, np.random.default_rng(0), thinning=5)
     potentials = np.array([target.potentials(point) for point in points])
@@ -117,3 +122,22 @@ def test_draws_agree_with_quadrature(gaussian, directed):
     """
     assert errors(gaussian, 10.0, directed) < 5
     assert errors(gaussian, 1.0, directed) > 5
+
+
+def chain(prior, scale):
+    """40 draws from a chain of one trajectory each, with Dirichlet rows of such a concentration."""
+    target = density(ROWS, True, 0.0, scale=scale)
+    concentrations = np.full(target.free, prior)
+    target.terms = target.terms._replace(prior=concentrations)
+    start = np.zeros(target.size)
+    return sample_posterior(target, start, 40, lambda *_: concentrations, np.random.default_rng(0), 50, thinning=1)
+
+
+def test_a_chain_that_mixes_slowly_warns():
+    """Rows that nothing but their prior holds, with one cell next to 1: from one to another trajectories take long."""
+    with pytest.warns(UserWarning, match="effective draws.*more draws"):
+        chain(0.02, 1e6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        points, priors = chain(2.0, 1e6)
+    assert points.shape[0] == priors.shape[0] == 40
