@@ -108,4 +108,4 @@ def test_data_sets_need_as_many_draws(network):
     with pytest.raises(ValueError, match="take no do"):
         network.simulate(5, data_sets=2, do={"a": "x"})
     with pytest.raises(ValueError, match="no release"):
-        network.do(["a"]).simulate(5, data_sets=2)
+        network.do(["b"]).simulate(5, data_sets=2)
