@@ -147,7 +147,8 @@ def plot_divergence(
     for index, (label, values) in enumerate(divergences.items()):
         trials = np.asarray(values, dtype=np.float64)
         colour = _COLOURS[(index + 1) % len(_COLOURS)]
-        axes.plot(epsilons, np.median(trials, axis=1), "o-", color=colour, label=label)
+        dashes = ("o-", "o-", "o--")[index % 3]  # the third may lie on another, which shows between its dashes
+        axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=label)
         axes.plot(epsilons, trials, ".", color=colour, alpha=0.35)
     if chosen is not None:
         axes.axvline(chosen, color="0.6", linestyle=":")
