@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import combinations
 from operator import add
 from typing import Any
 
@@ -21,6 +20,7 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -67,8 +67,7 @@ def together(data: Any) -> Any:
                 f"Only noisy tables can be joined, got {type(part).__name__}: fit releases of several kinds with "
                 "PosteriorMean."
             )
-    if any(one == other for one, other in combinations(data, 2)):
-        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
+    refuse_repeated(data)
     try:
         return reduce(add, data)
     except SchemaError:

@@ -11,7 +11,7 @@ import numpy as np
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
-from pgmpy_dp.fitting.testing_tables import affordable, only, telling
+from pgmpy_dp.fitting.testing_tables import affordable, only, telling, tree_cells
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
@@ -22,6 +22,7 @@ from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 from pgmpy_dp.schema import Clique, Schema
 
+ITERATIONS = 60  # of the last round, where nobody says otherwise
 _ROUNDS = 2
 
 
@@ -208,7 +209,7 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
     TreeTooLargeError
     """
     cards = {variable: schema.cardinality(variable) for scope in scopes for variable in scope}
-    size = sum(schema.cells(clique) for clique in JunctionTree.cliques_of(cards, scopes))
+    size = tree_cells(cards, scopes)
     if size > MAX_TABLE_CELLS:
         raise TreeTooLargeError(
             f"The junction tree of the network has {size:,} table cells, more than "

@@ -11,8 +11,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from scipy import sparse
 
 from pgmpy_dp.fitting.factors import Network, log_linear, table_places
-from pgmpy_dp.fitting.misfit import FitCheck, JointObservations, held_against
-from pgmpy_dp.fitting.posterior_networks import agreed_schema
+from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
+from pgmpy_dp.fitting.misfit import FitCheck, held_against
 from pgmpy_dp.fitting.testing_tables import affordable
 from pgmpy_dp.inference import Calibration, JunctionTree, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.layout import Vector

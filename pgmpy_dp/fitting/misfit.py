@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,14 +19,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from pgmpy_dp.fitting.posterior_networks import agreed_schema, agreed_total
-from pgmpy_dp.fitting.testing_tables import only
-from pgmpy_dp.inference.layout import Layout, Vector
+from pgmpy_dp.fitting.joint_observations import JointObservations
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.inference.threads import one_thread
-from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import LEAST_VARIANCE
-from pgmpy_dp.schema import Clique, Schema, State
+from pgmpy_dp.schema import Clique, State
 
 # A fit fails where so large a misfit would be so improbable if the model were right.
 LEVEL = 0.01
@@ -133,103 +130,6 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
     return pd.DataFrame([{name: getattr(m, name) for name in names} for m in misfits], index=index, columns=names)
 
 
-@dataclass(frozen=True, eq=False)
-class JointObservations:
-    """Several releases of the same records observe y = A n + independent noise together.
-
-    Attributes
-    ----------
-    releases : tuple of Release
-    schema : Schema
-        Of the model's variables.
-    cliques : tuple of tuples of str
-        Tables, end to end, whose counts are n; those of several releases may repeat.
-    owners : ndarray of int, shape (observations,)
-        The table that each observation is of; -1 for a number of records observed by itself.
-    observed, variance : ndarrays of shape (observations,)
-    gaussian : ndarray of bool, shape (observations,)
-    matrix : sparse array of shape (observations, cells)
-        A.
-    total : float
-        The number of records, or its estimate.
-    known : bool
-        The number is public.
-    """
-
-    releases: tuple[Release, ...]
-    schema: Schema
-    cliques: tuple[Clique, ...]
-    owners: NDArray[np.int64]
-    observed: Vector
-    variance: Vector
-    gaussian: NDArray[np.bool_]
-    matrix: Any
-    total: float
-    known: bool
-
-    @classmethod
-    def of(
-        cls,
-        releases: Sequence[Release],
-        variables: Sequence[str],
-        chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
-    ) -> JointObservations:
-        """Join what releases say of some variables, in those of their tables that are chosen.
-
-        Raises
-        ------
-        SchemaError
-            If they disagree on the states of a variable, or one of the variables is in none.
-        """
-        schema = agreed_schema(releases, variables)
-        cliques: list[Clique] = []
-        blocks, owners, observed, variance, gaussian = [], [], [], [], []
-        parts = [release.observe([variable for variable in variables if variable in release.variables])
-                 for release in releases]  # fmt: skip
-        kept = chosen([clique for part in parts for clique in part.cliques])
-        for seen in (only(part, kept, schema) for part in parts):
-            sizes = [schema.cells(clique) for clique in seen.cliques]
-            table = np.repeat(np.arange(len(sizes)), sizes) + len(cliques)
-            matrix = sparse.csr_array(sparse.eye_array(sum(sizes)) if seen.matrix is None else seen.matrix)
-            owners.append(table[matrix.indices[matrix.indptr[:-1]]])
-            observed.append(seen.observed)
-            variance.append(seen.variance)
-            if seen.total is not None:  # the sum of any table
-                sums = sparse.csr_array((np.arange(sum(sizes)) < sizes[0]).astype(np.float64)[None, :])
-                matrix = sparse.csr_array(sparse.vstack([matrix, sums]))
-                owners.append(np.array([-1]))
-                observed.append(np.array([seen.total[0]]))
-                variance.append(np.array([seen.total[1]]))
-            gaussian.append(np.full(matrix.shape[0], seen.gaussian))
-            blocks.append(matrix)
-            cliques += seen.cliques
-        total, spread = agreed_total(releases)
-        return cls(
-            tuple(releases),
-            schema,
-            tuple(cliques),
-            np.concatenate(owners),
-            np.concatenate(observed).astype(np.float64),
-            np.concatenate(variance).astype(np.float64),
-            np.concatenate(gaussian),
-            sparse.csr_array(sparse.block_diag(blocks, format="csr")),
-            total,
-            spread == 0,
-        )
-
-    @property
-    def layout(self) -> Layout:
-        """Return the layout of the tables."""
-        return Layout.of(self.schema.cardinalities(), self.cliques)
-
-    def noise(self, draws: int, generator: np.random.Generator) -> Vector:
-        """Draw noise as the mechanisms did; the shape is (draws, observations)."""
-        shape = (draws, self.observed.size)
-        laplace, normal = generator.laplace(size=shape) / math.sqrt(2.0), generator.standard_normal(shape)
-        drawn: Vector = np.sqrt(self.variance) * np.where(self.gaussian, normal, laplace)
-        return drawn
-
-
 def held_against(
     seen: JointObservations, shares: Vector, deviations: Vector, tangents: Vector | None = None, seed: int = 0
 ) -> FitCheck:
@@ -255,10 +155,10 @@ def held_against(
     sampling = repeats * np.maximum(squares - expected**2 / seen.total, 0.0)
     weights = 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
     drawn = math.sqrt(repeats) * (seen.matrix @ deviations.T).T
-    drawn += seen.noise(len(deviations), np.random.default_rng(seed))
+    drawn += _noise(seen, len(deviations), np.random.default_rng(seed))
     residuals = weights * np.vstack([seen.observed - expected, drawn])
     columns = [] if tangents is None else [seen.total * (seen.matrix @ tangents)]
-    if not seen.known:
+    if seen.total_variance > 0:
         columns.append((expected / seen.total)[:, None])
     if columns:
         with one_thread():
@@ -284,6 +184,14 @@ def held_against(
         float(whole[0] / whole[1:].mean()),
         overall,
     )
+
+
+def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:
+    """Draw noise as the mechanisms did; the shape is (draws, observations)."""
+    shape = (draws, seen.observed.size)
+    laplace, normal = generator.laplace(size=shape) / math.sqrt(2.0), generator.standard_normal(shape)
+    drawn: Vector = np.sqrt(seen.variance) * np.where(seen.gaussian, normal, laplace)
+    return drawn
 
 
 def _outside(columns: Vector, residuals: Vector) -> Vector:

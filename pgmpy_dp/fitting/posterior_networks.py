@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
-from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
+from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
 from pgmpy_dp.fitting.moment_matching import naive_start
-from pgmpy_dp.fitting.testing_tables import only, telling
+from pgmpy_dp.fitting.testing_tables import telling
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import first_holding
+from pgmpy_dp.release.kinds import first_holding, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -111,8 +109,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     """
     if not releases:
         raise ValueError("Give at least one release.")
-    if any(one == other for one, other in combinations(releases, 2)):
-        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
+    refuse_repeated(releases)
     problem = _problem(network, releases)
     generator = np.random.default_rng(seed)
     rows, size = problem.rows, problem.cells.size
@@ -184,34 +181,20 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     for release in releases:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
-    schema = agreed_schema(releases, nodes)
-    measured = [set(release.variables) for release in releases]
-    seen = [release.observe([v for v in nodes if v in held]) for release, held in zip(releases, measured, strict=True)]
-    unseen = [v for v in nodes if not any(v in held for held in measured)]
+    agreed_schema(releases, nodes)  # an undeclared variable, or other states, are refused before an unmeasured one
+    unseen = [v for v in nodes if not any(v in release.variables for release in releases)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
-    cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
-    scopes = families(network) if directed else markov_scopes(network, cliques)
-    seen = [only(part, telling(cliques, scopes), schema) for part in seen]
-    cliques = list(dict.fromkeys(clique for part in seen for clique in part.cliques))
+
+    def scopes_of(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
+        return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys(cliques))
+
+    seen = JointObservations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
+    schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()
     tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
     assert isinstance(tree, JunctionTree)
-    places = [table_places(tree.layout, part.cliques) for part in seen]
-    blocks = [sparse.eye_array(len(p)) if s.matrix is None else s.matrix for p, s in zip(places, seen, strict=True)]
-    observed = [part.observed for part in seen]
-    variance = [part.variance for part in seen]
-    gaussian = [np.full(part.observed.size, part.gaussian) for part in seen]
-    for number, part in enumerate(seen):
-        if part.total is not None:  # the sum of any table
-            first = np.zeros((1, len(places[number])))
-            first[0, : schema.cells(part.cliques[0])] = 1.0
-            blocks[number] = sparse.vstack([blocks[number], sparse.csr_array(first)])
-            observed[number] = np.append(observed[number], part.total[0])
-            variance[number] = np.append(variance[number], part.total[1])
-            gaussian[number] = np.append(gaussian[number], False)
-    total, total_variance = agreed_total(releases)
     return _Problem(
         schema=schema,
         scopes=scopes,
@@ -219,32 +202,18 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
         cells=table_places(tree.layout, scopes),
         rows=Rows(Layout.of(cards, scopes)) if directed else None,
         effects=table_places(tree.layout, deviating) if deviating else np.zeros(0, dtype=np.int64),
-        places=np.concatenate(places),
-        sums=sparse.csr_array(sparse.block_diag(blocks, format="csr")),
-        observed=np.concatenate(observed).astype(np.float64),
-        variance=np.maximum(np.concatenate(variance), LEAST_VARIANCE),
-        gaussian=np.concatenate(gaussian),
-        total=total,
-        total_scale=math.sqrt(total_variance),
+        places=table_places(tree.layout, seen.cliques),
+        sums=seen.matrix,
+        observed=seen.observed,
+        variance=np.maximum(seen.variance, LEAST_VARIANCE),
+        gaussian=seen.gaussian,
+        total=seen.total,
+        total_scale=math.sqrt(seen.total_variance),
         start=_start(releases, scopes, schema)
         if directed
         # From a start far off, tables larger than the network's would be explained by deviations of the sample.
         else naive_start(tree, scopes, releases)[table_places(tree.layout, scopes)],
     )
-
-
-def agreed_schema(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
-    """Take the states of the network's variables, on which all releases must agree."""
-    states: dict[str, Any] = {}
-    for release in releases:
-        for variable in nodes:
-            own = release.schema.states.get(variable)
-            if own is not None and states.setdefault(variable, own) != own:
-                raise SchemaError(f"Variable {variable!r} has other states in one release than in another.")
-    missing = [variable for variable in nodes if variable not in states]
-    if missing:
-        raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
-    return Schema({variable: states[variable] for variable in nodes})
 
 
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
@@ -255,15 +224,6 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
     own = {frozenset(scope): scope[1:] for scope in scopes}
     parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
     return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
-
-
-def agreed_total(releases: Sequence[Release]) -> tuple[float, float]:
-    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
-    variances = np.array([release.total_variance for release in releases])
-    totals = np.array([release.total for release in releases])
-    if not variances.all():
-        return float(totals[variances == 0][0]), 0.0
-    return float(np.average(totals, weights=1 / variances)), float(1 / (1 / variances).sum())
 
 
 def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:

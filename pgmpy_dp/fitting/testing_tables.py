@@ -6,6 +6,7 @@ how far answers are off. There may be many, so that no junction tree holds them 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from pgmpy_dp.release.observations import Observations
 from pgmpy_dp.schema import Clique, Schema
 
 # Such tables may make a tree so many cells large, or so many times larger than it is without them.
-MOST_CELLS, GROWTH = 2**17, 2
+_MOST_CELLS, _GROWTH = 2**17, 2
 
 
 def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
@@ -32,7 +33,7 @@ def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]
 
 
 def affordable(
-    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = MOST_CELLS
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = _MOST_CELLS
 ) -> list[Clique]:
     """Keep all tables that tell of a network, and of those that test it the first ones, while its tree stays small.
 
@@ -58,12 +59,10 @@ def affordable(
 
     if not tests:
         return list(cliques)
-    least, above = 0, len(tests) + 1
-    most = max(most, GROWTH * cells(0))
-    while above - least > 1:
-        middle = above - 1 if least == 0 and above == len(tests) + 1 else (least + above) // 2
-        least, above = (middle, above) if cells(middle) <= most else (least, middle)
-    return taken(least)
+    most = max(most, _GROWTH * cells(0))
+    if cells(len(tests)) <= most:
+        return list(cliques)
+    return taken(bisect_right(range(len(tests)), most, key=cells) - 1)
 
 
 def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:

@@ -102,7 +102,7 @@ class Deviations:
         return self._outside is not None or self._held((*asked, *given))
 
     def applied(
-        self, draws: Vector, asked: Sequence[str], given: Mapping[str, Any], records: float, target: str, seed: int = 0
+        self, draws: Vector, asked: Sequence[str], given: Mapping[str, Any], records: float, target: str
     ) -> Vector:
         """Move and widen draws of an answer by what is known of deviations.
 
@@ -115,10 +115,13 @@ class Deviations:
         records : float
             The number of records that the answer is about: those with the evidence.
         target : {"records", "population"}
-        seed : int
-            The same seed gives the same draws.
+
+        Returns
+        -------
+        ndarray
+            Of the same shape; the same each time.
         """
-        generator = np.random.default_rng(seed)
+        generator = np.random.default_rng(0)
         scope, of_records = self._ordered((*asked, *given)), target == "records"
         whole = self._held(scope)
         logs = np.zeros(draws.shape)
@@ -209,7 +212,8 @@ class Deviations:
         scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
         noise = here.noise + (0.0 if of_records else here.sampling)
         variances = (scale[..., None] * _FACTORS) ** 2 * here.freedom[..., None]
-        variances += (here.sampling if sampled else np.zeros_like(noise))[..., None]
+        if sampled:
+            variances += here.sampling[..., None]
         total = variances + noise[..., None]
         odds = np.log(_SHARES) - 0.5 * (np.log(total) + here.ratio[..., None] ** 2 / total)
         odds = np.exp(odds - odds.max(axis=-1, keepdims=True)).cumsum(axis=-1)

@@ -66,8 +66,9 @@ class PrivateNetwork(Provenance):
         Returns
         -------
         DiscreteFactor, or with `interval` a DataFrame
-            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value` (the
-            fitted network's answer), `lower` and `upper`. Bounds less than half a record away from 0 or 1 are 0 or 1.
+            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
+            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
+            are 0 or 1.
 
         Raises
         ------

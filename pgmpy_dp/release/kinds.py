@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -181,6 +182,17 @@ def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
     return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+
+
+def refuse_repeated(releases: Sequence[Release]) -> None:
+    """Refuse a release that is there twice.
+
+    Raises
+    ------
+    ValueError
+    """
+    if any(one == other for one, other in combinations(releases, 2)):
+        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
 
 
 def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:

@@ -13,7 +13,8 @@ from scipy.stats import binom
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.demo import EDGES, SCHEMA, load_records
-from pgmpy_dp.fitting.misfit import JointObservations, held_against
+from pgmpy_dp.fitting.joint_observations import JointObservations
+from pgmpy_dp.fitting.misfit import held_against
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.report import render_report
 

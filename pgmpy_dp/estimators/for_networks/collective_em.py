@@ -12,7 +12,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, resolve
-from pgmpy_dp.fitting.directed import fit_release, require_exact
+from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
 from pgmpy_dp.fitting.testing_tables import affordable, only
@@ -109,7 +109,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
     inference: str = "auto"
-    max_iter: int = 60
+    max_iter: int = ITERATIONS
     prior_scale: float | None = None
     mechanism: str = "laplace"
     neighbours: str | None = None

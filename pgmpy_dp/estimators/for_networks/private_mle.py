@@ -24,7 +24,7 @@ from pgmpy_dp.fitting.allocation import (
     resolve_allocation,
     second_plan,
 )
-from pgmpy_dp.fitting.directed import fit_release, require_exact
+from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
@@ -34,8 +34,6 @@ from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
-
-_INFERENCE_ITERATIONS = 60
 
 
 @dataclass(eq=False, repr=False)
@@ -235,7 +233,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
     def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""
         if self.consistency == "inference":
-            fit = fit_release(release, scopes, _INFERENCE_ITERATIONS, "junction_tree")
+            fit = fit_release(release, scopes, ITERATIONS, "junction_tree")
             return [fit.tables[scope] for scope in scopes]
         agreement = self.consistency_weights if self.consistency == "mutual" else None
         return (read_joint if self.tables == "joint" else read_pairs)(release, scopes, agreement)
