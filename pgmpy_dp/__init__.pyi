@@ -40,6 +40,7 @@ from .release import (
     mutual_consistency,
 )
 from .schema import Bins, Schema
+from .structure import NoisyScore, PrivateStructureSearch
 from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 
 __version__: str
@@ -60,6 +61,7 @@ __all__ = [
     "NaiveMLE",
     "NoisyCoefficients",
     "NoisyMarginals",
+    "NoisyScore",
     "PairwiseMixture",
     "PlannedAllocation",
     "PosteriorDraws",
@@ -78,6 +80,7 @@ __all__ = [
     "PrivateMixtureNetwork",
     "PrivateSGD",
     "PrivateSigmoidBeliefNetwork",
+    "PrivateStructureSearch",
     "PrivateVB",
     "RegressionDraws",
     "ReleaseFormatError",

@@ -299,15 +299,15 @@ class PrivateDataset(Wall):
         """
         return self.release(QuantileBins(variable, parts, epsilon))
 
-    def set_aside(self, epsilon: float | Fraction) -> PrivateDataset:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivateDataset:
         """Put the same records behind a ledger of their own, for a method of several steps.
 
-        Epsilon is charged as a whole with the first step, or refused as a whole; see
+        All of it is charged with the first step, or refused as a whole; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
         """
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._budget = self._budget.set_aside(epsilon)
+        part._budget = self._budget.set_aside(epsilon, delta)
         return part
 
     def plan(

@@ -214,15 +214,18 @@ class PrivacyBudget:
             self._ledger.append(charge)
             self._replayed = len(history) + 1, after
 
-    def set_aside(self, epsilon: float | Fraction) -> PrivacyBudget:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
         """Make a ledger for a method of several steps, of which either all are paid for or none begins.
 
-        Its first charge enters the whole epsilon here, in one entry; what is not spent there stays charged.
+        Its first charge enters the whole here, in one entry; what is not spent there stays charged.
 
         Parameters
         ----------
         epsilon : float or Fraction
-            Pure epsilon, the total of the new ledger. Whether it fits is seen at its first charge.
+            The total of the new ledger. Whether it fits is seen at its first charge.
+        delta : float
+            0 for a ledger of pure charges, whose entry here is epsilon. Else it takes zCDP charges alone, and its entry
+            here is the largest rho that implies (epsilon, delta).
 
         Returns
         -------
@@ -230,8 +233,8 @@ class PrivacyBudget:
 
         Notes
         -----
-        The charges there are pure and sum to at most epsilon. They cost no more than the one entry here, under Renyi
-        accounting too: its bound covers every mechanism of that epsilon, hence all of them together.
+        The charges there sum to at most the one entry here, in epsilon or in rho, and cost no more than it, under Renyi
+        accounting too: a bound on every mechanism of that epsilon, or of that rho, covers all of them together.
 
         Examples
         --------
@@ -241,8 +244,14 @@ class PrivacyBudget:
         >>> budget.remaining.epsilon, part.remaining.epsilon
         (0.5, 0.4)
         """
-        part = PrivacyBudget(epsilon)
-        part._ledger = _PartLedger(self, exact_positive("epsilon", epsilon))
+        part = PrivacyBudget(epsilon, delta)
+        if delta:
+            rho = accounting.zcdp_limit(epsilon, delta)[0]
+            part._ledger = _PartLedger(self, Charge("several steps", "zcdp", rho=rho))
+        else:
+            part._ledger = _PartLedger(
+                self, Charge("several steps", "pure", epsilon=exact_positive("epsilon", epsilon))
+            )
         return part
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:
@@ -267,14 +276,16 @@ class PrivacyBudget:
 class _PartLedger(MemoryLedger):
     """A ledger of a part charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
 
-    def __init__(self, whole: PrivacyBudget, epsilon: Fraction) -> None:
+    def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
         super().__init__()
-        self._whole, self._epsilon = whole, epsilon
+        self._whole, self._entry = whole, entry
 
     def append(self, charge: Charge) -> None:
+        if (charge.rho is None) != (self._entry.rho is None) or charge.delta:
+            kind = "pure charges" if self._entry.rho is None else "charges of zCDP"
+            raise ValueError(f"This part was set aside for {kind} alone, and {charge.mechanism} is none.")
         if not self.charges():
-            whole = Charge("several steps", charge.mechanism, epsilon=self._epsilon, protects=charge.protects)
-            self._whole.charge(whole)
+            self._whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
         super().append(charge)
 
 

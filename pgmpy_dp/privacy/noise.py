@@ -17,7 +17,7 @@ from pgmpy_dp.privacy.mechanisms import (
     checked_scale,
 )
 from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_integer, random_keys
-from pgmpy_dp.privacy.selection import noisy_least
+from pgmpy_dp.privacy.selection import exponential_least, noisy_least
 
 
 class NoiseSource(Protocol):
@@ -44,6 +44,9 @@ class NoiseSource(Protocol):
 
     def least(self, scores: Counts, scale: float) -> int:
         """Draw the position of a low score, by permute-and-flip."""
+
+    def exponential_least(self, scores: Counts, scale: float) -> int:
+        """Draw the position of a low score, by the exponential mechanism."""
 
     def below(self, bound: int) -> int:
         """Draw a uniform integer from 0 up to but without a positive bound."""
@@ -77,6 +80,10 @@ class OpenDPNoise:
     def least(self, scores: Counts, scale: float) -> int:
         """See :func:`~pgmpy_dp.privacy.selection.noisy_least`."""
         return noisy_least(scores, scale)
+
+    def exponential_least(self, scores: Counts, scale: float) -> int:
+        """See :func:`~pgmpy_dp.privacy.selection.exponential_least`."""
+        return exponential_least(scores, scale)
 
     def below(self, bound: int) -> int:
         """See :func:`~pgmpy_dp.privacy.sampling.random_integer`."""
@@ -160,6 +167,10 @@ class SimulatedNoise:
     def least(self, scores: Counts, scale: float) -> int:
         """Add exponential noise, which is permute-and-flip (Ding et al. 2021)."""
         return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
+
+    def exponential_least(self, scores: Counts, scale: float) -> int:
+        """Add Gumbel noise, which is the exponential mechanism."""
+        return int(np.argmin(scores - self._generator.gumbel(0.0, scale, size=scores.size)))
 
     def below(self, bound: int) -> int:
         """Draw as many bits as the bound has, again and again until they are below it."""

@@ -16,9 +16,12 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.structure.steps import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
@@ -79,6 +82,9 @@ class Noise:
 
     def least(self, scores, scale):
         return OPENDP_NOISE.least(scores, self.times * scale)
+
+    def exponential_least(self, scores, scale):
+        return OPENDP_NOISE.exponential_least(scores, self.times * scale)
 
     coins, choose, keys, below = OPENDP_NOISE.coins, OPENDP_NOISE.choose, OPENDP_NOISE.keys, OPENDP_NOISE.below
 
@@ -189,6 +195,19 @@ def twice(data, epsilon, wanted=most_in_the_first_cell):
     return data.release(TwoStageTables(TWO, epsilon, DELTA, [1, 1], ["one", "one"], wanted))
 
 
+# Without X the second table is a little farther from its reference than the first; with it, it is nearer.
+REFERENCES = {("v",): np.zeros(2), ("w",): np.array([9.0, 0.0])}
+
+
+def chosen(data, epsilon):
+    """One of two tables, at the rho that implies epsilon."""
+    return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), rho=rho_for(epsilon, DELTA)))
+
+
+def purely_chosen(data, epsilon):
+    return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), epsilon))
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -206,6 +225,8 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
+    "selection": (chosen, {"delta": DELTA, "quick": 300}),
+    "pure selection": (purely_chosen, {"quick": 300}),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
@@ -292,6 +313,12 @@ class FewSteps(dp.PairwiseMixture):
     _steps = 2
 
 
+class OneRound(dp.PrivateStructureSearch):
+    """Two steps that choose and three that measure."""
+
+    _steps = Steps(singles=0.2, forest=Round(0.2, 0.2), rounds=(Round(0.2, 0.1, 0.1),))
+
+
 def two_stages(relation):
     return dp.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
 
@@ -336,6 +363,7 @@ def _fits(relation):
     mixture = {"network": None, "delta": DELTA}
     yield "PairwiseMixture", lambda e: FewSteps(e, **small), mixture
     yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
+    yield "PrivateStructureSearch", lambda e: OneRound(e, DELTA), mixture
     yield (
         "LinearPosteriorSampler",
         lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import coefficients, quantiles, tables
+from pgmpy_dp.data.mechanisms import coefficients, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
@@ -49,6 +49,10 @@ class Recorder:
 
     def least(self, scores, scale):
         self.seen.append(("least", scores.astype(float), scale))
+        return 0
+
+    def exponential_least(self, scores, scale):
+        self.seen.append(("exponential", scores.astype(float), scale))
         return 0
 
     def coins(self, rate, size):
@@ -96,6 +100,8 @@ def loss(one, other):
             total += change.sum() / scale
         elif kind == "gaussian":
             total += (change**2).sum() / (2 * scale**2)
+        elif kind == "exponential":
+            total += (2 * change.max() / scale) ** 2 / 8
         else:
             total += 2 * change.max() / scale
     return total
@@ -142,6 +148,8 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("persons of two rows", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
+        ("selection", selection, "table_sensitivity"),
+        ("pure selection", selection, "table_sensitivity"),
     ],
 )
 def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):

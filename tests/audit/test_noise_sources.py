@@ -44,6 +44,8 @@ ALLOWED = {
     "estimators/for_networks/private_vb.py": "a public random start, before any record is seen",
     "estimators/for_arrays/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
     "estimators/for_arrays/private_lda.py": "likewise",
+    "structure/drawn_records.py": "records of a graph that was fitted to a release",
+    "structure/search.py": "their generator, with a fixed seed",
     "inference/triangulation.py": "a local search over a public graph",
     "experiments/populations.py": "made-up records of the papers' experiments",
     "experiments/peer_comparisons.py": "made-up tables to time with",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.ledger import Charge
@@ -74,12 +74,54 @@ class NoisyTables:
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        add = noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
-        tables, scales = perturbed(exact, quote.terms, add), quote.terms
-        if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
-            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
-            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
-        return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
+        return _released(
+            quote, public, exact, noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
+        )
+
+
+@dataclass(frozen=True)
+class GaussianTables:
+    """The same with Gaussian noise for a rho of zCDP: a step of a method that has paid for all its steps.
+
+    Attributes
+    ----------
+    delta : float
+        The guarantee states the epsilon that rho implies with it.
+    """
+
+    cliques: Iterable[Iterable[str]]
+    rho: float
+    delta: float
+    weights: Iterable[float] | None = None
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price the tables; the terms are the noise scale of each."""
+        shares = shared(public, self.cliques, self.weights)
+        delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
+        one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+        scales = {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
+        charge = Charge(f"measure {len(shares)} table{'s' if len(shares) > 1 else ''}", "gaussian", rho=self.rho)
+        # At a large delta a small rho implies an epsilon of 0, and what holds for 0 holds for more.
+        epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(self.rho), delta), self.rho)))
+        return Quote(charge, scales, promise(public, epsilon, "gaussian", delta=delta, rho=self.rho))
+
+    def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
+        """Count the records."""
+        return held.records.counts(tuple(quote.terms))
+
+    def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
+        """Add independent noise to every cell."""
+        return _released(quote, public, exact, noise.discrete_gaussian)
+
+
+def _released(
+    quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], add: Callable[[Counts, float], Counts]
+) -> NoisyMarginals:
+    tables, scales = perturbed(exact, quote.terms, add), quote.terms
+    if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
+        tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
+        scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
+    return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
 
 
 def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:

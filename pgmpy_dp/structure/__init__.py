@@ -1,0 +1,6 @@
+"""Graphs are found from private records, or from what was released of them."""
+
+from pgmpy_dp.structure.noisy_score import NoisyScore
+from pgmpy_dp.structure.private_structure_search import PrivateStructureSearch
+
+__all__ = ["NoisyScore", "PrivateStructureSearch"]

@@ -1,0 +1,87 @@
+"""Records drawn from a fitted graph stand in for its marginals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique
+from pgmpy_dp.structure.climbing import Parents
+
+
+def penalty(release: NoisyMarginals) -> float:
+    """Price a parameter of a graph, in nats of all records: half the logarithm of their number, and what noise adds.
+
+    Half the logarithm is that of BIC. A table of K cells whose noise has variance v raises the likelihood of N records
+    by about v K / (2 N) for every parameter that it is read for, where cells are alike.
+    """
+    total = release.total
+    noise = [release.variances[clique] * table.size / total for clique, table in release.tables.items()]
+    return 0.5 * (math.log(max(total, 2.0)) + float(np.mean(noise)))
+
+
+@dataclass
+class DrawnRecords:
+    """Any table of them can be counted.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (variables, records)
+    cardinalities : sequence of int
+    """
+
+    codes: NDArray[np.int64]
+    cardinalities: Sequence[int]
+    _kept: dict[Parents, Vector] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        tables: Mapping[Clique, Vector],
+        variables: Sequence[str],
+        cardinalities: Sequence[int],
+        count: int,
+        generator: np.random.Generator,
+    ) -> DrawnRecords:
+        """Draw from parents to children; the variables are in the order of the graph's families."""
+        place = {variable: number for number, variable in enumerate(variables)}
+        codes = np.zeros((len(variables), count), dtype=np.int64)
+        left, done = dict(tables), set[str]()
+        while left:
+            for family in [family for family in left if done.issuperset(family[1:])]:
+                table = left.pop(family)
+                rows = table[(slice(None), *(codes[place[parent]] for parent in family[1:]))]
+                rows = rows if len(family) > 1 else np.broadcast_to(table[:, None], (len(table), count))
+                height = rows.cumsum(axis=0)
+                drawn = (height < generator.random(count) * height[-1]).sum(axis=0)
+                codes[place[family[0]]] = np.minimum(drawn, len(table) - 1)
+                done.add(family[0])
+        return cls(codes, cardinalities)
+
+    def shares(self, scope: Sequence[int]) -> Vector:
+        """Return the share of records in each cell, axes in the order of the scope."""
+        ordered = tuple(sorted(scope))
+        if ordered not in self._kept:
+            shape = [self.cardinalities[variable] for variable in ordered]
+            cell = self.codes[ordered[0]]
+            for variable, states in zip(ordered[1:], shape[1:], strict=True):
+                cell = cell * states + self.codes[variable]
+            counts = np.bincount(cell, minlength=int(np.prod(shape)))
+            self._kept[ordered] = counts.reshape(shape) / self.codes.shape[1]
+        return self._kept[ordered].transpose([ordered.index(variable) for variable in scope])
+
+    def log_likelihood(self, node: int, parents: Parents) -> float:
+        """Return the mean of log P(node | parents) a record, in nats, at the shares themselves."""
+        joint = self.shares((node, *parents))
+        given = joint.sum(axis=0, keepdims=True)
+        return float((joint * np.log(np.where(joint > 0, joint, 1.0) / np.where(joint > 0, given, 1.0))).sum())
+
+    def parameters(self, node: int, parents: Parents) -> int:
+        """Count the free parameters of P(node | parents)."""
+        return (self.cardinalities[node] - 1) * math.prod(self.cardinalities[parent] for parent in parents)

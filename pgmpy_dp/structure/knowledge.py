@@ -1,0 +1,77 @@
+"""What an expert knows of the graph restricts it before anything is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Which edges there may be, and which there must be, between variables by number.
+
+    Attributes
+    ----------
+    allowed : ndarray of bool, shape (variables, variables)
+        From the row's variable to the column's.
+    required : tuple of pairs
+    """
+
+    allowed: NDArray[np.bool_]
+    required: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, expert: Any, variables: Sequence[str], max_indegree: int) -> Knowledge:
+        """Read pgmpy's `ExpertKnowledge`, which is left as it is; None allows all edges.
+
+        Raises
+        ------
+        SchemaError
+            If it names an unknown variable.
+        ValueError
+            If the required edges go round in a circle, are forbidden, or give a variable too many parents.
+        """
+        place = {variable: number for number, variable in enumerate(variables)}
+        allowed = ~np.eye(len(variables), dtype=bool)
+        if expert is None:
+            return cls(allowed, ())
+
+        def numbers(edges: Any) -> list[tuple[int, int]]:
+            for edge in edges:
+                if unknown := [variable for variable in edge if variable not in place]:
+                    raise SchemaError(f"expert_knowledge names {unknown[0]!r}, which is no variable of the records.")
+            return sorted((place[first], place[second]) for first, second in edges)
+
+        if expert.search_space:
+            within = np.zeros_like(allowed)
+            within[tuple(np.transpose(numbers(expert.search_space)))] = True
+            allowed &= within
+        for edge in numbers(expert.forbidden_edges):
+            allowed[edge] = False
+        order = expert.temporal_ordering
+        numbers([(variable, variable) for variable in order])
+        later = [(place[one], place[other]) for one in order for other in order if order[one] > order[other]]
+        for edge in later:
+            allowed[edge] = False
+        required = numbers(expert.required_edges)
+        graph = nx.DiGraph(required)
+        if not nx.is_directed_acyclic_graph(graph):
+            raise ValueError("expert_knowledge: the required edges go round in a circle.")
+        for edge in required:
+            named = " -> ".join(variables[number] for number in edge)
+            if edge in later or edge in numbers(expert.forbidden_edges):
+                raise ValueError(f"expert_knowledge both requires and forbids the edge {named}.")
+            if graph.in_degree(edge[1]) > max_indegree:
+                raise ValueError(
+                    f"expert_knowledge requires more parents of {variables[edge[1]]!r} than "
+                    f"max_indegree={max_indegree}."
+                )
+            allowed[edge] = True
+        return cls(allowed, tuple(required))

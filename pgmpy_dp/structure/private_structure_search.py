@@ -1,0 +1,247 @@
+"""A graph is found from private records, and a network fitted to all that was measured on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from pgmpy.base import DAG
+from sklearn.base import BaseEstimator
+from tqdm.auto import tqdm
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.estimators import AutoMLE
+from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.steps import dataset_of
+from pgmpy_dp.networks import PrivateBayesianNetwork
+from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy.accounting import zcdp_limit
+from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive, whole, whole_number
+from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.schema import Schema
+from pgmpy_dp.structure.edges import described
+from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.search import Search, search
+from pgmpy_dp.structure.steps import Prices, Round, Steps
+
+# An edge that so many of the repeated searches find is called stable.
+_STABLE = 0.75
+
+
+@dataclass(eq=False, repr=False)
+class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
+    """A directed graph is found from private records, with the manners of pgmpy's `HillClimbSearch`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss of the whole search, the network's tables included.
+    delta : float
+        In (0, 1) for Gaussian noise and the exponential mechanism, which share the rho of zCDP that implies (epsilon,
+        delta). With 0 for pure epsilon: Laplace noise and permute-and-flip, of which a search pays for many steps.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    max_indegree : int
+        Most parents of a variable.
+    expert_knowledge : pgmpy.causal_discovery.ExpertKnowledge, optional
+        Required and forbidden edges, a search space or a temporal order. They restrict the candidates before anything
+        is paid.
+    return_type : {"dag", "pdag"}
+        Whether `causal_graph_` is the graph itself or its class: edges whose direction no records could tell are then
+        undirected.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+
+    Attributes
+    ----------
+    causal_graph_ : pgmpy.base.DAG or PDAG
+    network_ : PrivateBayesianNetwork
+        With this graph, fitted to all that was measured by `AutoMLE`.
+    edges_ : pandas.DataFrame
+        One row an edge; see `bootstrap`, which says how stable each is.
+
+        - parent, child: the edge;
+        - oriented: whether its direction follows from the graph's independences, so that records could tell it;
+        - information: what the parent tells of the child beyond its other parents, in nats, in the fitted network;
+        - residual: mean squared residual of the measured tables that hold both, in units of the variance of noise and
+          sampling: far above 1 where the network does not explain them;
+        - cost: what those tables cost, in rho, or in epsilon where delta is 0;
+        - found, verdict: the share of repeated searches that find it, "stable" or "doubtful".
+    release_ : NoisyMarginals
+        All tables that were measured. Its guarantee includes the choice of what to measure.
+    releases_ : tuple of NoisyMarginals
+        The same, step by step, each with the guarantee of its own tables.
+    guarantee_ : Guarantee
+
+    Notes
+    -----
+    1. Each variable is counted. 2. A spanning forest of the pairs that are farthest from independence is chosen and
+    measured. 3. In rounds, pairs are chosen whose tables are farthest from what the fitted graph says of them; each
+    adds an edge, and the enlarged families are measured. 4. Records are drawn from the fitted graph and climbed on: a
+    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated.
+
+    What is compared with the records is public by then: it follows from earlier answers. The choices are a mechanism of
+    their own (`pgmpy_dp.data.mechanisms.selection`), and every charge is in one ledger's entry, made with the first
+    step or refused.
+
+    A graph from observed records tells of independences, not of causes. Where no sparse graph fits, as on census
+    records, `network_.check_fit()` says so, and `PairwiseMixture` is closer.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, pgmpy_dp as dp
+    >>> draws = np.random.default_rng(0).random((2000, 3))
+    >>> smoke = draws[:, 0] < 0.4
+    >>> lung = draws[:, 1] < np.where(smoke, 0.6, 0.1)
+    >>> records = pd.DataFrame({"smoke": smoke, "lung": lung, "coin": draws[:, 2] < 0.5})
+    >>> schema = dp.Schema(dict.fromkeys(records, [False, True]))
+    >>> found = dp.PrivateStructureSearch(epsilon=2.0, delta=1e-6, state_names=schema).fit(records)
+    >>> {frozenset(edge) for edge in found.causal_graph_.edges()} == {frozenset({"smoke", "lung"})}
+    True
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "epsilon": exact_positive,
+        "max_indegree": whole(1),
+        "return_type": choice("dag", "pdag"),
+    }
+
+    _steps: ClassVar[Steps] = Steps(
+        singles=0.04,
+        forest=Round(0.10, 0.17),
+        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.3), Round(0.05, 0.08, 0.3)),
+    )
+
+    epsilon: float
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    max_indegree: int = 3
+    expert_knowledge: Any = None
+    return_type: str = "dag"
+    neighbours: str | None = None
+
+    def fit(self, data: Any, y: None = None) -> PrivateStructureSearch:
+        """Find the graph and fit its network.
+
+        Parameters
+        ----------
+        data : PrivateDataset or data frame
+            A data set (its ledger is charged epsilon and delta, once), or records.
+        y : None
+            Ignored; scikit-learn hands it over.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not agree with them.
+        BudgetExceededError
+            If the data set's ledger has less left; nothing is charged.
+        TypeError
+            For a release.
+        ValueError
+            If an argument is out of range.
+        """
+        check_parameters(self)
+        if isinstance(data, Release):
+            raise TypeError(
+                "A search decides what to measure, and a release is measured: search it at no cost by pgmpy's "
+                "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
+            )
+        dataset = dataset_of(data, self._variables(data), self.epsilon, self.delta, self.neighbours, self.state_names)
+        variables = list(dataset.schema.variables)
+        knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
+        found = self._searched(dataset, knowledge, "Searching")
+        release = found.release
+        rho = zcdp_limit(self.epsilon, self.delta)[0] if self.delta else None
+        guarantee = replace(
+            release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)), delta=self.delta, rho=rho
+        )
+        self.releases_, self.guarantee_ = tuple(found.releases), guarantee
+        self.release_ = NoisyMarginals(release.schema, release.tables, release.scales, guarantee, release.public_total)
+        network = PrivateBayesianNetwork()
+        network.add_nodes_from(variables)
+        network.add_edges_from(found.named_edges())
+        self.network_ = network.fit(self.release_, estimator=AutoMLE())
+        graph = DAG()
+        graph.add_nodes_from(variables)
+        graph.add_edges_from(found.named_edges())
+        pattern = graph.to_pdag()
+        self.causal_graph_ = graph if self.return_type == "dag" else pattern
+        self.edges_ = described(self.network_, self.release_, set(pattern.directed_edges))
+        return self
+
+    def bootstrap(self, refits: int = 10, seed: int = 0) -> pd.DataFrame:
+        """Repeat the search on records drawn from the fitted network: how often is each edge found again?
+
+        This costs no privacy, and as much time a refit as the search itself. An edge that is stable is nearly always
+        right where records are as the network says; a doubtful one may be right or wrong. These are no probabilities.
+
+        Parameters
+        ----------
+        refits : int
+        seed : int
+            Of the records that are drawn, and of the simulated noise.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `edges_`, with `found` and `verdict` filled in.
+
+        Raises
+        ------
+        ValueError
+            If the graph is not fitted, or units have several rows.
+        """
+        whole_number("refits", refits)
+        if not hasattr(self, "network_"):
+            raise ValueError("The graph is not fitted: call fit first.")
+        if self.guarantee_.unit is not None:
+            raise ValueError("Searches are repeated for single records, and these units may have several rows.")
+        schema, total = self.release_.schema, max(round(self.release_.total), 1)
+        knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
+        again = np.zeros(len(self.edges_))
+        for number in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
+            records = self.network_.simulate(total, seed=seed + number)
+            dataset = PrivateDataset(
+                records,
+                schema,
+                PrivacyBudget(self.epsilon, self.delta),
+                self.guarantee_.neighbours,
+                SimulatedNoise([seed, number]),
+            )
+            joined = {frozenset(edge) for edge in self._searched(dataset, knowledge, None).named_edges()}
+            again += [
+                frozenset(pair) in joined for pair in zip(self.edges_["parent"], self.edges_["child"], strict=True)
+            ]
+        self.edges_ = self.edges_.assign(
+            found=again / refits, verdict=np.where(again / refits >= _STABLE, "stable", "doubtful")
+        )
+        return self.edges_
+
+    def plan(self) -> pd.DataFrame:
+        """Show what the steps will cost, before anything is charged.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a step, with its share, and its rho, or its epsilon where delta is 0.
+        """
+        check_parameters(self)
+        name = "rho" if self.delta else "epsilon"
+        whole_loss = zcdp_limit(self.epsilon, self.delta)[0] if self.delta else float(self.epsilon)
+        rows = [(step, share, share * whole_loss) for step, share in self._steps.listed()]
+        return pd.DataFrame(rows, columns=["step", "share", name])
+
+    def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> Search:
+        part = dataset.set_aside(self.epsilon, self.delta)
+        prices = Prices(self.epsilon, self.delta)
+        return search(part, prices, knowledge, self.max_indegree, self._steps, title)
+
+    def _variables(self, data: Any) -> tuple[str, ...]:
+        if isinstance(data, PrivateDataset):
+            return tuple(data.schema.variables)
+        states = self.state_names
+        return tuple(states.variables if isinstance(states, Schema) else states or ())

@@ -1,0 +1,256 @@
+"""A graph is found in steps, each of which measures what the answers so far make worth measuring."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import add
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteBayesianNetwork
+from tqdm.auto import tqdm
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.fitting.directed import fit_release
+from pgmpy_dp.fitting.planning import plan_measurements, shares
+from pgmpy_dp.fitting.testing_tables import tree_cells
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.schema import Clique
+from pgmpy_dp.structure.climbing import Parents, climb, reachable
+from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
+from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.steps import Prices, Steps
+
+Edge = tuple[int, int]
+
+_SEED = 0
+_RECORDS = 40_000  # drawn from a fit, for its marginals
+_CELLS = 200_000  # of the largest junction tree
+_ROUGH = 25  # iterations of fits on the way
+
+
+def search(
+    dataset: PrivateDataset,
+    prices: Prices,
+    knowledge: Knowledge,
+    max_indegree: int,
+    steps: Steps,
+    title: str | None = None,
+) -> Search:
+    """Find a graph for all variables of a data set.
+
+    Parameters
+    ----------
+    dataset : PrivateDataset
+        Its ledger holds what `prices` says, for this search alone.
+    prices : Prices
+    knowledge : Knowledge
+    max_indegree : int
+    steps : Steps
+    title : str, optional
+        Of the progress bar; none is shown without.
+    """
+    found, plan = Search(dataset, prices, knowledge, max_indegree), steps.listed()
+    left = iter(
+        tqdm([share for _, share in plan], title, unit="step", delay=1.0, leave=False, disable=None if title else True)
+    )
+    found.count_singles(next(left))
+    found.add_forest(next(left), next(left))
+    count = max(1, round(steps.edges * len(found.variables)))
+    for each in steps.rounds:
+        found.add_edges(next(left), next(left), count)
+        if each.families:
+            found.climb()
+            found.measure_families(next(left))
+    next(left, None)  # the bar ends
+    return found
+
+
+class Search:
+    """What is known so far: releases, and the parents of every variable.
+
+    Only `dataset.release` sees records; all else follows from what it released.
+    """
+
+    def __init__(self, dataset: PrivateDataset, prices: Prices, knowledge: Knowledge, max_indegree: int) -> None:
+        self.dataset, self.prices, self.knowledge, self.max_indegree = dataset, prices, knowledge, max_indegree
+        self.schema = dataset.schema
+        self.variables = list(self.schema.variables)
+        self.cards = [self.schema.cardinality(variable) for variable in self.variables]
+        self.releases: list[NoisyMarginals] = []
+        self.parents: list[Parents] = [()] * len(self.variables)
+        for parent, node in knowledge.required:
+            self.parents[node] = tuple(sorted((*self.parents[node], parent)))
+        self._generator = np.random.default_rng(_SEED)
+
+    @property
+    def release(self) -> NoisyMarginals:
+        """Return all tables so far as one release."""
+        return reduce(add, self.releases)
+
+    def named_edges(self) -> list[tuple[str, str]]:
+        """Name the edges, each from parent to child."""
+        return [(self.variables[parent], self.variables[node]) for parent, node in self._edges()]
+
+    def count_singles(self, share: float) -> None:
+        """Count each variable."""
+        self._measure(share, [(variable,) for variable in self.variables], [1.0] * len(self.variables))
+
+    def add_forest(self, choosing: float, measuring: float) -> None:
+        """Choose a spanning forest of the pairs farthest from independence, in Kruskal's order, and measure it.
+
+        Edges are directed away from the node with most of them.
+        """
+        total, alone = self.release.total, [np.maximum(self.release.tables[v,], 1.0) for v in self.variables]
+        references = {
+            (first, second): total * np.outer(alone[first] / alone[first].sum(), alone[second] / alone[second].sum())
+            for first, second in self._open_pairs()
+        }
+
+        def apart(chosen: Sequence[Edge]) -> list[Edge]:
+            parts = nx.utils.UnionFind(range(len(self.variables)))
+            for first, second in [*self._edges(), *chosen]:
+                parts.union(first, second)
+            return [pair for pair in references if parts[pair[0]] != parts[pair[1]]]
+
+        forest = nx.Graph(self._choose(choosing, references, len(self.variables) - 1, apart))
+        for part in sorted(map(sorted, nx.connected_components(forest))):
+            root = max(part, key=lambda node: (forest.degree(node), -node))
+            for edge in nx.bfs_edges(forest, root, sort_neighbors=sorted):
+                directions = self._directions(edge, self.parents, reachable(self.parents))
+                if directions:
+                    self.parents = _with_edge(self.parents, edge if edge in directions else directions[0])
+        self._measure(measuring, self._larger(self._families()))
+
+    def add_edges(self, choosing: float, measuring: float, count: int) -> None:
+        """Choose pairs farthest from what the fitted graph says of them, and measure the families they enlarge.
+
+        A variable gets at most one more parent.
+        """
+        drawn, total, before = self._drawn(), self.release.total, self.parents
+        joined = {frozenset(edge) for edge in self._edges()}
+        references = {pair: total * drawn.shares(pair) for pair in self._open_pairs() if frozenset(pair) not in joined}
+
+        def directions(pair: Edge, parents: Sequence[Parents], reach: NDArray[np.bool_]) -> list[Edge]:
+            return [edge for edge in self._directions(pair, parents, reach) if parents[edge[1]] == before[edge[1]]]
+
+        def grown(chosen: Sequence[Edge]) -> list[Parents]:
+            parents = before
+            for pair in chosen:
+                parents = _with_edge(parents, directions(pair, parents, reachable(parents))[0])
+            return parents
+
+        def fitting(chosen: Sequence[Edge]) -> list[Edge]:
+            parents = grown(chosen)
+            reach = reachable(parents)
+            return [pair for pair in references if directions(pair, parents, reach)]
+
+        self.parents = grown(self._choose(choosing, references, count, fitting))
+        families = self._families()
+        changed = [families[node] for node, own in enumerate(self.parents) if own != before[node]]
+        self._shrink(drawn)
+        self._measure(measuring, self._larger(changed))
+
+    def climb(self) -> None:
+        """Find the graph that describes the fitted one best for its number of parameters."""
+        drawn, price, total = self._drawn(), penalty(self.release), self.release.total
+
+        def score(node: int, parents: Parents) -> float:
+            return total * drawn.log_likelihood(node, parents) - price * drawn.parameters(node, parents)
+
+        self.parents = climb(score, self.knowledge.allowed, self.knowledge.required, self.max_indegree)
+        self._shrink(drawn)
+
+    def measure_families(self, share: float) -> None:
+        """Measure the families of the graph, merged where that lowers the noise."""
+        network = DiscreteBayesianNetwork()
+        network.add_nodes_from(self.variables)
+        network.add_edges_from(self.named_edges())
+        self._measure(share, *plan_measurements(network, self.schema))
+
+    def _measure(self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> None:
+        if cliques:
+            weights = shares(self.schema, cliques) if weights is None else weights
+            self.releases.append(self.dataset.release(self.prices.tables(share, cliques, weights)))
+
+    def _choose(
+        self,
+        share: float,
+        references: dict[Edge, Vector],
+        picks: int,
+        allowed: Callable[[Sequence[Edge]], list[Edge]],
+    ) -> list[Edge]:
+        """Choose pairs privately; `allowed` gives those that may come next."""
+        if not references or picks < 1:
+            return []
+        number = {self._named(pair): pair for pair in references}
+        mechanism = self.prices.choice(
+            share,
+            {self._named(pair): table for pair, table in references.items()},
+            picks,
+            lambda chosen: {self._named(pair) for pair in allowed([number[clique] for clique in chosen])},
+        )
+        return [number[clique] for clique in self.dataset.release(mechanism)]
+
+    def _drawn(self) -> DrawnRecords:
+        """Fit the graph to all that was measured, and draw records from it."""
+        fit = fit_release(self.release, self._families(), _ROUGH, "junction_tree")
+        return DrawnRecords.of(fit.tables, self.variables, self.cards, _RECORDS, self._generator)
+
+    def _shrink(self, drawn: DrawnRecords) -> None:
+        """Take away the edges that say least while the junction tree is too large."""
+
+        def loss(edge: Edge) -> float:
+            parent, node = edge
+            own = self.parents[node]
+            rest = tuple(other for other in own if other != parent)
+            return drawn.log_likelihood(node, own) - drawn.log_likelihood(node, rest)
+
+        cards = self.schema.cardinalities()
+        while tree_cells(cards, self._families()) > _CELLS:
+            open_to = [edge for edge in self._edges() if edge not in self.knowledge.required]
+            if not open_to:
+                return
+            parent, node = min(open_to, key=loss)
+            self.parents = list(self.parents)
+            self.parents[node] = tuple(other for other in self.parents[node] if other != parent)
+
+    def _directions(self, pair: Edge, parents: Sequence[Parents], reach: NDArray[np.bool_]) -> list[Edge]:
+        """Name the directions that a new edge may have, that with the smaller family first."""
+        found = [
+            (first, second)
+            for first, second in (pair, pair[::-1])
+            if len(parents[second]) < self.max_indegree
+            and self.knowledge.allowed[first, second]
+            and not reach[second, first]
+        ]
+        return sorted(found, key=lambda edge: math.prod(self.cards[node] for node in (*parents[edge[1]], *edge)))
+
+    def _edges(self) -> list[Edge]:
+        return [(parent, node) for node, own in enumerate(self.parents) for parent in own]
+
+    def _open_pairs(self) -> list[Edge]:
+        allowed = self.knowledge.allowed | self.knowledge.allowed.T
+        return [pair for pair in itertools.combinations(range(len(self.variables)), 2) if allowed[pair]]
+
+    def _named(self, scope: Iterable[int]) -> Clique:
+        return tuple(self.variables[number] for number in scope)
+
+    def _families(self) -> list[Clique]:
+        return [self._named((node, *own)) for node, own in enumerate(self.parents)]
+
+    @staticmethod
+    def _larger(families: Iterable[Clique]) -> list[Clique]:
+        return list(maximal([family for family in families if len(family) > 1]))
+
+
+def _with_edge(parents: Sequence[Parents], edge: Edge) -> list[Parents]:
+    grown = list(parents)
+    grown[edge[1]] = tuple(sorted((*grown[edge[1]], edge[0])))
+    return grown

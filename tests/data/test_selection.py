@@ -1,0 +1,145 @@
+"""Choosing tables: scores by brute force over neighbours, exact odds, and bugs that these must catch."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms import selection
+from pgmpy_dp.data.mechanisms.selection import FarthestTables
+
+SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]})
+CELLS = list(itertools.product(range(2), range(3), range(2)))
+REFERENCES = {("a", "b"): np.array([[3.0, 0.0, 1.5], [0.2, 40.0, 0.0]]), ("b", "c"): np.full((3, 2), 1.0)}
+
+
+def anything(chosen):
+    return REFERENCES.keys()
+
+
+class Noted:
+    """No noise; the first candidate is taken, and what was compared is kept."""
+
+    private = False
+
+    def __init__(self):
+        self.seen = []
+
+    def exponential_least(self, scores, scale):
+        self.seen.append((scores.copy(), scale))
+        return 0
+
+    least = exponential_least
+
+
+def scored(rows, relation="add_remove", references=REFERENCES, **price):
+    """Scores and scale of the first pick from these records."""
+    noise = Noted()
+    data = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(9.0, 1e-6), relation, noise)
+    data.release(FarthestTables(references, 1, anything, **(price or {"rho": 0.5})))
+    return noise.seen[0]
+
+
+def largest_change(relation, references=lambda rows: REFERENCES):
+    """Over all neighbours of a few records."""
+    others = [CELLS[0], CELLS[4], CELLS[4], CELLS[9], CELLS[11]]
+    extended = [scored([*others, cell], relation, references([*others, cell]))[0] for cell in CELLS]
+    before = [scored(others, relation, references(others))[0]] if relation == "add_remove" else extended
+    return max(np.abs(one - other).max() for one in extended for other in before)
+
+
+@pytest.mark.parametrize(("relation", "records"), [("add_remove", 1), ("replace_one", 2)])
+def test_no_record_moves_a_score_by_more_than_is_priced(relation, records):
+    moved = largest_change(relation)
+    assert 0.98 * records * selection._GRID < moved <= records * selection._GRID
+    scale = scored(CELLS, relation)[1]  # at rho = 1/2 the scale is the sensitivity
+    assert scale == pytest.approx(records * selection._GRID)
+
+
+def test_a_reference_from_the_records_is_caught():
+    """What the records' own margins would make of it: one record moves every cell's reference."""
+
+    def independent(rows):
+        rows = np.array(rows)
+
+        def share(column):
+            return np.bincount(rows[:, column], minlength=3 if column == 1 else 2) / len(rows)
+
+        return {
+            ("a", "b"): len(rows) * np.outer(share(0), share(1)),
+            ("b", "c"): len(rows) * np.outer(share(1), share(2)),
+        }
+
+    assert largest_change("add_remove", independent) > selection._GRID * 1.2
+
+
+def test_a_pick_is_drawn_from_what_is_allowed_then():
+    """Odds of two picks in turn, by the definition of the mechanism; a right draw fails with probability below 1e-6."""
+    references = {("a",): np.array([9.0, 3.0]), ("b",): np.array([1.0, 8.0, 3.0]), ("c",): np.array([6.0, 6.0])}
+    rows, trials, rho = [*CELLS], 4000, 0.3
+
+    def allowed(chosen):
+        return [("a",), ("c",)] if chosen == (("b",),) else references
+
+    mechanism = FarthestTables(references, 2, allowed, rho=rho)
+    data = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(1e6, 1e-6), noise=dp.SimulatedNoise(0))
+    seen = [data.release(mechanism) for _ in range(trials)]
+    noise = Noted()
+    still = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise)
+    still.release(mechanism)
+    weights = dict(zip(references, np.exp(-noise.seen[0][0] / noise.seen[0][1]), strict=True))
+    for first, second in itertools.permutations(references, 2):
+        later = [clique for clique in allowed((first,)) if clique != first]
+        odds = weights[first] / sum(weights.values()) * weights[second] / sum(weights[c] for c in later)
+        share = np.mean([pair == (first, second) for pair in seen])
+        assert abs(share - odds) < 5 * np.sqrt(odds * (1 - odds) / trials)
+
+
+def test_the_ledger_holds_rho_or_epsilon():
+    for price, entry in (
+        ({"rho": 0.01}, ("exponential", None, 0.01)),
+        ({"epsilon": 0.5}, ("permute-and-flip", 0.5, None)),
+    ):
+        budget = dp.PrivacyBudget(9.0, 1e-6)
+        data = dp.PrivateDataset(np.array(CELLS), SCHEMA, budget)
+        chosen = data.release(FarthestTables(REFERENCES, 5, anything, **price))
+        assert sorted(chosen) == sorted(REFERENCES)  # all there are, each once
+        (charge,) = budget.history
+        assert (charge.mechanism, charge.epsilon, charge.rho) == entry
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"references": {("a", "b"): np.zeros((3, 2))}}, "needs shape"),
+        ({"references": {("a",): np.array([np.nan, 0.0])}}, "numbers from 0"),
+        ({"references": {("a",): np.array([-1.0, 0.0])}}, "numbers from 0"),
+        ({"references": {("a",): np.array([1e12, 0.0])}}, "numbers from 0"),
+        ({"picks": 0}, "picks"),
+        ({"rho": None}, "epsilon or rho"),
+        ({"epsilon": 1.0}, "epsilon or rho"),
+        ({"rho": -1.0}, "rho"),
+    ],
+)
+def test_what_cannot_be_priced_is_refused_before_the_charge(changed, message):
+    budget = dp.PrivacyBudget(9.0, 1e-6)
+    data = dp.PrivateDataset(np.array(CELLS), SCHEMA, budget)
+    asked = {"references": REFERENCES, "picks": 1, "allowed": anything, "rho": 0.1} | changed
+    with pytest.raises(ValueError, match=message):
+        data.release(FarthestTables(**asked))
+    assert not budget.history
+
+
+def test_units_are_paid_for_by_their_contribution():
+    import pandas as pd
+
+    rows = pd.DataFrame(CELLS, columns=["a", "b", "c"]).assign(person=np.arange(len(CELLS)) // 3)
+    for most, parts in ((3, 3), (None, 2**20)):
+        noise = Noted()
+        noise.keys = lambda size: np.arange(size, dtype=np.uint64)
+        data = dp.PrivateDataset(rows, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="person", max_rows=most)
+        data.release(FarthestTables(REFERENCES, 1, anything, rho=0.5))
+        assert noise.seen[0][1] == pytest.approx(parts * selection._GRID)
