@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, quiet, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, quiet, stages
+from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.fitted import loaded_network
 
 
 @click.command(cls=Command)
-@file_argument("release")
-@file_option("--model", help="Network fitted to the release, or model that synthesize wrote beside it.")
+@file_argument("release", "a release")
+@file_option(
+    "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
+)
 @file_option("--out", exists=False, required=True, help="Page to write, .html.")
 @json_option
 def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
@@ -32,11 +35,6 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     from pgmpy_dp.report.pairs import table_fits
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    if PrivateMixtureNetwork.wrote(release):
-        raise click.ClickException(
-            f"{release} is a model, and a page is about a release: pgmpy-dp report RELEASE --model {release}, with the "
-            "release that synthesize --release wrote beside it."
-        )
     with stages(2) as begin:
         begin("Reading the release")
         noisy = Release.load(release)
