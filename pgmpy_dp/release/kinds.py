@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -135,6 +135,19 @@ class Release:
             If it says nothing of a variable.
         """
         raise self._refusal()
+
+    @property
+    def copy(self) -> NoReturn:
+        """Say what to do where pgmpy's own estimators, which copy the frame that they read, are handed a release.
+
+        Raises
+        ------
+        AttributeError
+        """
+        raise AttributeError(
+            "A release is no data frame, which pgmpy's own estimators read: name an estimator of pgmpy_dp, as in "
+            "network.fit(release, estimator=dp.AutoMLE())."
+        )
 
     def _refusal(self) -> TypeError:
         return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
