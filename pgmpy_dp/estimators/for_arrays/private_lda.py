@@ -300,10 +300,11 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _public(self, counts: Any) -> sparse.csr_array:
         check_is_fitted(self)
         require_public(counts, "documents")
-        if len(shape := getattr(counts, "shape", ())) == 2 and shape[1] != self.n_features_in_:
+        columns = np.shape(counts)[-1:]
+        if len(np.shape(counts)) == 2 and columns != (self.n_features_in_,):
             raise SchemaError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                f"input: the topics are over {self.n_features_in_} words."
+                f"X has {columns[0]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                f"as input: the topics are over {self.n_features_in_} words."
             )
         return checked_counts(validate_data(self, counts, reset=False, accept_sparse=True, dtype=None))
 
