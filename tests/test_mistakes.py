@@ -75,7 +75,7 @@ COMMANDS = [
     ("ledger show release.zip", "release.zip: not a ledger, but a release"),
     ("schema ledger.json", "ledger.json: not a network or a data dictionary"),
     ("schema records.csv", "states are never read off them"),
-    ("report fitted.bif --out new.html", "fitted.bif: not a release, but a network"),
+    ("report fitted.bif --out new.html", "pgmpy-dp report RELEASE --model fitted.bif"),
     # files that are missing, damaged or named wrongly
     (swapped(RELEASE, ("records.csv", "recods.csv")), "'recods.csv' does not exist"),
     (swapped(RELEASE, ("ledger.json", "none.json")), "pgmpy-dp ledger create none.json --epsilon"),

@@ -106,8 +106,8 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     A step's noise on each word of each topic has the deviation `noise_multiplier_` * clip_norm (sqrt(2) times that
     where a document is replaced), to be seen beside sampling_rate * documents * length / (topics * words) on average.
-    Where it is far above, take fewer topics and words, shorter documents and larger samples: the paper has 400,000 documents
-    for 50 topics of 8,000 words.
+    Where it is far above, take fewer topics and words, shorter documents and larger samples: the paper has 400,000
+    documents for 50 topics of 8,000 words.
 
     What single documents are about is not part of the release: `transform` and `perplexity` are for documents that are
     public, or one's own.
