@@ -5,7 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 import lazy_loader
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [name for name in _names if name not in ("evaluation", "exports", "plotting", "report")]  # rooms, not names
 
 try:
     __version__ = version("pgmpy-dp")

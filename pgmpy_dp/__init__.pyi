@@ -1,5 +1,9 @@
 """The public names, read by lazy_loader and by type checkers."""
 
+from . import evaluation as evaluation
+from . import exports as exports
+from . import plotting as plotting
+from . import report as report
 from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (

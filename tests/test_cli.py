@@ -45,7 +45,8 @@ def asia(tmp_path, bnlearn, simulate, monkeypatch):
 
 def release(*more, code=0, epsilon=1, out="release.zip"):
     call = ["release", "records.csv", "--schema", "schema.json", "--model", "asia.json"]
-    return run(*call, "--epsilon", epsilon, "--out", out, *more, code=code)
+    ledger = [] if "--ledger" in more else ["--no-ledger"]
+    return run(*call, "--epsilon", epsilon, "--out", out, *ledger, *more, code=code)
 
 
 def test_the_whole_path_on_asia(asia):
@@ -116,7 +117,17 @@ def test_the_whole_path_on_the_rand_records_with_a_markov_network(tmp_path, monk
 
 def test_cliques_may_be_named(asia):
     (asia / "cliques.json").write_text('{"cliques": [["smoke", "lung"], ["xray"]], "weights": [3, 1]}')
-    call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "cliques.json", "--epsilon", 1]
+    call = [
+        "release",
+        "records.csv",
+        "--schema",
+        "schema.json",
+        "--cliques",
+        "cliques.json",
+        "--epsilon",
+        1,
+        "--no-ledger",
+    ]
     tables = json.loads(run(*call, "--neighbours", "replace_one", "--out", "r.zip", "--json"))["tables"]
     assert [table["variables"] for table in tables] == [["smoke", "lung"], ["xray"]]
     assert tables[1]["scale"] == pytest.approx(8.0)
@@ -143,7 +154,7 @@ def visits(tmp_path, monkeypatch):
 
 def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     call = ["release", "visits.parquet", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
-    call += ["--unit", "person, id", "--out", "r.zip", "--force"]
+    call += ["--unit", "person, id", "--out", "r.zip", "--force", "--no-ledger"]
     assert "--missing smoke=" in refused(*call, "--other", "smoke=other")
     assert "--other smoke=" in refused(*call, "--missing", "smoke=other")
     assert "did you mean 'smoke'" in refused(*call, "--missing", "smke=other")
@@ -220,7 +231,7 @@ def test_cautions(asia):
 @pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
 def test_a_sample_of_the_records(visits, source):
     call = ["release", source, "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 5, "--out", "r.zip"]
-    call += ["--other", "smoke=no", "--missing", "smoke=no", "--sampling-rate", 0.5]
+    call += ["--other", "smoke=no", "--missing", "smoke=no", "--sampling-rate", 0.5, "--no-ledger"]
     assert "Number of records of the sample" in run(*call)
     assert abs(dp.NoisyMarginals.load("r.zip").total - 500) < 200
     assert "single records" in refused(*call, "--unit", "person, id", "--force")
@@ -456,7 +467,7 @@ def test_as_a_process(asia):
     assert json.loads(shown.stdout)["answer"][0]["probability"] == pytest.approx(0.055)
     refusal = call("inspect", "asia.json")
     assert (refusal.returncode, refusal.stdout) == (1, "")
-    assert refusal.stderr.startswith("Error: asia.json: not a release file")
+    assert refusal.stderr.startswith("Error: asia.json: not a release, but a network")
     assert call("inspect").returncode == 2
 
 
@@ -494,9 +505,62 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
     assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
     assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
-    assert "Nothing was read, charged or written." in release("--dry-run", "--unit", "person")
+    assert "Nothing was read or charged." in release("--dry-run", "--unit", "person")
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", "--out", "made.csv"]
     assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
     assert not (asia / "made.csv").exists()
     assert not (asia / "release.zip").exists()
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+
+
+def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "xray": ["yes", "no"]})
+    schema.save("schema.json")
+    (tmp_path / "edges.txt").write_text("smoke -> lung\nxray\n")
+    records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    records.assign(xray=records["lung"]).to_csv("records.csv", index=False)  # the network lacks this edge
+    run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
+    call = ["plan", "--schema", "schema.json", "--epsilon", 1]
+    planned = json.loads(run(*call, "--model", "edges.txt", "--check", 0.3, "--out", "tables.json", "--json"))
+    assert sum(table["cells"] for table in planned["tables"]) > 6
+    assert "add --force" in refused(*call, "--pairs", "--out", "tables.json")
+    call = ["release", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
+    assert "epsilon 2 remains." in run(*call, "--cliques", "tables.json", "--out", "release.zip", "--dry-run")
+    run(*call, "--cliques", "tables.json", "--out", "release.zip")
+    assert "remains: not enough" in run(
+        *call[:5], 1.5, *call[6:], "--model", "edges.txt", "--out", "r.zip", "--dry-run"
+    )
+    fitted = run("fit", "release.zip", "--model", "edges.txt", "--estimator", "posterior-mean", "--out", "fitted.bif")
+    assert "by posterior-mean." in fitted
+    call = ["query", "fitted.bif", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
+    call += ["--release", "release.zip"]
+    held = json.loads(run(*call, "--json"))
+    network = dp.PrivateBayesianNetwork.load("fitted.bif")
+    network.attach_release(dp.NoisyMarginals.load("release.zip"))
+    with pytest.warns(UserWarning, match="contradicts the network"):
+        frame = network.query(["lung"], {"smoke": "yes"}, interval=0.9)
+    assert [(row["lower"], row["probability"], row["upper"]) for row in held["answer"]] == [
+        (row.lower, row.value, row.upper) for row in frame.itertuples()
+    ]
+    assert "pgmpy-dp check says where" in held["notes"][0]
+    assert "Note: " in run(*call, "--of", "records")
+    found = json.loads(run("check", "release.zip", "--model", "fitted.bif", "--json"))
+    assert found["fails"]
+    assert "fails" in run("check", "release.zip", "--model", "fitted.bif")
+
+
+def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = dp.Schema({"smoke": ["yes", "no"], "=lung": ["=1+1", "no"]})
+    records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "=lung": ["=1+1", "no", "no", "no"] * 250})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    cliques, weights = dp.plan_pairs(schema)
+    data.measure(cliques, 1.0, weights=weights).save("pairs.zip")
+    run("fit", "pairs.zip", "--estimator", "mixture", "--out", "mixture.json")
+    assert "0 of 3 tables" in run("check", "pairs.zip", "--model", "mixture.json")
+    assert "Caution: variable '=lung'" in run("sample", "mixture.json", "--rows", 40, "--out", "plain.csv")
+    assert "Caution" not in run("sample", "mixture.json", "--rows", 40, "--out", "guarded.csv", "--spreadsheet")
+    plain, guarded = pd.read_csv("plain.csv"), pd.read_csv("guarded.csv")
+    assert set(plain["=lung"]) == {"=1+1", "no"}
+    assert set(guarded["'=lung"]) == {"'=1+1", "no"}

@@ -12,8 +12,9 @@ from pgmpy_dp.cli.binning import bins
 from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
 from pgmpy_dp.cli.draft import schema
-from pgmpy_dp.cli.fitted import fit, query, sample
+from pgmpy_dp.cli.fitted import check, fit, query, sample
 from pgmpy_dp.cli.ledgers import ledger
+from pgmpy_dp.cli.planning import plan
 from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
 from pgmpy_dp.cli.reproducing import reproduce
@@ -29,7 +30,8 @@ def main() -> None:
     The owner of the records                  Anyone, from the release alone
       schema   say what columns may hold        inspect  read what it promises
       ledger   fix a budget for the records     fit      make a network of it
-      bins     cut numbers at quantiles         query    ask the network
+      bins     cut numbers at quantiles         check    hold it against the release
+      plan     which tables, and how noisy      query    ask the network
       release  measure, with noise              sample   draw synthetic records
       synthesize  records without a network     report   see all of it in one page
 
@@ -38,5 +40,20 @@ def main() -> None:
     """
 
 
-for command in (schema, ledger, bins, release, synthesize, inspect, fit, query, sample, report, demo, reproduce):
+for command in (
+    schema,
+    ledger,
+    bins,
+    plan,
+    release,
+    synthesize,
+    inspect,
+    fit,
+    check,
+    query,
+    sample,
+    report,
+    demo,
+    reproduce,
+):
     main.add_command(command)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_option, json_option, records_argument, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, stages
+from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, record_options
 
 
@@ -33,7 +34,7 @@ def bins(
       pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\
           --ledger ledger.json --out schema.json
     """
-    refuse_to_overwrite(out, force)
+    refuse_to_overwrite(out, force, ".json")
     from pgmpy_dp.schema import Schema
 
     chosen = RecordOptions(**options)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgmpy_dp.cli.wording import at_the_command_line
+
 if TYPE_CHECKING:
     from pgmpy_dp.release import Guarantee
     from pgmpy_dp.schema import Schema
@@ -46,18 +48,7 @@ def one_line(error: BaseException) -> str:
     """Put the message of an error on one line; for a file that cannot be opened, say which and why."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return " ".join(str(error).split())
-
-
-def file_argument(name: str) -> Callable[[Any], Any]:
-    """Take a file that exists."""
-    return click.argument(name, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-
-
-def file_option(*names: str, help: str, exists: bool = True, required: bool = False) -> Callable[[Any], Any]:
-    """Take a file to read, or with ``exists=False`` one to write."""
-    kind = click.Path(exists=exists, dir_okay=False, path_type=Path)
-    return click.option(*names, type=kind, required=required, help=help)
+    return at_the_command_line(" ".join(str(error).split()))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -104,12 +95,10 @@ def quiet() -> None:
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
 
-records_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
-"""The records: a file, or a folder of Parquet files."""
-
-
-def refuse_to_overwrite(out: Path, force: bool) -> None:
+def refuse_to_overwrite(out: Path, force: bool, *endings: str) -> None:
     """Find out before a charge whether its result can be written: later, the charge would be lost."""
+    if endings and out.suffix.lower() not in endings:
+        raise click.ClickException(f"{out}: such files end in {' or '.join(endings)}: choose another name.")
     if out.exists() and not force:
         raise click.ClickException(f"{out} exists already: choose another name, or add --force to overwrite it.")
     if not os.access(out.parent, os.W_OK):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, refuse_to_overwrite
+from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite
+from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 @click.command(cls=Command)
-@file_argument("source")
+@file_argument("source", "a network", "a data dictionary", "a schema", "records")
 @file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
 @json_option

@@ -9,22 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import (
-    Command,
-    assignments,
-    close_to,
-    emit,
-    file_argument,
-    file_option,
-    json_option,
-    one_line,
-    quiet,
-    sentence,
-    stages,
-)
-from pgmpy_dp.cli.synthesis import write_records
+from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, sentence, stages
+from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option
+from pgmpy_dp.cli.wording import at_the_command_line
+from pgmpy_dp.cli.written import RECORDS, csv_text, spreadsheet_option, write_records
 
 if TYPE_CHECKING:
+    from pgmpy_dp.fitting.misfit import FitCheck
     from pgmpy_dp.schema import Schema
 
 METHODS = {
@@ -32,7 +23,9 @@ METHODS = {
     "collective-em": "CollectiveEM",
     "private-mle": "PrivateMLE",
     "private-bayesian": "PrivateBayesianEstimator",
+    "posterior-mean": "PosteriorMean",
     "naive-mle": "NaiveMLE",
+    "mixture": "PairwiseMixture",
 }
 _READINGS = {
     None: "",
@@ -44,9 +37,11 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 
 
 @click.command(cls=Command)
-@file_argument("release")
+@file_argument("release", "a release")
 @file_option(
-    "--model", required=True, help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b)."
+    "--model",
+    kinds=STRUCTURES,
+    help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b). A mixture needs none.",
 )
 @click.option(
     "--estimator",
@@ -59,7 +54,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 )
 @file_option("--out", exists=False, required=True, help="Network to write: .bif, .xmlbif, .uai or .json.")
 @json_option
-def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> None:
+def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
 
     \b
@@ -69,13 +64,21 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
       collective-em     one distribution behind all tables: best where noise is strong or tables overlap
       private-mle       Bayesian networks; each family's CPD from its table: quick and plain
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
+      posterior-mean    the mean of networks drawn from what the release leaves open: closest, and takes seconds
       naive-mle         Markov networks; noisy tables taken for true: the usual baseline
+      mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs), in .json
 
     \b
       pgmpy-dp fit release.zip --model model.bif --out fitted.bif
+      pgmpy-dp fit pairs.zip --estimator mixture --out mixture.json
       pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
     """
     quiet()
+    if method == "mixture":
+        _fit_mixture(release, model, out, as_json)
+        return
+    if model is None:
+        raise click.UsageError(f"{method} fits a network: give its --model, or --estimator mixture, which needs none.")
     from pgmpy.models import DiscreteMarkovNetwork
 
     import pgmpy_dp as dp
@@ -86,7 +89,8 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
 
     with stages(4) as begin:
         begin("Reading the release")
-        noisy, network = Release.load(release), read_structure(model)
+        noisy = Release.load(release)
+        network = read_structure(model, noisy.schema.variables)
         markov = isinstance(network, DiscreteMarkovNetwork)
         if method in _BAYESIAN and markov:
             raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
@@ -119,14 +123,7 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
-        "check": None
-        if check is None
-        else {
-            "fails": check.fails,
-            "p_value": None if math.isnan(check.p_value) else check.p_value,
-            "misfit": None if math.isnan(check.z2) else check.z2,
-            "worst": check.worst(),
-        },
+        "check": None if check is None else findings(check),
     }
     size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
@@ -138,35 +135,175 @@ def fit(release: Path, model: Path, method: str, out: Path, as_json: bool) -> No
     emit(as_json, held, lines)
 
 
+def findings(check: FitCheck) -> dict[str, Any]:
+    """Say what a test of fit found, for JSON."""
+    return {
+        "fails": check.fails,
+        "p_value": None if math.isnan(check.p_value) else check.p_value,
+        "misfit": None if math.isnan(check.z2) else check.z2,
+        "worst": check.worst(),
+    }
+
+
+def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
+    """Fit a mixture, which needs no network, and write it as synthesize does."""
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.synthesis import PairwiseMixture
+
+    if model is not None:
+        raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
+    if out.suffix.lower() != ".json":
+        raise click.ClickException(f"{out}: mixtures are written to .json files.")
+    with stages(2) as begin:
+        begin("Reading the release")
+        noisy = Release.load(release)
+        begin("Fitting a mixture")
+        network = PairwiseMixture().fit(noisy).network_
+        network.save(out)
+    guarantee = noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)}
+    held: dict[str, Any] = {"file": str(out), "kind": "mixture", "method": "mixture", "guarantee": guarantee}
+    held["variables"] = len(network.schema_.variables)
+    emit(
+        as_json,
+        held,
+        [f"Mixture of {held['variables']} variables.", f"{sentence(noisy.guarantee)}.", f"Written to {out}."],
+    )
+
+
 @click.command(cls=Command)
-@file_argument("network")
+@file_argument("network", "a network")
 @click.option("--target", "targets", multiple=True, required=True, help="Variable to ask for; several: their joint.")
 @click.option("--evidence", "evidence", multiple=True, metavar="VARIABLE=STATE", help="What is known; may be repeated.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Bounds that hold the truth with this probability, 0.9 say; needs --release.",
+)
+@file_option(
+    "--release",
+    "releases",
+    kinds=("a release",),
+    multiple=True,
+    help="What the network was fitted to, for --interval; may be repeated.",
+)
+@click.option(
+    "--of",
+    "about",
+    type=click.Choice(["population", "records"]),
+    help="Bounds for the population behind the records, or for what these records would answer without noise. The "
+    "default is population, for mixtures records.",
+)
 @json_option
-def query(network: Path, targets: tuple[str, ...], evidence: tuple[str, ...], as_json: bool) -> None:
+def query(
+    network: Path,
+    targets: tuple[str, ...],
+    evidence: tuple[str, ...],
+    interval: float | None,
+    releases: tuple[Path, ...],
+    about: str | None,
+    as_json: bool,
+) -> None:
     """Ask a fitted NETWORK for a distribution. This costs no privacy.
 
     \b
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
+      pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
     quiet()
+    if (interval is None) != (not releases) or (about is not None and interval is None):
+        raise click.UsageError(
+            "Bounds need both --interval 0.9, say, and --release: the release that the network was fitted to."
+        )
     loaded = loaded_network(network)
     schema = _schema(loaded)
     schema.require([targets])
     given = _evidence(schema, evidence)
-    rows = _answer(loaded, schema, targets, given)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
-    width = max(len(", ".join(map(str, states))) for states, _ in rows)
-    lines = [f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" for states, probability in rows]
-    held = {
-        "target": list(targets),
-        "evidence": given,
-        "answer": [
-            {"states": dict(zip(targets, states, strict=True)), "probability": probability}
-            for states, probability in rows
-        ],
-    }
-    emit(as_json, held, [f"P({', '.join(targets)}{condition})", *lines])
+    heading = f"P({', '.join(targets)}{condition})"
+    held: dict[str, Any] = {"target": list(targets), "evidence": given}
+    rows: list[tuple[Any, ...]]
+    notes: list[str] = []
+    if interval is None:
+        rows = _answer(loaded, schema, targets, given)
+    else:
+        rows, notes = _bounded(loaded, releases, targets, given, interval, about)
+        held |= {"interval": interval, "notes": notes}
+        heading += f", with bounds that hold it in {100 * interval:g} % of cases"
+    width = max(len(", ".join(map(str, states))) for states, *_ in rows)
+    lines = [
+        f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" + "".join(f"  {bound:.6f}" for bound in bounds)
+        for states, probability, *bounds in rows
+    ]
+    held["answer"] = [
+        {"states": dict(zip(targets, states, strict=True)), "probability": probability}
+        | dict(zip(("lower", "upper"), bounds, strict=False))
+        for states, probability, *bounds in rows
+    ]
+    emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
+
+
+def _bounded(
+    network: Any,
+    releases: Sequence[Path],
+    targets: Sequence[str],
+    given: dict[str, Any],
+    interval: float,
+    about: str | None,
+) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Answer with bounds, and with what warnings and notes say of them."""
+    import warnings
+
+    from pgmpy_dp.release import Release
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        network.attach_release(*map(Release.load, releases))
+        options = {} if about is None else {"target": about}
+        frame = network.query(list(targets), given, interval=interval, **options)
+    notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    notes += [frame.attrs["note"]] if "note" in frame.attrs else []
+    rows = [
+        (states if isinstance(states, tuple) else (states,), *map(float, row))
+        for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)
+    ]
+    return rows, [at_the_command_line(" ".join(note.split())) for note in notes]
+
+
+@click.command(cls=Command)
+@file_argument("release", "a release")
+@file_option("--model", kinds=("a network",), required=True, help="Network that was fitted to it.")
+@json_option
+def check(release: Path, model: Path, as_json: bool) -> None:
+    """Hold RELEASE against a network that was fitted to it. This costs no privacy.
+
+    The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
+    families say little of edges that are missing: pgmpy-dp plan --check 0.2 measures some other pairs too. Of a model
+    that synthesize wrote it lists the tables that are not met.
+
+    \b
+      pgmpy-dp check release.zip --model fitted.bif
+    """
+    quiet()
+    from pgmpy_dp.fitting.fit_checks import check_network
+    from pgmpy_dp.release import NoisyMarginals, Release
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
+
+    noisy, network = Release.load(release), loaded_network(model)
+    if isinstance(network, PrivateMixtureNetwork):
+        from pgmpy_dp.report.pairs import table_fits
+
+        if not isinstance(noisy, NoisyMarginals):
+            raise click.ClickException(f"{release} holds no tables: a mixture is held against the tables of its pairs.")
+        beyond = [fit.variables for fit in table_fits(noisy, network) if fit.level != "clear"]
+        lines = [
+            f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.",
+            *map(", ".join, beyond),
+        ]
+        emit(as_json, {"tables": len(noisy.tables), "not_met": list(map(list, beyond))}, lines)
+        return
+    found = check_network(network, [noisy])
+    emit(as_json, findings(found), repr(found))
 
 
 def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
@@ -197,7 +334,7 @@ def _schema(network: Any) -> Schema:
     return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
 
 
-def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, float]]:
+def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
     from itertools import product
 
     factor = network.query(list(targets), given)
@@ -206,19 +343,20 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 
 
 @click.command(cls=Command)
-@file_argument("network")
+@file_argument("network", "a network")
 @click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
 @click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
 @file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
+@spreadsheet_option
 @json_option
-def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json: bool) -> None:
+def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreadsheet: bool, as_json: bool) -> None:
     """Draw synthetic records from a fitted NETWORK. This costs no privacy.
 
     \b
       pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
     """
     quiet()
-    if out is not None and out.suffix.lower() not in (".csv", ".parquet"):
+    if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
@@ -231,7 +369,8 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, as_json
         begin("Drawing records")
         records = loaded.simulate(rows, seed=seed)
     if out is None:
-        click.echo(records.to_json(orient="records") if as_json else records.to_csv(index=False), nl=as_json)
+        click.echo(records.to_json(orient="records") if as_json else csv_text(records, spreadsheet), nl=as_json)
         return
-    write_records(records, out)
-    emit(as_json, {"file": str(out), "rows": rows}, [f"{rows} synthetic records written to {out}."])
+    cautions = write_records(records, out, spreadsheet)
+    held = {"file": str(out), "rows": rows, "cautions": cautions}
+    emit(as_json, held, [f"{rows} synthetic records written to {out}.", *cautions])

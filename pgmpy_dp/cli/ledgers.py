@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Group, emit, file_argument, json_option
+from pgmpy_dp.cli.common import Group, emit, json_option
+from pgmpy_dp.cli.files import file_argument
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy import PrivacyBudget
@@ -39,7 +40,7 @@ def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
 
 
 @ledger.command()
-@file_argument("path")
+@file_argument("path", "a ledger")
 @json_option
 def show(path: Path, as_json: bool) -> None:
     """Show the ledger PATH: totals, charges, and what remains."""

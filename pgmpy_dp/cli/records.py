@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, emit, file_option, sentence
+from pgmpy_dp.cli.common import assignments, emit, sentence
+from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 _OPTIONS = (
-    file_option("--schema", "schema_path", required=True, help="Schema file: what each column may hold."),
+    file_option(
+        "--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file: what each column may hold."
+    ),
     click.option(
         "--missing",
         multiple=True,
@@ -55,11 +58,40 @@ _OPTIONS = (
         "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
-    file_option("--ledger", exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
+    file_option("--ledger", kinds=("a ledger",), exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
+    click.option("--no-ledger", is_flag=True, help="Charge no ledger: nothing then adds this up with other releases."),
 )
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Say how noisy it would be, read no record, charge nothing and write nothing."
 )
+
+
+_NOISE = (
+    click.option("--epsilon", type=float, required=True, help="Privacy loss of this release."),
+    click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only."),
+    click.option(
+        "--mechanism",
+        type=click.Choice(["laplace", "gaussian", "gaussian_block"]),
+        default="laplace",
+        show_default=True,
+        help="Noise: laplace promises epsilon alone; gaussian needs a delta, and is less where many tables share it.",
+    ),
+)
+
+
+def noise_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how noisy tables are."""
+    for option in reversed(_NOISE):
+        command = option(command)
+    return command
+
+
+def require_delta(mechanism: str, delta: float) -> None:
+    """Refuse Gaussian noise without a delta."""
+    if mechanism != "laplace" and delta == 0:
+        raise click.ClickException(
+            f"--mechanism {mechanism} needs a --delta, far below one over the number of records: 1e-8."
+        )
 
 
 def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,6 +114,7 @@ class RecordOptions:
     delimiter: str
     encoding: str
     ledger: Path | None
+    no_ledger: bool
 
     def schema(self) -> Schema:
         """Read the schema of the file, with the states that stand for missing and for other values."""
@@ -96,11 +129,28 @@ class RecordOptions:
         return Schema(declared, {**schema.missing, **missing}, {**schema.other, **other})
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
-        """Open the ledger, or without one make a budget for this call alone."""
+        """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
         from pgmpy_dp.cli.ledgers import open_ledger
         from pgmpy_dp.privacy import PrivacyBudget
 
-        return PrivacyBudget(epsilon, delta) if self.ledger is None else open_ledger(self.ledger)
+        if self.no_ledger and self.ledger is not None:
+            raise click.UsageError("Give either --ledger or --no-ledger.")
+        if self.ledger is not None:
+            return open_ledger(self.ledger)
+        if not self.no_ledger:
+            raise click.ClickException(
+                "Name the ledger that adds up what is released from these records: --ledger ledger.json, made by "
+                "pgmpy-dp ledger create. --no-ledger does without, for records that are released once."
+            )
+        return PrivacyBudget(epsilon, delta)
+
+    def affordable(self, epsilon: float, delta: float) -> list[str]:
+        """Say, in a dry run with a ledger, what it has left."""
+        if self.ledger is None:
+            return []
+        remaining = self.budget(epsilon, delta).remaining
+        enough = "" if remaining.epsilon >= epsilon and remaining.delta >= delta else ": not enough"
+        return ["", f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{enough}."]
 
     def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget, *, in_memory: bool = False) -> PrivateDataset:
         """Open the records behind the ledger. An engine reads a Parquet file, unless it must be in memory."""
@@ -130,12 +180,12 @@ class RecordOptions:
         from pgmpy_dp.cli.ledgers import summary
 
         if self.ledger is None:
-            return {}, "Charged to no ledger: nothing adds this up with other releases from these records (--ledger)."
+            return {}, "Charged to no ledger: nothing adds this up with other releases from these records."
         held = summary(budget)  # type: ignore[arg-type]
         return {"ledger": held}, f"Ledger {self.ledger}: epsilon {held['remaining']['epsilon']:.6g} remains."
 
 
-def foreseen(asked: NoisyTables, public: PublicTable, as_json: bool) -> None:
+def foreseen(asked: NoisyTables, public: PublicTable, as_json: bool, *further: str) -> None:
     """Print the tables that would be measured, with the noise of their cells."""
     from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 
@@ -147,10 +197,11 @@ def foreseen(asked: NoisyTables, public: PublicTable, as_json: bool) -> None:
     ]
     lines = [
         f"{sentence(quote.guarantee)}.",
-        f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read, charged or written.",
+        f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read or charged.",
         "",
         f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",
         *(f"{table['cells']:>10,}  {table['scale']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+        *further,
     ]
     emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines)
 

@@ -7,38 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import (
-    Command,
-    emit,
-    file_argument,
-    file_option,
-    json_option,
-    one_line,
-    records_argument,
-    refuse_to_overwrite,
-    sentence,
-    stages,
-)
-from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, noise_options, record_options, require_delta
 
 if TYPE_CHECKING:
     from pgmpy_dp.release import Release
-    from pgmpy_dp.schema import Schema
 
 
 @click.command(cls=Command)
 @records_argument
-@file_option("--model", help="Network whose tables to measure: .bif, .xmlbif, .uai, .json, or edges in .txt.")
-@file_option("--cliques", help='Or the tables to measure, in JSON: [["smoke", "lung"], ...].')
-@click.option("--epsilon", type=float, required=True, help="Privacy loss of this release.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only.")
-@click.option(
-    "--mechanism",
-    type=click.Choice(["laplace", "gaussian", "gaussian_block"]),
-    default="laplace",
-    show_default=True,
-    help="Noise: laplace promises epsilon alone; gaussian needs a delta, and is less where many tables share it.",
+@file_option(
+    "--model", kinds=STRUCTURES, help="Network whose tables to measure: .bif, .xmlbif, .uai, .json, or edges in .txt."
 )
+@file_option(
+    "--cliques", kinds=("a list of tables",), help="Or the tables to measure, in JSON, as pgmpy-dp plan writes them."
+)
+@noise_options
 @click.option(
     "--sampling-rate",
     type=float,
@@ -80,24 +65,23 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
+    from pgmpy_dp.cli.structure import planned, read_cliques
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
 
     if (model is None) == (cliques is None):
         raise click.UsageError("Say what to measure: give either --model or --cliques.")
-    if mechanism != "laplace" and delta == 0:
-        raise click.ClickException(
-            f"--mechanism {mechanism} needs a --delta, far below one over the number of records: 1e-8."
-        )
-    refuse_to_overwrite(out, force)
+    require_delta(mechanism, delta)
+    refuse_to_overwrite(out, force, ".zip")
     chosen = RecordOptions(**options)
     with stages(3) as begin:
         begin("Reading the schema and the model")
         schema = chosen.schema()
-        wanted, weights = _measured(schema, model, cliques)
+        wanted, weights = planned(schema, model) if model is not None else read_cliques(cliques)  # type: ignore[arg-type]
+        wanted = schema.require(wanted)
         schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
         asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
-            foreseen(asked, chosen.public(schema, delta), as_json)
+            foreseen(asked, chosen.public(schema, delta), as_json, *chosen.affordable(epsilon, delta))
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
@@ -115,25 +99,8 @@ def release(
     emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
 
 
-def _measured(
-    schema: Schema, model: Path | None, cliques: Path | None
-) -> tuple[tuple[tuple[str, ...], ...], list[float] | None]:
-    """Read what to measure, and the shares of the budget."""
-    from pgmpy_dp.cli.structure import read_cliques, read_structure
-    from pgmpy_dp.estimators import plan_measurements
-
-    weights: list[float] | None
-    if model is not None:
-        structure = read_structure(model)
-        schema.require([list(structure.nodes())])
-        wanted, weights = plan_measurements(structure, schema)
-    else:
-        wanted, weights = read_cliques(cliques)  # type: ignore[assignment, arg-type]
-    return schema.require(wanted), weights
-
-
 @click.command(cls=Command)
-@file_argument("path")
+@file_argument("path", "a release")
 @json_option
 def inspect(path: Path, as_json: bool) -> None:
     """Check the release file PATH and show what it promises and holds."""

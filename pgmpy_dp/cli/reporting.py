@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import date as calendar
 from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, file_option, json_option, quiet, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, quiet, stages
+from pgmpy_dp.cli.files import file_argument, file_option, kind_of
 from pgmpy_dp.cli.fitted import loaded_network
 
 
 @click.command(cls=Command)
-@file_argument("release")
-@file_option("--model", help="Network fitted to the release, or model that synthesize wrote beside it.")
+@file_argument("release", "a release", "a network")
+@file_option(
+    "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
+)
 @file_option("--out", exists=False, required=True, help="Page to write, .html.")
+@click.option("--title", default="Privacy report", show_default=True, help="Heads the page.")
+@click.option("--date", help="Stands below the title; today, by default.")
 @json_option
-def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
+def report(release: Path, model: Path | None, out: Path, title: str, date: str | None, as_json: bool) -> None:
     """Write one self-contained HTML page about RELEASE.
 
     It shows what was released and what it cost, the guarantee in plain words, the network with its noise, marginals
@@ -32,10 +38,9 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
     from pgmpy_dp.report.pairs import table_fits
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    if PrivateMixtureNetwork.wrote(release):
+    if kind_of(release) == "a network":
         raise click.ClickException(
-            f"{release} is a model, and a page is about a release: pgmpy-dp report RELEASE --model {release}, with the "
-            "release that synthesize --release wrote beside it."
+            f"{release} is a model, and a page is about a release: pgmpy-dp report RELEASE --model {release}."
         )
     with stages(2) as begin:
         begin("Reading the release")
@@ -47,7 +52,7 @@ def report(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
             )
         network = None if model is None else loaded_network(model)
         begin("Drawing the page")
-        drowned = write_report(noisy, out, network)
+        drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]
     lines = [f"Written to {out}."]
     if names:

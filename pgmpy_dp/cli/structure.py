@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgmpy_dp._files import parse_json
 
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
+
 _EDGE = re.compile(r"(?P<first>.*\S)\s+(?P<arrow>->|--)\s+(?P<second>\S.*)")
 _ARROWS = ("->", "--", "=>", "<-")
 _LISTS = (".txt", ".edges")
+# What stands between two names for an arrow, by hand, from other programs or from a word processor.
+_LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27f5-\u27ff]+\s*")
 
 
-def read_structure(path: Path) -> Any:
+def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     """Read a network without parameters: a DiscreteBayesianNetwork or a PrivateMarkovNetwork.
 
     It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
-    ``a -- b``, all of one kind; a line with one name is a variable without edges.
+    ``a -- b``, all of one kind; a line with one name is a variable without edges. Where ``variables`` are known, an
+    edge that lacks its arrow is told from a name.
     """
     from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
     from pgmpy_dp.networks import SUFFIXES, PrivateMarkovNetwork, load_network
 
     if path.suffix.lower() in _LISTS:
-        nodes, edges, undirected = _edge_list(path)
+        nodes, edges, undirected = _edge_list(path, variables)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
         nodes, edges = list(network.nodes()), list(network.edges())
@@ -59,7 +66,7 @@ def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool)
         )
 
 
-def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
+def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[tuple[str, str]], bool]:
     nodes: dict[str, None] = {}
     edges, arrows = [], set()
     try:
@@ -72,9 +79,11 @@ def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
             continue
         found = _EDGE.fullmatch(text)
         ends = (found["first"], found["second"]) if found else (text,)
-        if any(arrow in name for name in ends for arrow in _ARROWS):
+        meant = "" if found or text in variables else _meant(text, variables)
+        if meant or any(arrow in name for name in ends for arrow in _ARROWS):
             raise click.ClickException(
-                f"{path}, line {number}: write one edge a line, with blanks around its arrow, such as: smoke -> lung"
+                f"{path}, line {number}: write one edge a line, with blanks around its arrow, such as: smoke -> lung."
+                f"{meant}"
             )
         nodes.update(dict.fromkeys(ends))
         if found:
@@ -85,6 +94,24 @@ def _edge_list(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
     if not nodes:
         raise click.ClickException(f"{path}: no edges; write one a line, such as: smoke -> lung")
     return list(nodes), edges, arrows == {"--"}  # type: ignore[return-value]
+
+
+def _meant(text: str, variables: Collection[str]) -> str:
+    """Suggest an edge, if a line is two names with another sign for the arrow."""
+    splits = [(text[: sign.start()], text[sign.end() :]) for sign in _LIKE_ARROWS.finditer(text)]
+    edges = [ends for ends in splits if set(ends) <= set(variables)]
+    if not edges and not variables and len(splits) == 1 and all(splits[0]) and any(arrow in text for arrow in _ARROWS):
+        edges = splits
+    return f" Did you mean: {edges[0][0]} -> {edges[0][1]}?" if edges else ""
+
+
+def planned(schema: Schema, model: Path, check: float = 0.0) -> tuple[Any, list[float]]:
+    """Plan the tables of a network, and the shares of the budget."""
+    from pgmpy_dp.estimators import plan_measurements
+
+    structure = read_structure(model, schema.variables)
+    schema.require([list(structure.nodes())])
+    return plan_measurements(structure, schema, check)
 
 
 def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:

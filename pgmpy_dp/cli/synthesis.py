@@ -7,19 +7,10 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import (
-    Command,
-    emit,
-    file_option,
-    json_option,
-    one_line,
-    quiet,
-    records_argument,
-    refuse_to_overwrite,
-    sentence,
-    stages,
-)
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
+from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
 
 
 @click.command(cls=Command)
@@ -53,6 +44,7 @@ from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record
 @file_option("--out", exists=False, required=True, help="Synthetic records to write, .csv or .parquet.")
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
 @file_option("--model", exists=False, help="Model to write as well, .json: for pgmpy-dp query and sample.")
+@spreadsheet_option
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @dry_run_option
 @json_option
@@ -68,6 +60,7 @@ def synthesize(
     out: Path,
     release_path: Path | None,
     model: Path | None,
+    spreadsheet: bool,
     force: bool,
     dry_run: bool,
     as_json: bool,
@@ -87,10 +80,9 @@ def synthesize(
     quiet()
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
-    if out.suffix.lower() not in (".csv", ".parquet"):
-        raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
-    for path in filter(None, (out, release_path, model)):
-        refuse_to_overwrite(path, force)
+    for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json",))):
+        if path is not None:
+            refuse_to_overwrite(path, force, *endings)
     chosen = RecordOptions(**options)
     with stages(4) as begin:
         begin("Reading the schema")
@@ -98,7 +90,7 @@ def synthesize(
         if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
-            foreseen(asked, public, as_json)
+            foreseen(asked, public, as_json, *chosen.affordable(epsilon, delta))
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
@@ -113,7 +105,7 @@ def synthesize(
             if model is not None:
                 network.save(model)
             begin("Drawing records")
-            write_records(network.simulate(rows, seed=seed, numbers=numbers), out)
+            cautions = write_records(network.simulate(rows, seed=seed, numbers=numbers), out, spreadsheet)
         except OSError as error:
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
@@ -124,22 +116,13 @@ def synthesize(
         "guarantee": network.guarantee_.to_dict() | {"text": str(network.guarantee_)},
         "files": [str(path) for path in (out, release_path, model) if path is not None],
         "rows": count,
+        "cautions": cautions,
     }
     lines = [
         f"{sentence(network.guarantee_)}.",
         f"{count} synthetic records of {len(schema.variables)} variables written to {out}.",
         *(f"Written to {path}." for path in (release_path, model) if path is not None),
+        *cautions,
         line,
     ]
     emit(as_json, held | ledger, lines)
-
-
-def write_records(records: Any, out: Path) -> None:
-    """Write a frame as CSV or Parquet; categories become plain columns of their states."""
-    if out.suffix.lower() == ".csv":
-        records.to_csv(out, index=False)
-        return
-    import pandas as pd
-
-    kinds = {v: c.cat.categories.dtype for v, c in records.items() if isinstance(c.dtype, pd.CategoricalDtype)}
-    records.astype(kinds).to_parquet(out, index=False)

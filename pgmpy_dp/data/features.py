@@ -149,7 +149,7 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     if not all(kinds):
         raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
     # The name is ours, since Polars would take some names for patterns.
-    return np.column_stack([_floats(frame[name].alias("feature"), name) for name in names]), names
+    return np.column_stack([_floats(frame.get_column(name).alias("feature"), name) for name in names]), names
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:

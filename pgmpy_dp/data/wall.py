@@ -107,6 +107,19 @@ class Wall:
             raise BudgetExceededError(f"{error} {sums.advice(self._public, self._budget.remaining)}") from None
 
     @property
+    def copy(self) -> NoReturn:
+        """Say what to do where pgmpy's own estimators, which copy the frame that they read, are handed private records.
+
+        Raises
+        ------
+        AttributeError
+        """
+        raise AttributeError(
+            "Private records are no data frame, which pgmpy's own estimators read: name an estimator of pgmpy_dp, as "
+            "in network.fit(data, estimator=dp.AutoMLE(epsilon=1.0))."
+        )
+
+    @property
     def _public(self) -> Public:
         total = int(self._rows.shape[0]) if self._neighbours == "replace_one" else None
         return Public(self._neighbours, None, total, self._budget.delta, self._noise.private)

@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.steps import dataset_of
+from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
 
@@ -33,8 +34,10 @@ def plan_options(estimator: Any) -> dict[str, Any]:
     return options if estimator.batch_size is None else options | {"sampling_rate": None}
 
 
-def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
-    """Find the private data set behind what `fit` was handed.
+def private_dataset(
+    estimator: Any, data: Any, variables: Sequence[str], state_names: Any, budget: PrivacyBudget | None = None
+) -> PrivateDataset:
+    """Find the private data set behind what `fit` was handed; raw records are charged to the budget, if there is one.
 
     Raises
     ------
@@ -42,7 +45,7 @@ def private_dataset(estimator: Any, data: Any, variables: Sequence[str], state_n
     """
     if isinstance(data, Release):
         raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-    return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names)
+    return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names, budget)
 
 
 def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import networkx as nx
+from sklearn.base import clone
 
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.checks import Constraint, shown, single
@@ -23,11 +24,21 @@ class Parameters:
 
     _repr_html_ = None
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
+    _is_copy: ClassVar[bool] = False  # but for copies that scikit-learn made
 
     def __post_init__(self) -> None:
         given = dict(vars(self))
         super().__init__()
         vars(self).update(given)  # pgmpy sets the states to those that it is not handed
+
+    def __sklearn_clone__(self) -> Any:
+        """Make an unfitted copy; the ledger, if there is one, stays the same, and copies know that they are such."""
+        names = inspect.signature(type(self)).parameters
+        kept = {name: getattr(self, name) for name in names if name == "budget"}
+        copied = {name: clone(getattr(self, name), safe=False) for name in names if name not in kept}
+        found = type(self)(**copied, **kept)
+        vars(found)["_is_copy"] = True
+        return found
 
     def __repr__(self) -> str:
         given = []

@@ -90,7 +90,13 @@ def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> 
 
 
 def dataset_of(
-    data: Any, variables: Sequence[str], epsilon: Any, delta: Any, neighbours: str | None, state_names: Any
+    data: Any,
+    variables: Sequence[str],
+    epsilon: Any,
+    delta: Any,
+    neighbours: str | None,
+    state_names: Any,
+    budget: PrivacyBudget | None = None,
 ) -> PrivateDataset:
     """Take the data set that was handed in, or make one of records for this fit alone; errors as `resolve`."""
     if epsilon is None:
@@ -99,7 +105,8 @@ def dataset_of(
         _require_variables(data.schema, variables, "data set's schema")
         _require_agreement(data, data.neighbours, variables, neighbours, state_names)
         return data
-    schema, budget = declared(state_names, variables), PrivacyBudget(epsilon, delta)
+    schema = declared(state_names, variables)
+    budget = PrivacyBudget(epsilon, delta) if budget is None else budget
     return PrivateDataset(data, schema, budget, neighbours=neighbours or "add_remove")
 
 

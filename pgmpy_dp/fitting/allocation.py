@@ -35,7 +35,14 @@ Plan = tuple[Sequence[Clique], Sequence[float]]
 
 @dataclass(frozen=True)
 class UniformAllocation:
-    """All tables have equal shares: the baseline of Chowdhury et al. (D-Ind)."""
+    """All tables have equal shares: the baseline of Chowdhury et al. (D-Ind).
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.UniformAllocation())
+    PrivateMLE(epsilon=1.0, allocation=<UniformAllocation>)
+    """
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,12 @@ class PlannedAllocation:
     Mostly that pays, and always where the network is fitted by inference; but sums of Laplace noise tell less than
     Laplace noise of equal variance, and on ALARM at small epsilon tables of single families read one by one do better.
     Gaussian noise is not lowered by merging: then families are measured as by `SizeAllocation(2 / 3)`.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.PlannedAllocation())
+    PrivateMLE(epsilon=1.0, allocation=<PlannedAllocation>)
     """
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.schema import Schema
 
@@ -40,7 +41,25 @@ def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, rec
     """Put answers beside their bounds, which hold them."""
     lower, upper = bounds(draws, interval, records)
     lower, upper = np.minimum(lower, values), np.maximum(upper, values)
-    return pd.DataFrame({"value": values, "lower": lower, "upper": upper}, index=index)
+    return BoundedAnswer({"value": values, "lower": lower, "upper": upper}, index=index)
+
+
+class BoundedAnswer(pd.DataFrame):
+    """A notebook shows `value`, `lower` and `upper` with bars; what is made of such a frame is a plain one."""
+
+    def _repr_html_(self) -> str:
+        scale = max(1.0, float(np.nanmax(self["upper"], initial=0.0)))
+        rows = [
+            (
+                ", ".join(map(str, label if isinstance(label, tuple) else (label,))),
+                *map("{:.4f}".format, (value, low, high)),
+                bar(low, value, high, scale),
+            )
+            for label, (value, low, high) in zip(self.index, self[["value", "lower", "upper"]].to_numpy(), strict=True)
+        ]
+        names = ", ".join(str(name) for name in self.index.names if name is not None)
+        notes = f" {self.attrs['note']}" if "note" in self.attrs else ""
+        return table(f"P({names}), with bounds.{notes}", [names, "value", "lower", "upper", ""], rows, most=60)
 
 
 def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
+from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.private_network import PrivateNetwork
@@ -134,6 +137,49 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         """
         super().add_factors(*factors)
         self._follow_parameters()
+
+    def predict(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Find the most probable joint state of the variables that a frame lacks, for each of its rows.
+
+        Parameters
+        ----------
+        data : DataFrame
+            Public records, or one's own: columns are some of the variables, and every cell is a state.
+
+        Returns
+        -------
+        DataFrame
+            It has the rows of `data`, and a column for each other variable.
+
+        Raises
+        ------
+        SchemaError
+            If a column or state is unknown, or no variable is left to predict.
+        ValueError
+            If the evidence of a row has probability zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> network = PrivateMarkovNetwork([("smoke", "lung")])
+        >>> states = {"smoke": ["yes", "no"], "lung": ["yes", "no"]}
+        >>> network.set_factors([DiscreteFactor(["smoke", "lung"], [2, 2], [0.3, 0.1, 0.1, 0.5], states)])
+        >>> network.predict(pd.DataFrame({"smoke": ["no", "yes"]}))["lung"].tolist()
+        ['no', 'yes']
+        """
+        require_public(data)
+        schema = self._fitted()
+        given = list(data.columns)
+        schema.require([given] if given else [schema.variables])
+        asked = [variable for variable in self.nodes() if variable not in given]
+        if not asked:
+            raise SchemaError("The records have all variables of the network: there is none to predict.")
+        found = {
+            row: self.map_query(asked, dict(zip(given, row, strict=True)))
+            for row in dict.fromkeys(data.itertuples(index=False, name=None))
+        }
+        rows = [found[row] for row in data.itertuples(index=False, name=None)]
+        return pd.DataFrame(rows, index=data.index, columns=asked)
 
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
+from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.fit_checks import QUICK, check_network
@@ -249,6 +250,16 @@ class PrivateNetwork(Provenance):
                 "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
         return held if isinstance(held, tuple) else (held,)
+
+    def _repr_html_(self) -> str:
+        network: Any = self
+        nodes = list(network.nodes())
+        directed = hasattr(network, "get_parents")
+        joined = {node: (network.get_parents if directed else network.neighbors)(node) for node in nodes}
+        promise = str(self.guarantee_) if hasattr(self, "guarantee_") else "no guarantee: it is not fitted"
+        heads = ["variable", "parents" if directed else "neighbours"]
+        rows = [(node, ", ".join(map(str, others))) for node, others in joined.items()]
+        return table(f"{type(self).__name__} of {len(nodes)} variables: {promise}.", heads, rows, most=60)
 
     def attach_release(self, *releases: Release) -> None:
         """Keep the release, or several of the same records, that bounds are to be drawn from.

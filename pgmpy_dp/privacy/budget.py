@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import accounting
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
@@ -268,6 +269,20 @@ class PrivacyBudget:
     def __repr__(self) -> str:
         total = f"epsilon={self.epsilon!r}, delta={self.delta!r}"
         return f"PrivacyBudget({total}, spent epsilon={self.spent.epsilon:.6g})"
+
+    def _repr_html_(self) -> str:
+        spent, remaining = self.spent, self.remaining
+        rows: list[tuple[object, ...]] = [
+            ("total", f"{self.epsilon:g}", f"{self.delta:g}", ""),
+            (
+                "spent",
+                f"{spent.epsilon:.6g}",
+                f"{spent.delta:.6g}",
+                bar(0.0, spent.epsilon, spent.epsilon, self.epsilon),
+            ),
+            ("remaining", f"{remaining.epsilon:.6g}", f"{remaining.delta:.6g}", ""),
+        ]
+        return table("Privacy budget", ["", "epsilon", "delta", ""], rows)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("A PrivacyBudget can be neither copied nor pickled: each copy could be spent again.")

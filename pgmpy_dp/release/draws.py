@@ -108,6 +108,15 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         If a family does not fit the schema.
     ValueError
         If a draw is no CPD with these floors, or the floors and the power contradict the guarantee.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500})
+    >>> data = dp.PrivateDataset(records, dp.Schema({"smoke": ["yes", "no"]}), dp.PrivacyBudget(5.0))
+    >>> drawn = data.sample_posterior([("smoke",)], {("smoke",): [1.0, 1.0]}, epsilon=2.0, draws=2)
+    >>> drawn.families, len(drawn.draws)
+    ((('smoke',),), 2)
     """
 
     schema: Schema
@@ -188,6 +197,18 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
         If a variable has no bounds.
     ValueError
         If coefficients are missing, no finite numbers or beyond their bound.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import LinearGaussianBayesianNetwork
+    >>> age = np.tile(np.arange(20.0, 80.0), 200)
+    >>> records = pd.DataFrame({"age": age, "pressure": 90.0 + 0.6 * age})
+    >>> bounds, std = {"age": (0, 100), "pressure": (50, 200)}, {"age": 20, "pressure": 5}
+    >>> sampler = dp.LinearPosteriorSampler(20.0, bounds=bounds, coefficient_bound=2, std=std)
+    >>> _ = LinearGaussianBayesianNetwork([("age", "pressure")]).fit(records, estimator=sampler)
+    >>> sampler.release_.families
+    (('age',), ('pressure', 'age'))
     """
 
     schema: Schema

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._notebooks import table
 from pgmpy_dp.privacy.checks import whole_number
 
 NEIGHBOURS = ("add_remove", "replace_one")
@@ -151,6 +152,11 @@ class Guarantee:
         delta = f" and delta = {self.delta!r}" if self.delta else ""
         change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
+
+    def _repr_html_(self) -> str:
+        made = [(name, version) for name, version in self.versions.items()]
+        promise = str(self)
+        return table(f"{promise[0].upper()}{promise[1:]}.", ["made with", "version"], made)
 
     def _bound(self) -> str:
         if self.max_rows is None:

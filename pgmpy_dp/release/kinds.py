@@ -7,16 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.observations import Observations, Vector
 from pgmpy_dp.schema import Clique, Schema
+
+# Ends of names that say that a file is something else.
+_OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
 
@@ -79,6 +83,8 @@ class Release:
         ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
         True
         """
+        if os.fspath(path).lower().endswith(_OTHERS):
+            raise ValueError(f"{os.fspath(path)}: a release is a zip file: end its name in .zip.")
         write_archive(self, path)
 
     @classmethod
@@ -135,6 +141,30 @@ class Release:
             If it says nothing of a variable.
         """
         raise self._refusal()
+
+    @property
+    def copy(self) -> NoReturn:
+        """Say what to do where pgmpy's own estimators, which copy the frame that they read, are handed a release.
+
+        Raises
+        ------
+        AttributeError
+        """
+        raise AttributeError(
+            "A release is no data frame, which pgmpy's own estimators read: name an estimator of pgmpy_dp, as in "
+            "network.fit(release, estimator=dp.AutoMLE())."
+        )
+
+    def _repr_html_(self) -> str:
+        promise = str(self.guarantee)
+        rows = [
+            (", ".join(clique), f"{self.schema.cells(clique):,}", f"{self.noise(clique)[1]:.4g}")
+            for clique in self.cliques
+        ]
+        kind = self.kind.replace("_", " ")
+        return table(
+            f"A release of {kind}. {promise[0].upper()}{promise[1:]}.", ["table", "cells", "noise in a cell"], rows
+        )
 
     def _refusal(self) -> TypeError:
         return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")

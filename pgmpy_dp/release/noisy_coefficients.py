@@ -60,6 +60,15 @@ class NoisyCoefficients(
     Notes
     -----
     A cell of a table with c cells has noise of variance about 2 b**2 / c.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset({("smoke", "lung"): [[300, 100], [50, 550]]}, schema, dp.PrivacyBudget(1.0))
+    >>> noisy = data.measure_coefficients([("smoke", "lung")], epsilon=1.0)
+    >>> bool(abs(noisy.total - 1000) < 100)
+    True
     """
 
     schema: Schema

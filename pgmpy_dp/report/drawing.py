@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -80,8 +81,9 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
         return point[0] - left, point[1] - top
 
     centres = {node: shown(point) for node, point in centres.items()}
+    short = shortened(centres)
     boxes = tuple(
-        Box(node, shortened(node), x - WIDTH / 2, y - HEIGHT / 2, nodes.get(node)) for node, (x, y) in centres.items()
+        Box(node, short[node], x - WIDTH / 2, y - HEIGHT / 2, nodes.get(node)) for node, (x, y) in centres.items()
     )
     arrow = " to " if directed else " and "
     lines = tuple(
@@ -95,9 +97,29 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
     return Drawing(width - left + WIDTH / 2 + MARGIN, height - top + HEIGHT / 2 + MARGIN, directed, boxes, lines)
 
 
-def shortened(name: str) -> str:
-    """Cut a name so that it fits in a box."""
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+def shortened(names: Iterable[str]) -> dict[str, str]:
+    """Cut names so that they fit in a box and stay different: at their ends, else in their middles, else by number.
+
+    Examples
+    --------
+    >>> list(shortened(["blood_pressure_systolic_1", "blood_pressure_systolic_2", "age"]).values())
+    ['blood_p…tolic_1', 'blood_p…tolic_2', 'age']
+    """
+    names, half = list(names), _LONGEST // 2 - 1
+
+    def middle(name: str) -> str:
+        return f"{name[:half]}…{name[-half:]}"
+
+    def numbered(name: str) -> str:
+        return f"{name[:half]}…{names.index(name) + 1}"
+
+    found = {name: name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names}
+    for cut in (middle, numbered):
+        taken = Counter(found.values())
+        found = {
+            name: cut(name) if taken[short] > 1 and len(name) > _LONGEST else short for name, short in found.items()
+        }
+    return found
 
 
 def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:

@@ -58,6 +58,17 @@ class MarginalNoise:
     deviation: float
     noise: TableNoise
 
+    def level_of(self, state: int) -> str:
+        """Name the noise of one state beside the records that it holds itself, as tables are named."""
+        share = max(float(self.shares[state]), 0.0)
+        return LEVELS[(self.deviation >= 0.1 * share) + (self.deviation >= share)]
+
+    @property
+    def level(self) -> str:
+        """Name the noise of the whole: "clear" if that of every state is, "drowned" if that of every state is."""
+        levels = {self.level_of(state) for state in range(self.shares.size)}
+        return levels.pop() if len(levels) == 1 else "visible"
+
 
 def table_noise(release: NoisyMarginals) -> list[TableNoise]:
     """List every measured table, in the order of the release."""

@@ -31,7 +31,7 @@ from pgmpy_dp.synthesis import PrivateMixtureNetwork
 if TYPE_CHECKING:
     import jinja2
 
-MOST_STATES = 30  # rows of a variable's table; the rest is summed up in one
+MOST_STATES = 30  # rows of a variable's table; the others unfold
 MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
 MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
 FAR = 5.0  # standard deviations, of noise and sampling, that a right network hardly ever is off
@@ -40,7 +40,12 @@ _MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the recor
 
 
 def write_report(
-    release: NoisyMarginals, path: str | os.PathLike[str], network: Network | PrivateMixtureNetwork | None = None
+    release: NoisyMarginals,
+    path: str | os.PathLike[str],
+    network: Network | PrivateMixtureNetwork | None = None,
+    *,
+    title: str = "Privacy report",
+    date: str = "",
 ) -> tuple[Clique, ...]:
     """Write a page about a release: what it holds, promises and cost, and where its noise exceeds its signal.
 
@@ -55,6 +60,8 @@ def write_report(
         A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones; the
         page says whether the release contradicts it. A mixture is compared with every table of the release: where it
         is beyond the noise, it does not meet the table.
+    title, date : str
+        They head the page; without a date the same release always gives the same page.
 
     Returns
     -------
@@ -82,13 +89,19 @@ def write_report(
     ...     write_report(noisy, f"{folder}/report.html")
     ()
     """
-    page = render_report(release, network).encode()
+    page = render_report(release, network, title=title, date=date).encode()
     with replacing(Path(path)) as handle:
         handle.write(page)
     return tuple(table.variables for table in table_noise(release) if table.level == "drowned")
 
 
-def render_report(release: NoisyMarginals, network: Network | PrivateMixtureNetwork | None = None) -> str:
+def render_report(
+    release: NoisyMarginals,
+    network: Network | PrivateMixtureNetwork | None = None,
+    *,
+    title: str = "Privacy report",
+    date: str = "",
+) -> str:
     """Return the page of `write_report` as text."""
     guarantee, tables = release.guarantee, table_noise(release)
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
@@ -103,6 +116,8 @@ def render_report(release: NoisyMarginals, network: Network | PrivateMixtureNetw
         _environment()
         .get_template("page.html.j2")
         .render(
+            title=title,
+            date=date,
             release=release,
             guarantee=guarantee,
             factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
@@ -147,10 +162,12 @@ def _number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _percent(value: float) -> str:
-    """Write a share with a digit or three behind the point; what drowns in noise as a bound."""
+def _percent(value: float, deviation: float | None = None) -> str:
+    """Write a share with as many digits as its noise leaves; what drowns in noise as a bound."""
     if abs(value) > _MOST_SHARE:
         return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
+    if deviation:
+        return f"{100 * value:.{min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)}f} %"
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
 
 
@@ -173,23 +190,25 @@ def _check(release: NoisyMarginals, network: Network) -> FitCheck | None:
 
 def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> dict[str, Any]:
     states = release.schema.states[marginal.variable]
-    level, rows = marginal.noise.level, []
+    level, rows = marginal.level, []
     if fitted is not None:
         apart = np.abs(fitted - marginal.shares)
         sampled = np.sqrt(marginal.deviation**2 + np.maximum(fitted * (1.0 - fitted), 0.0) / release.total)
         if (apart > FAR * sampled).any():
             level = "contradicted"
-    for number, state in enumerate(states[:MOST_STATES]):
+    for number, state in enumerate(states):
         share, spread = float(marginal.shares[number]), 2.0 * marginal.deviation
         low, high = (min(max(end, 0.0), 1.0) for end in (share - spread, share + spread))
         model = None if fitted is None else float(fitted[number])
-        rows.append({"state": state, "share": share, "low": low, "high": high, "model": model})
+        own = marginal.level_of(number)
+        rows.append({"state": state, "share": share, "low": low, "high": high, "model": model, "level": own})
     return {
         "variable": marginal.variable,
         "level": level,
         "spread": 2.0 * marginal.deviation,
-        "rows": rows,
-        "hidden": len(states) - len(rows),
+        "deviation": marginal.deviation,
+        "rows": rows[:MOST_STATES],
+        "further": rows[MOST_STATES:],
     }
 
 

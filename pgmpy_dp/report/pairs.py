@@ -66,7 +66,8 @@ def pair_map(variables: Sequence[str], tables: Iterable[TableFit] | Iterable[Tab
     if len(variables) > MOST_MAPPED:
         return None
     step = max(min(_SIDE / len(variables), _LARGEST), _SMALLEST)
-    labels = tuple((shortened(name), _MARGIN + (i + 0.5) * step) for i, name in enumerate(variables))
+    short = shortened(variables)
+    labels = tuple((short[name], _MARGIN + (i + 0.5) * step) for i, name in enumerate(variables))
     squares = tuple(
         Square(
             (row,) if row == column else (column, row),

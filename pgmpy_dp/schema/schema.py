@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pgmpy_dp._files import parse_json
+from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins, checked_bounds
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
@@ -389,6 +390,11 @@ class Schema:
         numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
         return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers})"
 
+    def _repr_html_(self) -> str:
+        rows = [(variable, _some(states)) for variable, states in self.states.items()]
+        rows += [(variable, f"a number from {low:g} to {high:g}") for variable, (low, high) in self.bounds.items()]
+        return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, most=60)
+
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return Schema, (
             {v: self.bins.get(v, states) for v, states in self.states.items()},
@@ -409,6 +415,6 @@ def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:
     raise SchemaError(f"{prefix}Unknown variable {variable!r}: {hint}")
 
 
-def _some(names: Iterable[str]) -> str:
+def _some(names: Iterable[Any]) -> str:
     names = list(names)
     return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

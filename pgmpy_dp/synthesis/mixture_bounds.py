@@ -16,7 +16,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction, draw_refits
 from pgmpy_dp.inference.mixture_fit import MixtureFit
-from pgmpy_dp.networks.credible_intervals import rounded_to_records, state_index
+from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -62,7 +62,7 @@ def bounded_answer(
     found = _predicted(draws, schema, asked, given, target)
     lower, upper = found.bounds(interval)
     lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
-    return pd.DataFrame({"value": found.values, "lower": lower, "upper": upper}, index=state_index(schema, asked))
+    return BoundedAnswer({"value": found.values, "lower": lower, "upper": upper}, index=state_index(schema, asked))
 
 
 def bounded_means(

@@ -23,9 +23,9 @@ RECORDS = {"X", "y", "H", "data", "counts", "frame", "records", "documents"}
 # What is asked of public records, one by one or all together; `fit` gives none of it of private ones.
 OF_PUBLIC_RECORDS = {
     "PrivateBayesianNetwork": {"predict", "predict_probability"},
-    "PrivateLDA": {"transform", "perplexity"},
-    "PrivateLogisticRegression": {"predict", "predict_proba", "predict_log_proba", "score"},
-    "PrivateMarkovNetwork": {"log_likelihood"},
+    "PrivateLDA": {"transform", "perplexity", "score"},
+    "PrivateLogisticRegression": {"predict", "predict_proba", "predict_log_proba", "decision_function", "score"},
+    "PrivateMarkovNetwork": {"log_likelihood", "predict"},
     "PrivateMixtureNetwork": {"log_likelihood"},
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
 }

@@ -144,7 +144,7 @@ def test_conventions_of_scikit_learn():
         assert model.guarantee_.private
     assert b"PrivateDataset" not in pickle.dumps(model)
     assert not hasattr(clone(model), "components_")
-    with pytest.raises(ValueError, match="10 columns"):
+    with pytest.raises(ValueError, match="expecting 10 features"):
         model.transform(X[:, :3])
     with pytest.raises(ValueError, match="zeros and ones"):
         model.transform(X + 1)
@@ -220,7 +220,7 @@ def test_bad_input_charges_nothing(change, error, match):
 def test_records_that_are_not_binary_are_refused():
     model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6)
     X = records(50, 1)
-    for wrong, error in ((X + 1, dp.SchemaError), (X.astype(float), TypeError), (X[0], TypeError)):
+    for wrong, error in ((X + 1, dp.SchemaError), (X + 0.5, dp.SchemaError), (X[0], TypeError)):
         with pytest.raises(error):
             model.fit(wrong)
     data = dp.PrivateDataset(pd.DataFrame({"a": [0, 2]}), dp.Schema({"a": [0, 1, 2]}), dp.PrivacyBudget(1.0, 1e-6))

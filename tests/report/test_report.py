@@ -256,7 +256,7 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     result = CliRunner().invoke(main, [*call, "--json"])
     assert json.loads(result.stdout) == {"file": "r.html", "noise_exceeds_signal": [["a", "b"]]}
     assert "Noise exceeds signal in 1 of 2 tables" in CliRunner().invoke(main, call).output
-    assert "and 10 more states" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "10 more states</summary>" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -330,3 +330,27 @@ def test_many_pairs_in_a_browser(browser, tmp_path):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     folded = "return [...document.querySelectorAll('details')].map(d => d.offsetHeight)"
     assert all(height < 60 for height in browser.execute_script(folded))  # 315 rows each
+
+
+def test_titles_digits_and_states_follow_the_release():
+    """A state is clear where noise is below a tenth of what it holds itself; digits end where the noise begins."""
+    states = {"common": ["most", "few", "none"], "wide": list(range(40))}
+    release = made(states, [("common",), ("wide",)], total=12_000, scale=10.0)
+    tables = dict(release.tables) | {("common",): np.array([11_900, 90, 10])}
+    page = render_report(replace(release, tables=tables), title="A <survey>", date="2026-11-22")
+    assert "<title>A &lt;survey&gt;</title>" in page
+    assert "2026-11-22" in page
+    shares = re.findall(r'<td class="n">([\d.]+) %( [*†])?</td>', page)
+    assert shares[:3] == [("99.2", ""), ("0.8", " *"), ("0.1", " †")]
+    assert ">39</bdi>" in page  # all states, on demand
+    assert "10 more states</summary>" in page
+    assert "Privacy report" in render_report(release)
+
+
+def test_shortened_names_stay_different():
+    names = [f"a_long_common_beginning_{i}" for i in range(12)] + [
+        "x" * 30 + "y" + "z" * 20,
+        "x" * 29 + "yy" + "z" * 20,
+    ]
+    assert len(set(drawing.shortened(names).values())) == len(names)
+    assert max(map(len, drawing.shortened(names).values())) <= 17

@@ -183,7 +183,9 @@ def draw_rows(
     networks: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
     for family, table in counts.items():
         states = table.shape[0]
-        flat = power * table.reshape(states, -1) + (prior[family].reshape(states, -1) - 1.0)
+        flat = power * table.reshape(states, -1) + (
+            np.asarray(prior[family], dtype=np.float64).reshape(states, -1) - 1.0
+        )
         drawn = _draw_family(flat, ranges[family], draws, below)
         for network, rows in zip(networks, drawn, strict=True):
             network[family] = rows.reshape(table.shape)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.estimators.copies import budget_of
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
@@ -59,6 +60,9 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateFeatures` has its own.
+    budget : PrivacyBudget, optional
+        For raw records, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
+        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -120,6 +124,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     prior_rate: float = 1.0
     noise_multiplier: float | None = None
     neighbours: str | None = None
+    budget: PrivacyBudget | None = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
         """Learn the posterior.
@@ -204,15 +209,22 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         logs: Vector = np.log(self.predict_proba(X))
         return logs
 
+    def decision_function(self, X: Any) -> Vector:
+        """Give the log-odds of the second class, shape (n,); of several classes their log-probabilities."""
+        logs = self.predict_log_proba(X)
+        scores: Vector = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+        return scores
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class of each row."""
+        check_is_fitted(self)
         found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return found
 
     def _data(self, X: Any, y: Any) -> PrivateFeatures:
         """Take the data set that was handed in, or make one for this fit alone."""
         if isinstance(X, PrivateFeatures):
-            given = {"y": y, "bounds": self.bounds, "classes": self.classes}
+            given = {"y": y, "bounds": self.bounds, "classes": self.classes, "budget": self.budget}
             twice = [name for name, value in given.items() if value is not None]
             if twice:
                 raise ValueError(f"The data set has its own {twice[0]}: leave it out.")
@@ -225,7 +237,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
             y,
             bounds=self.bounds,
             classes=self.classes,
-            budget=PrivacyBudget(self.epsilon, self.delta),
+            budget=budget_of(self),
             neighbours=self.neighbours or "add_remove",
         )
 

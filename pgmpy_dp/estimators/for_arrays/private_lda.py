@@ -10,13 +10,14 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.copies import budget_of
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
@@ -33,7 +34,7 @@ _LENGTH = 500
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
+class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
     A step takes a random sample of the documents, infers what each is about under the current topics, and moves the
@@ -68,6 +69,9 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
         For raw documents; "add_remove" by default. `PrivateDocuments` have their own.
     random_state : int
         Of the public start, which sets the topics apart. No privacy hangs on it.
+    budget : PrivacyBudget, optional
+        For raw documents, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
+        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -100,10 +104,10 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     off first, which turns noise into words. The first sum replaces the start. Documents' topics are inferred anew in
     each step from released parameters alone: no private state crosses steps.
 
-    A step's noise on each word of each topic has the deviation noise_multiplier_ * clip_norm (sqrt(2) times that where
-    a document is replaced), to be seen beside sampling_rate * documents * length / (topics * words) on average. Where
-    it is far above, take fewer topics and words, shorter documents and larger samples: the paper has 400,000 documents
-    for 50 topics of 8,000 words.
+    A step's noise on each word of each topic has the deviation `noise_multiplier_` * clip_norm (sqrt(2) times that
+    where a document is replaced), to be seen beside sampling_rate * documents * length / (topics * words) on average.
+    Where it is far above, take fewer topics and words, shorter documents and larger samples: the paper has 400,000
+    documents for 50 topics of 8,000 words.
 
     What single documents are about is not part of the release: `transform` and `perplexity` are for documents that are
     public, or one's own.
@@ -142,6 +146,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     learning_decay: float = 0.7
     neighbours: str | None = None
     random_state: int = 0
+    budget: PrivacyBudget | None = None
 
     def fit(self, counts: Any, y: None = None) -> PrivateLDA:
         """Learn the topics of private documents.
@@ -257,6 +262,10 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             bound -= share * topic_divergence(self.components_, self.topic_word_prior_)
         return math.exp(-bound / words)
 
+    def score(self, counts: Any, y: None = None) -> float:
+        """Bound the log-likelihood of public, held-out documents from below, in nats: higher is better."""
+        return float(self._topics().bound(self._public(counts)))
+
     def _priors(self) -> tuple[Matrix, float]:
         given = (self.doc_topic_prior, self.topic_word_prior)
         alpha, eta = (1.0 / self.n_components if prior is None else float(prior) for prior in given)
@@ -274,10 +283,12 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
             return PrivateDocuments(
                 checked,
                 [str(column) for column in range(checked.shape[1])],
-                PrivacyBudget(self.epsilon, self.delta),
+                budget_of(self),
                 length=_LENGTH if self.document_length is None else self.document_length,
                 neighbours=self.neighbours or "add_remove",
             )
+        if self.budget is not None:
+            raise ValueError("The documents have their own budget: leave it out.")
         require_same("neighbours", self.neighbours, counts.neighbours, "documents have")
         require_same("document_length", self.document_length, counts.length, "documents have")
         return counts
@@ -289,12 +300,18 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, BaseEstimator):
     def _public(self, counts: Any) -> sparse.csr_array:
         check_is_fitted(self)
         require_public(counts, "documents")
-        documents = checked_counts(counts)
-        if documents.shape[1] != self.n_features_in_:
+        columns = np.shape(counts)[-1:]
+        if len(np.shape(counts)) == 2 and columns != (self.n_features_in_,):
             raise SchemaError(
-                f"The topics are over {self.n_features_in_} words, but the counts have {documents.shape[1]} columns."
+                f"X has {columns[0]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                f"as input: the topics are over {self.n_features_in_} words."
             )
-        return documents
+        return checked_counts(validate_data(self, counts, reset=False, accept_sparse=True, dtype=None))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.positive_only = True
+        return tags
 
     @property
     def _n_features_out(self) -> int:

@@ -10,17 +10,19 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit, kve, log_expit
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.copies import budget_of
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
 
@@ -28,7 +30,7 @@ _SWEEPS = 8
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
     Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
@@ -57,6 +59,9 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
     random_state : int
         Of the public start, which sets the hidden variables apart. No privacy hangs on it.
+    budget : PrivacyBudget, optional
+        For raw records, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
+        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -69,6 +74,8 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     n_steps_ : int
         Steps taken; fewer than `steps` if the user interrupted.
     n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the variables have names.
 
     Notes
     -----
@@ -110,6 +117,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     noise_multiplier: float | None = None
     neighbours: str | None = None
     random_state: int = 0
+    budget: PrivacyBudget | None = None
 
     def fit(self, X: Any, y: None = None) -> PrivateSigmoidBeliefNetwork:
         """Learn the weights.
@@ -167,6 +175,8 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
         self.intercept_ = layer.weights.mean[:, -1].copy()
         self.hidden_intercept_ = layer.offsets
         self.n_features_in_ = len(variables)
+        if isinstance(X, PrivateDataset) or _names(X) is not None:
+            self.feature_names_in_ = np.array(variables, dtype=object)
         self.guarantee_ = plan.guarantee
         self.noise_multiplier_ = plan.noise_multiplier
         return self
@@ -215,16 +225,20 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     def _dataset(self, X: Any) -> PrivateDataset:
         """Take the data set that was handed in, or make one for this fit; all variables must have two states."""
         if isinstance(X, PrivateDataset):
+            if self.budget is not None:
+                raise ValueError("The data set has its own budget: leave it out.")
             variables, states = X.schema.variables, None
         else:
             values = np.asarray(X)
             if values.ndim != 2 or values.shape[1] < 1:
                 raise TypeError(f"X must be a two-dimensional array or a frame, got {values.ndim} dimensions.")
-            names = [str(name) for name in getattr(X, "columns", range(values.shape[1]))]
+            names = _names(X) or tuple(str(place) for place in range(values.shape[1]))
+            if len(set(names)) < len(names):
+                raise SchemaError("Two features have the same name: give each one of its own.")
             states = Schema({name: [0, 1] for name in names})
             variables = states.variables
-            X = values.astype(np.uint8) if values.dtype == np.bool_ else values
-        dataset = private_dataset(self, X, variables, states)
+            X = _zeros_and_ones(values)
+        dataset = private_dataset(self, X, variables, states, None if states is None else budget_of(self))
         for variable in variables:
             if dataset.schema.cardinality(variable) != 2:
                 raise SchemaError(f"Variable {variable!r} does not have two states, as sigmoid belief networks need.")
@@ -238,10 +252,27 @@ class PrivateSigmoidBeliefNetwork(Parameters, TransformerMixin, BaseEstimator): 
     def _binary(self, X: Any) -> Vector:
         check_is_fitted(self)
         require_public(X)
-        codes = np.asarray(X, dtype=np.float64)
-        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not np.isin(codes, (0.0, 1.0)).all():
-            raise ValueError(f"X must hold zeros and ones, with {self.n_features_in_} columns.")
+        codes: Vector = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        if not np.isin(codes, (0.0, 1.0)).all():
+            raise ValueError("X must hold zeros and ones.")
         return codes
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """Find the names of a frame's columns; others than texts are no names, as scikit-learn has it."""
+    names = tuple(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
+    """Take numbers and truth values that equal 0 or 1 for these; any other becomes 2, which the wall refuses."""
+    if values.dtype.kind not in "biuf":
+        return values
+    return np.where(values == 0, 0, np.where(values == 1, 1, 2)).astype(np.uint8)
 
 
 class _Layer:

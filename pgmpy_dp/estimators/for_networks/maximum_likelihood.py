@@ -46,6 +46,17 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     ----------
     parameters_ : list of TabularCPD or DiscreteFactor
     state_names_, guarantee_
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes", "no", "no", "no"] * 25})
+    >>> states = {"smoke": ["yes", "no"], "lung": ["yes", "no"]}
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> network = network.fit(records, estimator=dp.MaximumLikelihood(state_names=states))
+    >>> float(network.get_cpds("lung").get_value(lung="yes", smoke="yes"))
+    0.5
     """
 
     _tags = {  # noqa: RUF012

@@ -1,0 +1,58 @@
+"""The documentation site: `sphinx-build -W -b html docs docs/_build`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pgmpy_dp
+
+HERE = Path(__file__).resolve().parent
+# Files of the project and the tutorials are pages too; Sphinx reads what lies in its own folder.
+for folder, names in (
+    ("project", ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]),
+    ("tutorials", sorted(path.name for path in (HERE.parent / "tutorials").glob("*.ipynb"))),
+):
+    (HERE / folder).mkdir(exist_ok=True)
+    for stale in (HERE / folder).iterdir():
+        if stale.name not in names:
+            stale.unlink()
+    for name in names:
+        source = HERE.parent / (name if folder == "project" else f"tutorials/{name}")
+        target = HERE / folder / name
+        content = source.read_bytes().replace(b"(../SECURITY.md)", b"(../project/SECURITY.md)")
+        if not target.exists() or target.read_bytes() != content:
+            target.write_bytes(content)
+
+project = "pgmpy_dp"
+copyright = "the contributors of pgmpy_dp"
+version = release = pgmpy_dp.__version__
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build", "jupyter_execute", "README.md", "templates"]
+templates_path = ["templates"]
+html_theme = "pydata_sphinx_theme"
+html_title = "pgmpy_dp"
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 5}
+html_show_sourcelink = False
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # tests run the tutorials; their stored outputs are shown
+default_role = "py:obj"
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc sections have them
+autodoc_inherit_docstrings = False
+numpydoc_show_class_members = False
+
+
+def setup(app: Any) -> None:
+    """Docstrings are plain text, in which a bar is the size of something, and no substitution."""
+    app.connect("autodoc-process-docstring", _bars)
+    app.connect("autodoc-skip-member", lambda app, what, name, held, skip, options: skip or name.endswith("_request"))
+
+
+def _bars(app: Any, what: str, name: str, held: Any, options: Any, lines: list[str]) -> None:
+    for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(`+[^`]*`+)", line)
+            lines[place] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)

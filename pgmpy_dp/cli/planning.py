@@ -1,0 +1,81 @@
+"""`pgmpy-dp plan` says what would be measured, and how noisy it would be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, json_option, refuse_to_overwrite
+from pgmpy_dp.cli.files import STRUCTURES, file_option
+from pgmpy_dp.cli.records import foreseen, noise_options, require_delta
+
+
+@click.command(cls=Command)
+@file_option("--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file.")
+@file_option("--model", kinds=STRUCTURES, help="Network whose tables to plan: a network file, or edges in .txt.")
+@click.option("--pairs", is_flag=True, help="Or every variable and every pair, for a mixture.")
+@click.option("--target", metavar="VARIABLE", help="With --pairs: a variable that is to be predicted gets less noise.")
+@click.option(
+    "--check",
+    type=click.FloatRange(0, 0.9),
+    default=0.0,
+    show_default=True,
+    help="With --model: this share of the budget measures pairs that the network does not join, which test it.",
+)
+@noise_options
+@file_option("--out", exists=False, help="Tables and their shares to write, .json, for release --cliques.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+def plan(
+    schema_path: Path,
+    model: Path | None,
+    pairs: bool,
+    target: str | None,
+    check: float,
+    epsilon: float,
+    delta: float,
+    mechanism: str,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Say which tables to measure and how noisy they would be. No record is needed, and nothing is charged.
+
+    \b
+      pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --check 0.2 --out tables.json
+      pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
+    """
+    from pgmpy_dp.cli.structure import planned
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.estimators import plan_pairs
+    from pgmpy_dp.privacy.noise import OPENDP_NOISE
+    from pgmpy_dp.records.units import checked_unit
+    from pgmpy_dp.schema import Schema
+
+    if (model is None) == (not pairs):
+        raise click.UsageError("Say what to plan for: give either --model or --pairs.")
+    if (target is not None and not pairs) or (check and pairs):
+        raise click.UsageError("--target belongs to --pairs, and --check to --model.")
+    require_delta(mechanism, delta)
+    if out is not None:
+        refuse_to_overwrite(out, force, ".json")
+    schema = Schema.load(schema_path)
+    wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check)
+    asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
+    schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
+    public = PublicTable("add_remove", checked_unit(None, None, OPENDP_NOISE), None, delta, True, schema=schema)
+    asked.quote(public)  # refuses what cannot be, before a file is written
+    foreseen(asked, public, as_json, *_written(out, wanted, weights))
+
+
+def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:
+    """Write the plan, if that is asked for, and say so."""
+    if out is None:
+        return []
+    tables = {"cliques": [list(clique) for clique in wanted], "weights": weights}
+    out.write_text(json.dumps(tables, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]

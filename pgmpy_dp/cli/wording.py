@@ -1,0 +1,46 @@
+"""What the library says in Python's words, the command line says in its own."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = "epsilon|delta|max_rows|sampling_rate|missing|other|unit|delimiter|encoding|neighbours|mechanism|target|parts"
+
+# Patterns of the library's messages, and what stands in their place; tried in this order.
+_PHRASES = (
+    (r"Schema\(\.\.\., \w+=\{.*?\}\), at the command line --", "--"),
+    (r"unless CsvFile\(path, delimiter=\.\.\.\) says otherwise", "unless --delimiter says otherwise"),
+    (r"hand others in as a frame", "write them as one of these"),
+    (
+        r"declare fine public ones, Bins\(range\(0, 121\)\)",
+        "declare fine public ones in its dictionary, edges 0|1|...|120",
+    ),
+    (r" NET and XDSL are pgmpy's alone: .*$", ""),
+    (r"Values must agree in kind as well \('1' is not 1, True is not 1\): ", ""),
+    (r'leave it out, or use mechanism="gaussian"', "leave --delta out, or add --mechanism gaussian"),
+    (r"fit it to one, or attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
+    (r"attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
+    (r"measure those of plan_pairs\(schema\)", "release those that pgmpy-dp plan --pairs writes"),
+    (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
+    (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
+    (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),
+    (rf"\b({_NAMES})=\.\.\.", lambda found: f"--{found[1].replace('_', '-')}"),
+    (rf" in ({_NAMES})=", lambda found: f" for --{found[1].replace('_', '-')}"),
+    (
+        rf"^({_NAMES})(?= (?:must|bounds|needs|is|says|cannot))",
+        lambda found: f"--{found[1].replace('_', '-')}",
+    ),
+)
+
+
+def at_the_command_line(message: str) -> str:
+    """Name options of commands where the library names its own parameters.
+
+    Examples
+    --------
+    >>> at_the_command_line("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
+    '--max-rows bounds the rows of a unit: name the column that tells whose a row is, --unit'
+    """
+    for pattern, words in _PHRASES:
+        message = re.sub(pattern, words, message)
+    return message

@@ -1,0 +1,78 @@
+"""Synthetic records are written to files; for spreadsheets, cells that they would run are guarded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+RECORDS = (".csv", ".parquet")
+spreadsheet_option = click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Guard texts in CSV that a spreadsheet would run, such as =1+1, by an apostrophe before them. Texts that "
+    "begin with an apostrophe get one more, so that taking the first away from each brings all back.",
+)
+_RUN = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_records(records: Any, out: Path, spreadsheet: bool = False) -> list[str]:
+    """Write a frame as CSV or Parquet; categories become plain columns of their states. Say what to beware of."""
+    if out.suffix.lower() == ".csv":
+        with out.open("w", encoding="utf-8", newline="") as handle:
+            handle.write(csv_text(records, spreadsheet))
+        return _cautions(records) if not spreadsheet else []
+    import pandas as pd
+
+    kinds = {v: c.cat.categories.dtype for v, c in records.items() if isinstance(c.dtype, pd.CategoricalDtype)}
+    records.astype(kinds).to_parquet(out, index=False)
+    return []
+
+
+def csv_text(records: Any, spreadsheet: bool) -> str:
+    """Write a frame as CSV, guarded for a spreadsheet if that is asked for."""
+    if spreadsheet:
+        import pandas as pd
+
+        records = records.rename(columns=guarded)
+        for variable, column in records.items():
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                records[variable] = column.cat.rename_categories(list(map(guarded, column.cat.categories)))
+            elif column.dtype.kind not in "biuf":
+                records[variable] = column.map(guarded)
+    text: str = records.to_csv(index=False)
+    return text
+
+
+def guarded(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would run, or that begins with one.
+
+    Examples
+    --------
+    >>> [guarded(cell) for cell in ("=1+1", "'quoted", "-5", "yes", -5)]
+    ["'=1+1", "''quoted", '-5', 'yes', -5]
+    """
+    return f"'{cell}" if isinstance(cell, str) and (cell.startswith("'") or _would_run(cell)) else cell
+
+
+def _would_run(text: str) -> bool:
+    if not text.startswith(_RUN):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _cautions(records: Any) -> list[str]:
+    """Name the first variable with a state that a spreadsheet would run; states are public."""
+    for variable, column in records.items():
+        states = column.cat.categories if hasattr(column, "cat") else ()
+        if _would_run(str(variable)) or any(isinstance(state, str) and _would_run(state) for state in states):
+            return [
+                f"Caution: variable {variable!r} has texts that a spreadsheet would run as formulas: write the records "
+                "with --spreadsheet to open them in one."
+            ]
+    return []

@@ -1,0 +1,155 @@
+"""Releases become mbi's measurements, and measurements that mbi or OpenDP hold become releases.
+
+What is handed over is noisy already, so all of it is post-processing. The promise behind measurements of others is not in
+them: whoever brings them states it as a `Guarantee`, and noise too small for it is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.schema import Clique, Schema
+
+
+def to_mbi(release: NoisyMarginals) -> list[Any]:
+    """Write a release as the measurements that mbi's estimators take.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+
+    Returns
+    -------
+    list of mbi.LinearMeasurement
+        One a table, flat, with the standard deviation of its noise. Their domain is
+        ``mbi.Domain.fromdict(release.schema.cardinalities())``.
+
+    Raises
+    ------
+    ImportError
+        If mbi is not installed.
+    ValueError
+        If the release holds exact counts.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> from pgmpy_dp.exports import to_mbi
+    >>> noisy = dp.NoisyMarginals.load("release.zip")  # doctest: +SKIP
+    >>> to_mbi(noisy)[0].clique  # doctest: +SKIP
+    ('smoke', 'lung')
+    """
+    if release.guarantee.mechanism == "none":
+        raise ValueError("These are exact counts, which are not private: hand over a release.")
+    from mbi import LinearMeasurement
+
+    return [
+        LinearMeasurement(np.asarray(table, dtype=np.float64).ravel(), clique, math.sqrt(release.variances[clique]))
+        for clique, table in release.tables.items()
+    ]
+
+
+def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) -> NoisyMarginals:
+    """Make a release of measurements of mbi, so that all estimators here may be tried on them.
+
+    Parameters
+    ----------
+    measurements : iterable of mbi.LinearMeasurement
+        Noisy tables, flat, without a query of their own. Several of a clique with Gaussian noise are weighed together.
+        They are rounded to whole counts, and a measured total is left out.
+    schema : Schema
+        Declares the states of every attribute, in mbi's order.
+    guarantee : Guarantee
+        What was promised when they were measured, with mechanism "laplace" or "gaussian".
+
+    Raises
+    ------
+    SchemaError
+        If an attribute is unknown, or a clique was measured twice with Laplace noise.
+    ValueError
+        If a measurement is no table of its clique, or its noise is too small for the guarantee.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from pgmpy_dp.exports import from_mbi
+    >>> measured = SimpleNamespace(noisy_measurement=[31.2, 67.9], clique=("smoke",), stddev=5.0)
+    >>> promised = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+    >>> from_mbi([measured], Schema({"smoke": ["yes", "no"]}), promised).tables[("smoke",)].tolist()
+    [31, 68]
+    """
+    tables: dict[Clique, Any] = {}
+    scales: dict[Clique, float] = {}
+    gaussian = guarantee.mechanism == "gaussian"
+    for measured in measurements:
+        clique: Clique = tuple(measured.clique)
+        if not clique:  # the number of records, which every table tells as well
+            continue
+        values = np.asarray(measured.noisy_measurement, dtype=np.float64)
+        if values.size != schema.cells(clique) or not np.isfinite(values).all():
+            raise ValueError(
+                f"The measurement of {clique} must hold {schema.cells(clique)} finite counts, one for each cell: "
+                "queries of other kinds have no table."
+            )
+        table, deviation = values.reshape(schema.shape(clique)), float(measured.stddev)
+        scale = deviation if gaussian else _laplace_scale(deviation)
+        if clique in tables:  # normal noise, weighed by its variance, is normal
+            if not gaussian:
+                raise SchemaError(
+                    f"The clique {clique} was measured twice, and means of Laplace noise are not Laplace."
+                )
+            before, own = scales[clique] ** -2, scale**-2
+            table, scale = (before * tables[clique] + own * table) / (before + own), (before + own) ** -0.5
+        tables[clique], scales[clique] = table, scale
+    if not tables:
+        raise ValueError("There are no measurements.")
+    rounded = {clique: np.rint(table).astype(np.int64) for clique, table in tables.items()}
+    return NoisyMarginals(schema, rounded, scales, guarantee)
+
+
+def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
+    """Make a release of the marginals that OpenDP's contingency table was fitted to.
+
+    Parameters
+    ----------
+    table : opendp.extras.mbi.ContingencyTable
+        Its `keys` are the states; the empty key becomes the state "missing".
+    guarantee : Guarantee
+        What was promised for all of it, the discovery of keys included.
+
+    Raises
+    ------
+    SchemaError, ValueError
+        As `from_mbi`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from pgmpy_dp.exports import from_contingency_table
+    >>> measured = SimpleNamespace(noisy_measurement=[31.2, 67.9], clique=("smoke",), stddev=5.0)
+    >>> marginals = SimpleNamespace(flatten=lambda: [measured])
+    >>> table = SimpleNamespace(keys={"smoke": ["yes", None]}, marginals=marginals)
+    >>> promised = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+    >>> from_contingency_table(table, promised).schema.states["smoke"]
+    ('yes', 'missing')
+    """
+    schema = Schema({str(column): _states(list(keys)) for column, keys in table.keys.items()})
+    return from_mbi(table.marginals.flatten(), schema, guarantee)
+
+
+def _states(keys: list[Any]) -> list[Any]:
+    plain = [key if isinstance(key, str | bool | int | float) else str(key) for key in keys if key is not None]
+    return [plain.pop(0) if key is not None else "missing" for key in keys]
+
+
+def _laplace_scale(deviation: float) -> float:
+    """Find the scale of discrete Laplace noise from its standard deviation, the root of 2 q / (1 - q)^2, q = e^(-1/b)."""
+    variance = deviation**2
+    ratio = (variance + 1.0 - math.sqrt(2.0 * variance + 1.0)) / variance
+    return -1.0 / math.log(ratio)

@@ -1,0 +1,98 @@
+"""The pages of the documentation: their code runs, their links lead somewhere, and no public name is missing."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/guides/*.md"))]
+EXECUTED = [path for path in PAGES if "\n```python\n" in path.read_text()]
+COMMANDS = [path for path in PAGES if "\n    pgmpy-dp release" in path.read_text()]
+
+
+def records():
+    generator = np.random.default_rng(0)
+    smoke = generator.random(3000) < 0.3
+    lung = generator.random(3000) < np.where(smoke, 0.2, 0.03)
+    xray = generator.random(3000) < np.where(lung, 0.9, 0.05)
+    frame = pd.DataFrame({"smoke": smoke, "lung": lung, "xray": xray})
+    return frame.replace({True: "yes", False: "no"})
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
+    """What pages take for given: a frame, its schema, a network, a ledger, and files of them."""
+    monkeypatch.chdir(tmp_path)
+    frame = records()
+    schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "xray": ["yes", "no"]})
+    network = dp.PrivateBayesianNetwork([("smoke", "lung"), ("lung", "xray")])
+    noisy = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0)).measure([("smoke", "lung"), ("lung", "xray")], 1.0)
+    noisy.save("release.zip")
+    frame.to_csv("records.csv", index=False)
+    lines = "variable,states\nsmoke,yes|no\nlung,yes|no\nxray,yes|no\n"
+    (tmp_path / "dictionary.csv").write_text(lines)
+    (tmp_path / "edges.txt").write_text("smoke -> lung\nlung -> xray\n")
+    visits = frame.assign(person_id=np.arange(len(frame)) // 2)
+    return {"dp": dp, "frame": frame, "schema": schema, "network": network, "noisy": noisy, "visits": visits}
+
+
+@pytest.mark.parametrize("path", EXECUTED, ids=lambda path: path.stem)
+def test_code_runs(path, prepared):
+    """Blocks that begin with ```python run one after the other; others, of sources that are not at hand, do not."""
+    for block in re.findall(r"\n```python\n(.*?)```", path.read_text(), flags=re.DOTALL):
+        exec(compile(block, path.name, "exec"), prepared)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_commands_run(path, prepared):
+    """Those of records, release and network; the page's visits are not at hand."""
+    Path("release.zip").unlink()
+    text = re.sub(r"\\\n\s+", "", path.read_text())
+    calls = [line.strip() for line in re.findall(r"\n    (pgmpy-dp .*)", text)]
+    for call in calls:
+        if any(word in call for word in ("visits", "demo", "reproduce", "DATA", "fine.json", "--dry-run", "synth")):
+            continue
+        if "mixture.json" in call or "pairs.zip" in call:
+            continue
+        result = CliRunner().invoke(main, shlex.split(call)[1:])
+        assert result.exit_code == 0, (call, result.output)
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem
+)
+def test_links_lead_somewhere(path):
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        if link.startswith("http"):
+            continue
+        target, _, heading = link.partition("#")
+        found = (path.parent / target).resolve() if target else path
+        if found.parent.name == "project":  # copied there when the site is built
+            found = ROOT / found.name
+        assert found.exists(), link
+        if heading:
+            titles = re.findall(r"(?m)^#+ (.*)$", found.read_text())
+            assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
+
+
+def test_every_public_name_has_a_page_with_an_example():
+    index = (ROOT / "docs/api/index.md").read_text()
+    finder = doctest.DocTestFinder()
+    missing = {name for name in dp.__all__ if f"\n   {name}\n" not in index}
+    plain = {
+        name
+        for name in dp.__all__
+        if not any(part.examples for part in finder.find(getattr(dp, name), name, module=False))
+    }
+    assert (missing, plain) == (set(), set())

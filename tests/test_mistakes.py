@@ -1,0 +1,195 @@
+"""Deliberate mistakes: each gets one line that names the thing and the way out, and nothing is charged."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli import main
+
+SECRET = "Xylophone-4711"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Records, their schema, ledger, edges and cliques, and a release with a network fitted to it."""
+    work = tmp_path_factory.mktemp("mistakes")
+    schema = dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "race": ["a", "b"], "ill": ["yes", "no"]})
+    records = pd.DataFrame({"age": [5, 40, 70, 12] * 50, "race": ["a", "b"] * 100, "ill": ["yes", "no"] * 100})
+    records.to_csv(work / "records.csv", index=False)
+    records.assign(ill=[SECRET, *records["ill"][1:]]).to_csv(work / "wrong.csv", index=False)
+    records.assign(ill=[None, *records["ill"][1:]]).to_csv(work / "gaps.csv", index=False)
+    (work / "empty.csv").write_text("")
+    schema.save(work / "schema.json")
+    dp.PrivacyBudget.open(work / "ledger.json", 2.0)
+    dp.PrivacyBudget.open(work / "gaussian.json", 2.0, 1e-6)
+    for name, line in (
+        ("edges", "age -> race"), ("hyphen", "age - race"), ("bare", "age-race"), ("comma", "age,race"),
+        ("unicode", "age \u2192 race"), ("misspelt", "age -> rase"), ("circle", "age -> race\nrace -> age"),
+        ("nothing", "# none yet"), ("undirected", "age -- race"),
+    ):  # fmt: skip
+        (work / f"{name}.txt").write_text(f"{line}\n", encoding="utf-8")
+    (work / "tables.json").write_text('[["age", "race"]]')
+    (work / "ill.json").write_text('[["ill"]]')
+    (work / "words.csv").write_text("variable,states\nill,yes|no\n")
+    noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("age", "race")], 1.0)
+    noisy.save(work / "release.zip")
+    dp.PrivateBayesianNetwork([("age", "race")]).fit(noisy, estimator=dp.PrivateMLE()).save(work / "fitted.bif")
+    (work / "damaged.zip").write_bytes((work / "release.zip").read_bytes()[:200])
+    return work
+
+
+RELEASE = "release records.csv --schema schema.json --model edges.txt --epsilon 1 --ledger ledger.json --out new.zip"
+ILL = RELEASE.replace("--model edges.txt", "--cliques ill.json")
+FIT = "fit release.zip --model edges.txt --out new.bif"
+QUERY = "query fitted.bif --target race"
+SYNTHESIZE = "synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-7 --ledger gaussian.json --out new.csv"
+
+
+def swapped(call, *pairs):
+    for old, new in pairs:
+        assert old in call
+        call = call.replace(old, new)
+    return call
+
+
+COMMANDS = [
+    # files in each other's places
+    (swapped(RELEASE, ("--schema schema.json", "--schema records.csv")), "records.csv: not a schema for --schema, but"),
+    (swapped(RELEASE, ("records.csv", "schema.json")), "schema.json: not records, but a schema: --schema takes it"),
+    (swapped(RELEASE, ("--schema schema.json", "--schema words.csv")), "words.csv: not a schema for --schema"),
+    (swapped(RELEASE, ("--schema schema.json", "--schema ledger.json")), "but a ledger: --ledger takes it"),
+    (swapped(RELEASE, ("edges.txt", "records.csv")), "records.csv: not a network or a list of edges for --model"),
+    (swapped(RELEASE, ("edges.txt", "schema.json")), "--schema takes it"),
+    (swapped(RELEASE, ("edges.txt", "tables.json")), "--cliques of release takes it"),
+    (swapped(RELEASE, ("--model edges.txt", "--cliques edges.txt")), "--model of plan, release and fit takes it"),
+    (swapped(RELEASE, ("ledger.json", "schema.json")), "schema.json: not a ledger for --ledger, but a schema"),
+    (swapped(RELEASE, ("records.csv", "release.zip")), "release.zip: not records, but a release"),
+    (swapped(FIT, ("release.zip", "edges.txt"), ("--model edges.txt", "--model release.zip")), "but a release: it"),
+    (swapped(FIT, ("release.zip", "records.csv")), "records.csv: not a release, but records"),
+    ("query release.zip --target race", "release.zip: not a network, but a release"),
+    ("sample schema.json --rows 3", "schema.json: not a network, but a schema"),
+    ("inspect ledger.json", "ledger.json: not a release, but a ledger: --ledger takes it"),
+    ("ledger show release.zip", "release.zip: not a ledger, but a release"),
+    ("schema ledger.json", "ledger.json: not a network or a data dictionary"),
+    ("schema records.csv", "states are never read off them"),
+    ("report fitted.bif --out new.html", "pgmpy-dp report RELEASE --model fitted.bif"),
+    # files that are missing, damaged or named wrongly
+    (swapped(RELEASE, ("records.csv", "recods.csv")), "'recods.csv' does not exist"),
+    (swapped(RELEASE, ("ledger.json", "none.json")), "pgmpy-dp ledger create none.json --epsilon"),
+    (swapped(RELEASE, ("records.csv", "empty.csv")), "first line must name the columns"),
+    (swapped(RELEASE, ("new.zip", "new.csv")), "new.csv: such files end in .zip"),
+    (swapped(RELEASE, ("new.zip", "nowhere/new.zip")), "nowhere: no folder that can be written to"),
+    (swapped(RELEASE, ("new.zip", "release.zip")), "release.zip exists already"),
+    ("inspect damaged.zip", "damaged.zip: the zip file is truncated"),
+    (swapped(FIT, ("new.bif", "new.docx")), "are written to .bif, .xmlbif, .uai, .json"),
+    (swapped(SYNTHESIZE, ("new.csv", "new.xlsx")), "new.xlsx: such files end in .csv or .parquet"),
+    ("sample fitted.bif --rows 3 --out new.xlsx", "records are written to .csv and .parquet"),
+    ("ledger create ledger.json --epsilon 1", "ledger.json exists already"),
+    # edges
+    (swapped(RELEASE, ("edges.txt", "hyphen.txt")), "Did you mean: age -> race?"),
+    (swapped(RELEASE, ("edges.txt", "bare.txt")), "Did you mean: age -> race?"),
+    (swapped(RELEASE, ("edges.txt", "comma.txt")), "Did you mean: age -> race?"),
+    (swapped(RELEASE, ("edges.txt", "unicode.txt")), "Did you mean: age -> race?"),
+    (swapped(FIT, ("edges.txt", "hyphen.txt")), "Did you mean: age -> race?"),
+    (swapped(RELEASE, ("edges.txt", "misspelt.txt")), "did you mean 'race'"),
+    (swapped(RELEASE, ("edges.txt", "circle.txt")), "round in a circle"),
+    (swapped(RELEASE, ("edges.txt", "nothing.txt")), "nothing.txt: no edges"),
+    (swapped(FIT, ("--out", "--estimator private-mle --out"), ("edges.txt", "undirected.txt")), "give edges a -> b"),
+    # numbers and options
+    (swapped(RELEASE, ("--epsilon 1", "--epsilon 0")), "--epsilon must be greater than 0"),
+    (swapped(RELEASE, ("--epsilon 1", "--epsilon nan")), "--epsilon must be"),
+    (swapped(RELEASE, ("--epsilon 1", "--epsilon 3")), "does not fit in the privacy budget"),
+    (swapped(RELEASE, ("--epsilon 1", "--epsilon 1,5")), "'1,5' is not a valid float"),
+    (f"{RELEASE} --delta 1e-6", "add --mechanism gaussian"),
+    (f"{RELEASE} --mechanism gaussian", "--mechanism gaussian needs a --delta"),
+    (f"{RELEASE} --mechanism gaussian --delta 1e-6", "delta"),
+    (f"{RELEASE} --max-rows 2", "name the column that tells whose a row is, --unit"),
+    (f"{RELEASE} --unit who", "'who' has no column"),
+    (f"{RELEASE} --sampling-rate 2", "--sampling-rate must be"),
+    (f"{RELEASE} --delimiter ;", "unless --delimiter says otherwise"),
+    (f"{RELEASE} --encoding utf99", "'utf99' is not known"),
+    (f"{RELEASE} --missing rase=none", "did you mean 'race'"),
+    (f"{RELEASE} --missing race", "write VARIABLE=STATE"),
+    (f"{RELEASE} --cliques tables.json", "either --model or --cliques"),
+    (f"{RELEASE} --no-ledger", "either --ledger or --no-ledger"),
+    (swapped(RELEASE, (" --ledger ledger.json", "")), "--no-ledger does without"),
+    (swapped(RELEASE, ("release", "relase")), "Did you mean 'release'?"),
+    (f"{SYNTHESIZE} --target rase", "did you mean 'race'"),
+    (swapped(SYNTHESIZE, ("--delta 1e-7", "--delta 0")), "--delta must be"),
+    ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
+    (f"{QUERY} --evidence age=5", "has no state '5'; it has: "),
+    (f"{QUERY} --interval 0.9", "need both --interval"),
+    (f"{QUERY} --interval 90 --release release.zip", "not in the range 0<x<1"),
+    (swapped(FIT, (" --model edges.txt", "")), "give its --model"),
+    (f"{FIT} --estimator mixture", "leave --model out"),
+    # records
+    (swapped(ILL, ("records.csv", "wrong.csv")), "--other ill=other"),
+    (swapped(ILL, ("records.csv", "gaps.csv")), "--missing ill=unknown"),
+    (f"{ILL} --missing ill=gone --cliques ill.json --other il=x", "did you mean 'ill'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "hint"), COMMANDS, ids=range(len(COMMANDS)))
+def test_a_mistake_at_the_command_line(call, hint, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = CliRunner().invoke(main, call.split())
+    assert result.exit_code in (1, 2), result.output
+    assert isinstance(result.exception, SystemExit)
+    *usage, line = result.output.strip().splitlines()
+    assert line.startswith("Error: ")
+    assert hint in line
+    assert usage == [] or usage[0].startswith("Usage: ")
+    for python in ("dp.", "Schema(", "CsvFile", "NoisyMarginals", "=...", "codec", "Expecting value"):
+        assert python not in line
+    assert SECRET not in result.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".lock"} == {
+        name: content for name, content in before.items() if not name.endswith(".lock")
+    }
+
+
+@pytest.fixture
+def schema():
+    return dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "race": ["a", "b"], "ill": ["yes", "no"]})
+
+
+@pytest.fixture
+def records():
+    return pd.DataFrame({"age": [5, 40, 70, 12] * 50, "race": ["a", "b"] * 100, "ill": ["yes", "no"] * 100})
+
+
+# What is done with a data set of these records, and what the refusal says.
+CALLS = [
+    (lambda data: data.measure([("age", "rase")], epsilon=1), "did you mean 'race'"),
+    (lambda data: data.measure(["age", "race"], epsilon=1), "clique"),
+    (lambda data: data.measure([("age", "age")], epsilon=1), "'age'"),
+    (lambda data: data.measure([], epsilon=1), "clique"),
+    (lambda data: data.measure([("age",)], epsilon=-1), "epsilon must be greater than 0"),
+    (lambda data: data.measure([("age",)], epsilon=float("nan")), "epsilon"),
+    (lambda data: data.measure([("age",)], epsilon="one"), "epsilon"),
+    (lambda data: data.measure([("age",)], epsilon=3), "does not fit"),
+    (lambda data: data.measure([("age",)], epsilon=1, delta=1e-6), 'mechanism="gaussian"'),
+    (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "delta"),
+    (lambda data: data.measure([("age",)], epsilon=1, mechanism="laplac"), "mechanism"),
+    (lambda data: data.measure([("age",)], epsilon=1, weights=[1, 2]), "weights"),
+    (lambda data: data.measure([("age",)], epsilon=1, weights=[float("inf")]), "weight"),
+    (lambda data: data.measure([("age",)], epsilon=1, sampling_rate=0), "sampling_rate"),
+    (lambda data: data.quantile_bins("race", 2, epsilon=1), "no bins"),
+    (lambda data: data.quantile_bins("age", 1, epsilon=1), "parts"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "'rase'"),
+    (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data), "epsilon"),
+]
+
+
+@pytest.mark.parametrize(("call", "hint"), CALLS, ids=range(len(CALLS)))
+def test_a_mistake_in_python(call, hint, records, schema):
+    data = dp.PrivateDataset(records, schema, budget=dp.PrivacyBudget(2.0))
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call(data)
+    message = str(caught.value)
+    assert hint in message
+    assert "\n" not in message
+    assert data.budget.history == ()

@@ -1,0 +1,43 @@
+"""What a notebook shows of each thing, and what is there after importing the package alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+
+HOSTILE = "<script>"
+
+
+def test_everything_has_a_table_and_names_are_escaped():
+    schema = dp.Schema({HOSTILE: ["yes", "no"], "lung": ["yes", HOSTILE]})
+    frame = pd.DataFrame({HOSTILE: ["yes", "no"] * 500, "lung": ["yes", HOSTILE, HOSTILE, HOSTILE] * 250})
+    budget = dp.PrivacyBudget(2.0, 1e-6)
+    noisy = dp.PrivateDataset(frame, schema, budget).measure([(HOSTILE, "lung")], 1.0)
+    network = dp.PrivateBayesianNetwork([(HOSTILE, "lung")]).fit(noisy)
+    answer = network.query(["lung"], {HOSTILE: "yes"}, interval=0.9)
+    markov = dp.PrivateMarkovNetwork([(HOSTILE, "lung")]).fit(noisy)
+    for shown in (schema, budget, noisy, noisy.guarantee, network, markov, answer):
+        html = shown._repr_html_()
+        assert "<table>" in html
+        assert HOSTILE not in html
+    assert answer._repr_html_().count("<svg") == 2
+    assert "epsilon = 1.0" in noisy._repr_html_()
+    assert type(answer.round(2)) is pd.DataFrame
+
+
+def test_a_release_is_saved_as_a_zip_file(tmp_path):
+    data = dp.PrivateDataset({("a",): [5, 6]}, dp.Schema({"a": ["x", "y"]}), dp.PrivacyBudget(1.0))
+    noisy = data.measure([("a",)], 1.0)
+    with pytest.raises(ValueError, match=r"x\.json: a release is a zip file: end its name in \.zip"):
+        noisy.save(tmp_path / "x.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rooms_are_there_after_importing_the_package():
+    code = "import pgmpy_dp as dp\nprint(dp.plotting.plot_bounds, dp.evaluation.compare, dp.exports.load_network)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True).stdout
