@@ -2,8 +2,8 @@
 
 Observations y = A n + noise deviate from those that a model expects by noise of known size, and by the sampling of N
 records. Fitted parameters absorb a part of both: what the tangents of the model's own observations span is projected
-out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959). What is left of simulated deviations,
-treated alike, is the law of what is left of the residuals.
+out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959), once steps of scoring have brought them
+near enough. What is left of simulated deviations, treated alike, is the law of what is left of the residuals.
 """
 
 from __future__ import annotations
@@ -148,21 +148,14 @@ def held_against(
     seed : int
         The noise of the simulation is repeatable; no privacy hangs on it.
     """
-    expected = seen.total * (seen.matrix @ shares)
-    # Rows of one unit may be alike: as many are at most counted as if they were one.
-    repeats = max(release.guarantee.max_rows or 1 for release in seen.releases)
-    squares = seen.total * (seen.matrix.multiply(seen.matrix) @ shares)
-    sampling = repeats * np.maximum(squares - expected**2 / seen.total, 0.0)
-    weights = 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
-    drawn = math.sqrt(repeats) * (seen.matrix @ deviations.T).T
+    expected, weights = _expected(seen, shares)
+    drawn = math.sqrt(_repeats(seen)) * (seen.matrix @ deviations.T).T
     drawn += _noise(seen, len(deviations), np.random.default_rng(seed))
     residuals = weights * np.vstack([seen.observed - expected, drawn])
-    columns = [] if tangents is None else [seen.total * (seen.matrix @ tangents)]
-    if seen.total_variance > 0:
-        columns.append((expected / seen.total)[:, None])
-    if columns:
+    columns = _columns(seen, expected, tangents)
+    if columns.size:
         with one_thread():
-            residuals = _outside(weights[:, None] * np.hstack(columns), residuals)
+            residuals = _outside(weights[:, None] * columns, residuals)
     tables = _sums(residuals**2, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
@@ -184,6 +177,41 @@ def held_against(
         float(whole[0] / whole[1:].mean()),
         overall,
     )
+
+
+def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> Vector:
+    """Find by how much parameters, logarithms, move to what all observations say: one step of Fisher's scoring.
+
+    Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
+    """
+    expected, weights = _expected(seen, shares)
+    columns = weights[:, None] * _columns(seen, expected, tangents)
+    with one_thread():
+        gram = columns.T @ columns
+        gram[np.diag_indices_from(gram)] += 1.0
+        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.observed - expected)))
+    return step[: tangents.shape[1]]
+
+
+def _repeats(seen: JointObservations) -> int:
+    """Rows of one unit may be alike: as many are at most counted as if they were one."""
+    return max(release.guarantee.max_rows or 1 for release in seen.releases)
+
+
+def _expected(seen: JointObservations, shares: Vector) -> tuple[Vector, Vector]:
+    """Find what a model expects to be observed, and the weights that standardise deviations from it."""
+    expected = seen.total * (seen.matrix @ shares)
+    squares = seen.total * (seen.matrix.multiply(seen.matrix) @ shares)
+    sampling = _repeats(seen) * np.maximum(squares - expected**2 / seen.total, 0.0)
+    return expected, 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
+
+
+def _columns(seen: JointObservations, expected: Vector, tangents: Vector | None) -> Vector:
+    """Put derivatives of observations by what was fitted side by side: parameters, and an unknown number of records."""
+    columns = [] if tangents is None else [seen.total * (seen.matrix @ tangents)]
+    if seen.total_variance > 0:
+        columns.append((expected / seen.total)[:, None])
+    return np.hstack(columns) if columns else np.zeros((expected.size, 0))
 
 
 def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:

@@ -38,6 +38,9 @@ _STRUCTURE = (
     "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
 )
 
+# Joint states of which `map_probability` draws the whole table.
+_FEW_STATES = 1000
+
 
 class PrivateNetwork(Provenance):
     """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
@@ -141,7 +144,7 @@ class PrivateNetwork(Provenance):
         evidence: Mapping[str, Any] | None = None,
         target: str = "population",
     ) -> tuple[dict[str, Any], float]:
-        """Find the state of `map_query`, and the share of `posterior_` in which it is the most probable one.
+        """Find the most probable joint state of some variables, and how sure the release makes it.
 
         Parameters
         ----------
@@ -149,8 +152,27 @@ class PrivateNetwork(Provenance):
             They are those of `map_query`.
         target : {"population", "records"}
             It is that of `query`.
+
+        Returns
+        -------
+        state : dict
+        probability : float
+            The share of draws in which the state is the most probable one.
+
+        Notes
+        -----
+        Of up to a thousand joint states, draws are those of `query` with an interval: moved and widened by how far the
+        release deviates from the network, so that the state may be another than that of `map_query`, which takes the
+        fitted network at its word. Of more, they are those of `posterior_`, and the state is that of `map_query`.
         """
         schema, asked, given = self._checked(variables, evidence)
+        if math.prod(schema.shape(tuple(asked))) <= _FEW_STATES:
+            with suppress(TreeTooLargeError):
+                mean, draws, _ = self._answers(asked, given, target)
+                best = int(mean.argmax())
+                places = np.unravel_index(best, mean.shape)
+                answer = {v: schema.states[v][int(place)] for v, place in zip(asked, places, strict=True)}
+                return answer, float(np.mean(draws.reshape(len(draws), -1).argmax(axis=1) == best))
         answer = self.map_query(asked, given)
         found = self._conditioning.most_probable(self.posterior_.draws(target), asked, given)
         place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)

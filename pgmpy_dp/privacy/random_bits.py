@@ -70,6 +70,10 @@ class Categorical:
             last = self._tree[-1]
             self._tree.append(np.logaddexp(last[:, 0::2], last[:, 1::2]))
 
+    def log_total(self, row: int) -> float:
+        """Return the logarithm of the sum of a row's weights."""
+        return float(self._tree[-1][row, 0])
+
     def draw(self, row: int, below: Below) -> int:
         """Draw one outcome of a row's distribution."""
         place = 0

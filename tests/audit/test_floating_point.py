@@ -83,8 +83,8 @@ def multiples(step):
 
 
 def simplex(floor):
-    """Rows of two probabilities, from the number of steps of the first."""
-    first = floor + (1 - 2 * floor) * np.arange(4096) / 4095
+    """Rows of two probabilities, by the first one's place on the grid."""
+    first = floor + (1 - 2 * floor) * np.sin(np.pi * (2 * np.arange(8192) + 1) / (4 * 8192)) ** 2
     grid = np.stack([first, first[::-1]])
     grid = (grid / grid.sum(axis=0)).ravel()
     return lambda values: np.abs(values[..., None] - grid).min(axis=-1) < 1e-15

@@ -1,17 +1,22 @@
 """Do 90 % bounds hold the records' own answers, where the records are real and the network is somebody's guess?
 
     python tests/benchmarks/real_coverage.py FOLDER [--epsilons .3,1,10] [--seeds 10] [--questions 200] [--check .15]
-        [--networks adult-1,adult-2,adult-tree,rand-1,rand-2] [--delta 1e-9]
+        [--models adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture] [--target population]
+        [--delta 1e-9] [--out real_coverage.csv]
 
 FOLDER holds the census records (see synthesis.py), of which 13 columns are used; RAND's are those of the demo. Two
 networks of each were written down by hand; the third of the census is the tree of greatest mutual information of its
 records, which a private owner would not have. Families are measured, and with a share of the budget pairs that the
-network does not join (--check 0: none). Questions are about one variable given one to three others, in the states that
-some record has, if 50 records have them.
+network does not join (--check 0: none); the mixtures measure all pairs. Questions are about one variable given one to
+three others, in the states that some record has, if 50 records have them.
 
-Prints, for each network and epsilon: whether the test of fit fails, the share of states whose share among the records
-lies within the bounds, the mean width of the bounds, and the mean error of the value; in brackets the same of the draws
-of the posterior alone, which take the structure for right.
+With --target population, records are drawn from the file with replacement, another set for each seed: the population
+is then the file, and its answers are known.
+
+Each release adds a row to the table --out, and those that it has are not made again. Prints, for each model and
+epsilon, means over releases: how often the test of fit fails, the share of states whose share among the records lies
+within the bounds, with the least and the greatest of any release, the mean width of the bounds, and the mean error of
+the value; in brackets the same of the draws of the posterior alone, which take the structure for right.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from pgmpy_dp.demo import EDGES, SCHEMA, load_records
 from pgmpy_dp.networks.credible_intervals import bounds
 from pgmpy_dp.records.frames import encode
 
-LEAST = 50
+LEAST, MOST_GIVEN = 50, 3
 GUESSES = {
     "adult-1": "age marital_status, marital_status relationship, sex relationship, age education, "
     "education occupation, sex occupation, occupation workclass, workclass hours_per_week, native_country race, "
@@ -42,6 +47,10 @@ GUESSES = {
     "occupation workclass, sex race",
     "rand-2": "health diseases, health limitation, diseases visits, coinsurance visits, coinsurance deductible",
 }
+MODELS = "adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture"
+KEY = ["model", "epsilon", "target", "seed", "questions", "check"]
+MEANS = [f"{kind}_{mean}" for kind in ("answer", "posterior") for mean in ("covered", "width", "error")]
+FOUND = ["fails", *MEANS, *(f"given_{count}" for count in range(1, MOST_GIVEN + 1))]
 
 
 def tree(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -53,13 +62,15 @@ def tree(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def case(name: str, folder: Path) -> tuple[pd.DataFrame, dp.Schema, list[tuple[str, str]]]:
-    """Records, their schema and a network."""
+    """Records, their schema and a network; a mixture has no edges."""
     if name.startswith("rand"):
         frame, schema = load_records(), SCHEMA
     else:
         frame, _, schema = adult(folder)
         frame = frame.drop(columns=["fnlwgt", "education_num"])
         schema = schema.select(list(frame))
+    if name.endswith("mixture"):
+        return frame, schema, []
     if name == "rand-1":
         return frame, schema, list(EDGES)
     if name == "adult-tree":
@@ -72,7 +83,7 @@ def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> list[tuple[
     """A variable, the states of others, and the shares of the variable's states among the records that have them."""
     generator, codes, found = np.random.default_rng(0), encode(frame, schema, list(frame)), []
     while len(found) < count:
-        asked, *given = generator.choice(list(frame), 2 + len(found) % 3, replace=False)
+        asked, *given = generator.choice(list(frame), 2 + len(found) % MOST_GIVEN, replace=False)
         row = generator.integers(len(frame))
         held = np.logical_and.reduce([np.asarray(codes[v]) == codes[v][row] for v in given])
         if held.sum() >= LEAST:
@@ -85,51 +96,100 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--epsilons", default=".3,1,10")
-    parser.add_argument("--networks", default="adult-1,adult-2,adult-tree,rand-1,rand-2")
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--target", choices=["records", "population"], default="records")
+    parser.add_argument("--out", type=Path, default=Path("real_coverage.csv"))
     for option, value in (("seeds", 10), ("questions", 200), ("check", 0.15), ("delta", 1e-9)):
         parser.add_argument(f"--{option}", type=type(value), default=value)
     asked = parser.parse_args()
-    print("network     epsilon  fails  covered        width            error            covered given 1, 2, 3")
-    for name in asked.networks.split(","):
-        frame, schema, edges = case(name, asked.folder)
-        wanted = questions(frame, schema, asked.questions)
-        for epsilon in map(float, asked.epsilons.split(",")):
-            rows, fails = [], []
-            for seed in range(asked.seeds):
-                network = dp.PrivateBayesianNetwork(edges)
-                network.add_nodes_from(schema.variables)
-                budget = dp.PrivacyBudget(epsilon, asked.delta)
-                data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(seed))
-                cliques, weights = dp.plan_measurements(network, schema, check=asked.check)
-                noisy = data.measure(cliques, epsilon, delta=asked.delta, mechanism="gaussian_block", weights=weights)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    network.fit(noisy, estimator=dp.PrivateMLE())
-                    fails.append(network.check_fit().fails)
-                    rows += [row for question in wanted for row in answer(network, *question)]
-            table = pd.DataFrame(rows, columns=["kind", "given", "covered", "width", "error"])
-            print(f"{name:<11} {epsilon:<8g} {np.mean(fails):.2f}   " + summary(table), flush=True)
+    models, epsilons = asked.models.split(","), [float(epsilon) for epsilon in asked.epsilons.split(",")]
+    cases = {name: case(name, asked.folder) for name in models}
+    wanted = {name: questions(frame, schema, asked.questions) for name, (frame, schema, _) in cases.items()}
+    done = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=KEY)
+    made = set(done[KEY].itertuples(index=False, name=None))
+    for seed, name, epsilon in itertools.product(range(asked.seeds), models, epsilons):
+        key = (name, epsilon, asked.target, seed, asked.questions, asked.check)
+        if key not in made:
+            row = dict(zip(KEY, key, strict=True)) | judged(cases[name], wanted[name], asked, epsilon, seed)
+            line = pd.DataFrame([row], columns=[*KEY, *FOUND])
+            line.to_csv(asked.out, mode="a", header=not asked.out.exists(), index=False)
+    table = pd.read_csv(asked.out)
+    kept = table["target"].eq(asked.target) & table["questions"].eq(asked.questions) & table["check"].eq(asked.check)
+    print(
+        "model         epsilon  sets  fails  covered (from, to)        width            error     covered given 1, 2, 3"
+    )
+    for (name, epsilon), rows in table[kept].groupby(["model", "epsilon"], sort=False):
+        if name in models and epsilon in epsilons:
+            print(f"{name:<13} {epsilon:<8g} {len(rows):<6} " + summary(rows))
 
 
-def answer(network: dp.PrivateBayesianNetwork, variable: str, evidence: dict, truth: np.ndarray) -> list[tuple]:
-    """Coverage, width and error of the answer, and of the posterior alone."""
-    found = network.query([variable], evidence, interval=0.9, target="records")
-    posterior = network.posterior_
-    draws, shares = network._conditioning.distributions(posterior.records, [variable], evidence)
-    plain = (draws.mean(axis=0), *bounds(draws, 0.9, float(np.mean(posterior.totals * shares))))
+def judged(
+    case: tuple[pd.DataFrame, dp.Schema, list], wanted: list, asked: argparse.Namespace, epsilon: float, seed: int
+) -> dict[str, float]:
+    """Means over the questions to a model of one release."""
+    frame, schema, edges = case
+    if asked.target == "population":
+        frame = frame.sample(len(frame), replace=True, random_state=seed, ignore_index=True)
+    noise, budget = dp.SimulatedNoise(seed), dp.PrivacyBudget(epsilon, asked.delta)
+    data = dp.PrivateDataset(frame, schema, budget, noise=noise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if edges:
+            network = dp.PrivateBayesianNetwork(edges)
+            network.add_nodes_from(schema.variables)
+            cliques, weights = dp.plan_measurements(network, schema, check=asked.check)
+            noisy = data.measure(cliques, epsilon, delta=asked.delta, mechanism="gaussian_block", weights=weights)
+            network.fit(noisy, estimator=dp.PrivateMLE())
+            fails = network.check_fit().fails
+            remember(network)
+        else:
+            network, fails = dp.PairwiseMixture(epsilon, asked.delta).fit(data).network_, np.nan
+        rows = [row for question in wanted for row in answer(network, *question, asked.target)]
+    table = pd.DataFrame(rows, columns=["kind", "given", "covered", "width", "error"])
+    columns = ["covered", "width", "error"]
+    found = {"fails": float(fails)}
+    for kind, part in table.groupby("kind"):
+        found |= {f"{kind}_{column}": part[column].mean() for column in columns}
+    given = table[table["kind"] == "answer"].groupby("given")["covered"].mean()
+    return found | {f"given_{count}": share for count, share in given.items()}
+
+
+def remember(network: dp.PrivateBayesianNetwork) -> None:
+    """Let answers of the posterior's draws be computed once, for the bounds and for those beside them."""
+    distributions, held = network._conditioning.distributions, {}
+
+    def remembering(logs: np.ndarray, variables: list[str], evidence: dict) -> tuple[np.ndarray, np.ndarray]:
+        key = (len(logs), *variables, *evidence.items())
+        if key not in held:
+            held[key] = distributions(logs, variables, evidence)
+        return held[key]
+
+    network._conditioning.distributions = remembering
+
+
+def answer(network: object, variable: str, evidence: dict, truth: np.ndarray, target: str) -> list[tuple]:
+    """Coverage, width and error of the answer, and of a network's posterior alone."""
+    found = network.query([variable], evidence, interval=0.9, target=target)
+    answers = {"answer": found[["value", "lower", "upper"]].to_numpy().T}
+    if isinstance(network, dp.PrivateBayesianNetwork):
+        posterior = network.posterior_
+        draws, shares = network._conditioning.distributions(posterior.draws(target), [variable], evidence)
+        answers["posterior"] = (draws.mean(axis=0), *bounds(draws, 0.9, float(np.mean(posterior.totals * shares))))
     rows = []
-    for kind, (value, low, high) in (("answer", found.to_numpy().T), ("posterior", plain)):
+    for kind, (value, low, high) in answers.items():
         held = (truth >= low - 1e-9) & (truth <= high + 1e-9)
         rows.append((kind, len(evidence), held.mean(), np.mean(high - low), np.abs(value - truth).mean()))
     return rows
 
 
-def summary(table: pd.DataFrame) -> str:
+def summary(rows: pd.DataFrame) -> str:
     """One line."""
-    means = table.groupby("kind")[["covered", "width", "error"]].mean()
-    cells = [f"{means.loc['answer', c]:.4f} ({means.loc['posterior', c]:.4f})" for c in means]
-    given = table[table["kind"] == "answer"].groupby("given")["covered"].mean()
-    return "  ".join(cells) + "  " + " ".join(f"{share:.2f}" for share in given)
+    means = rows.mean(numeric_only=True)
+    cells = [f"{means[f'answer_{c}']:.4f} ({means.get(f'posterior_{c}', np.nan):.4f})" for c in ("width", "error")]
+    covered = f"{means['answer_covered']:.3f} ({rows['answer_covered'].min():.3f}, {rows['answer_covered'].max():.3f})"
+    covered += f" ({means.get('posterior_covered', np.nan):.3f})"
+    given = " ".join(f"{means[f'given_{count}']:.2f}" for count in range(1, MOST_GIVEN + 1))
+    return f"{means['fails']:<5.2f}  {covered}  {'  '.join(cells)}  {given}"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import beta, chisquare, kstest
 
 import pgmpy_dp as dp
+from pgmpy_dp.data import simplex
 from pgmpy_dp.data.mechanisms import posterior
 from pgmpy_dp.data.mechanisms.posterior import draw_rows
 from pgmpy_dp.experiments.papers import posteriors as papers
@@ -23,55 +24,121 @@ PAIR = ("b", "a")
 
 
 @cache
-def grid(states, floor, steps):
-    shares = [t for t in itertools.product(range(steps + 1), repeat=states) if sum(t) == steps]
-    return floor + (1 - states * floor) * np.array(shares) / steps
+def grid(states, steps):
+    """All points of the grid, as masses of the states, and the volumes of their cells: the definition itself."""
+    if states == 1:
+        return np.ones((1, 1)), np.ones(1)
+    edges = np.sin(np.pi * np.arange(steps + 1) / (2 * steps)) ** 2
+    middles = np.sin(np.pi * (2 * np.arange(steps) + 1) / (4 * steps)) ** 2
+    parts = grid(states // 2, steps), grid(states - states // 2, steps)
+    points, volumes = [], []
+    for width, share in zip(np.diff(edges), middles, strict=True):
+        for one, other in itertools.product(*(zip(*part, strict=True) for part in parts)):
+            points.append(np.concatenate([share * one[0], (1 - share) * other[0]]))
+            jacobian = share ** (states // 2 - 1) * (1 - share) ** (states - states // 2 - 1)
+            volumes.append(width * jacobian * one[1] * other[1])
+    return np.array(points), np.array(volumes)
+
+
+def probabilities(states, span, steps):
+    floor = floor_of(span, states)
+    return floor + (1 - states * floor) * grid(states, steps)[0]
 
 
 def log_distribution(counts, prior, span, power, steps):
-    """Of one row over the grid, in the order of `grid`: the definition itself."""
-    points = grid(len(counts), floor_of(span, len(counts)), steps)
-    logs = np.log(points) @ (power * np.asarray(counts) + np.asarray(prior) - 1)
+    """Of one row over the grid, in the order of `grid`: density of the posterior times volume."""
+    points, volumes = probabilities(len(counts), span, steps), grid(len(counts), steps)[1]
+    logs = np.log(points) @ (power * np.asarray(counts) + np.asarray(prior) - 1) + np.log(volumes)
     return logs - np.logaddexp.reduce(logs)
+
+
+def test_the_base_measure_of_the_grid_is_uniform():
+    """Volumes sum to that of the simplex, and moments are those of the uniform distribution, as far as steps allow."""
+    points, volumes = grid(3, 40)
+    assert volumes.sum() == pytest.approx(1 / 2, rel=1e-3)
+    np.testing.assert_allclose(volumes @ points / volumes.sum(), 1 / 3, rtol=1e-3)
+    np.testing.assert_allclose(volumes @ points**2 / volumes.sum(), 1 / 6, rtol=5e-3)
+
+
+def p_value(drawn, counts, prior, span, power, steps):
+    """Chi-square test of draws of one row against the definition; they must lie on the grid."""
+    points = probabilities(len(counts), span, steps)
+    values = np.array([network["a",][:, 0] for network in drawn])
+    places = np.abs(values[:, None] - points[None]).max(axis=2).argmin(axis=1)
+    assert np.abs(values - points[places]).max() < 1e-12
+    seen = np.bincount(places, minlength=len(points))
+    expected = len(drawn) * np.exp(log_distribution(counts, prior, span, power, steps))
+    rare = expected < 20
+    pooled = [np.append(np.asarray(x)[~rare], np.asarray(x)[rare].sum()) for x in (seen, expected)]
+    return chisquare(*[x[pooled[1] > 0] for x in pooled]).pvalue
+
+
+def rows_drawn(counts, prior, span, power, draws):
+    table, weights = np.array(counts)[:, None], np.asarray(prior)[:, None]
+    return draw_rows({("a",): table}, {("a",): weights}, {("a",): span}, power, draws, secrets.randbelow)
 
 
 @pytest.mark.parametrize("counts", [(3, 1), (2, 5, 0), (4, 0, 2, 1)])
 @pytest.mark.parametrize("power", [1.0, 0.3])
 def test_draws_have_exactly_the_stated_distribution(counts, power, monkeypatch):
     """Chi-square at 1e-7; a prior counted twice is the planted bug."""
-    states, steps, span = len(counts), 6, 1.5
+    steps, span = 6, 1.5
     monkeypatch.setattr(posterior, "STEPS", steps)
     monkeypatch.setattr(posterior, "STEPS_OF_TWO_STATES", steps)
-    prior = np.linspace(1.0, 2.5, states)
-    table = np.array(counts)[:, None]
-    drawn = draw_rows({("a",): table}, {("a",): prior[:, None]}, {("a",): span}, power, 4000, secrets.randbelow)
-    points = grid(states, floor_of(span, states), steps)
-    values = np.array([network["a",][:, 0] for network in drawn])
-    places = np.abs(values[:, None] - points[None]).max(axis=2).argmin(axis=1)
-    assert np.abs(values - points[places]).max() < 1e-12
-    seen = np.bincount(places, minlength=len(points))
+    prior = np.linspace(0.6, 2.5, len(counts))
+    drawn = rows_drawn(counts, prior, span, power, 4000)
+    assert p_value(drawn, counts, prior, span, power, steps) > 1e-7
+    assert p_value(drawn, counts, 2 * prior + 1, span, power, steps) < 1e-7
 
-    def p_value(exponents):
-        expected = 4000 * np.exp(log_distribution(counts, exponents, span, power, steps))
-        rare = expected < 20
-        pooled = [np.append(np.asarray(x)[~rare], np.asarray(x)[rare].sum()) for x in (seen, expected)]
-        return chisquare(*[x[pooled[1] > 0] for x in pooled]).pvalue
 
-    assert p_value(prior) > 1e-7
-    assert p_value(2 * prior + 1) < 1e-7
+def test_draws_are_exact_however_loose_the_bounds_are(monkeypatch):
+    """Chi-square at 1e-7; draws by the bounds that all are accepted are the planted bug."""
+    steps, span, counts, prior = 6, 4.0, (0, 2, 9, 30), np.full(4, 0.4)
+    monkeypatch.setattr(posterior, "STEPS", steps)
+    monkeypatch.setattr(simplex, "_FIRST_KNOTS", 2)
+    monkeypatch.setattr(simplex, "_CLOSE", math.inf)
+    assert p_value(rows_drawn(counts, prior, span, 1.0, 3000), counts, prior, span, 1.0, steps) > 1e-7
+    monkeypatch.setattr(simplex, "exponential_coin", lambda *_: True)
+    assert p_value(rows_drawn(counts, prior, span, 1.0, 3000), counts, prior, span, 1.0, steps) < 1e-7
+
+
+@pytest.mark.parametrize("growth", [0.1, 20.0, 1e13])
+def test_bounds_are_never_below_the_sums(growth):
+    """Exponents of all signs and sizes, at random masses: up to rounding, and a straight line alone is below."""
+    generator, below = np.random.default_rng(0), 0
+    for trial in range(20):
+        exponents = generator.choice([-0.99, -0.5, 0.0, 3.0, 1000.0], 2 + trial % 3)
+        part = simplex._bounded(exponents, 0, 2, simplex._grid(64, growth))
+        knots, values, _, _ = part.bound
+        for log_mass in generator.uniform(knots[0], 0.0, 50):
+            total = log_mass + np.logaddexp.reduce(simplex._weights(part, log_mass, simplex._grid(64, growth)))
+            bound = simplex._bound_at(part, log_mass)
+            assert -1e-9 <= bound - total < simplex._CLOSE + 1e-9
+            below += np.interp(log_mass, knots, values) < total - 1e-9
+    assert below > 0
+
+
+@pytest.mark.parametrize("counts", [(999_800, 100, 100), (100, 999_800, 100), (500_000, 100, 100, 499_800)])
+def test_rare_states_are_drawn_as_rare_as_they_are(counts):
+    """Means of 60 draws within six standard errors of the posterior's; an even grid of 1023 steps gave 9.8e-4."""
+    ranges = truncation([len(counts)], Fraction(100), "replace_one")
+    drawn = rows_drawn(counts, np.ones(len(counts)), ranges[0], 1.0, 60)
+    means = np.mean([network["a",][:, 0] for network in drawn], axis=0)
+    expected = (np.array(counts) + 1) / (sum(counts) + len(counts))
+    np.testing.assert_array_less(np.abs(means - expected), 6 * np.sqrt(expected * (1 - expected) / sum(counts) / 60))
 
 
 def test_two_states_follow_the_truncated_beta_posterior_not_a_clipped_one():
-    """Kolmogorov-Smirnov at 1e-7 against the continuous distribution, of which the grid keeps 1 part in 4095."""
-    span, counts = 1.2, np.array([[30], [4]])
-    drawn = draw_rows({("a",): counts}, {("a",): np.ones((2, 1))}, {("a",): span}, 1.0, 3000, secrets.randbelow)
-    values = np.array([network["a",][0, 0] for network in drawn])
+    """Kolmogorov-Smirnov at 1e-7 against the continuous distribution, of which the grid keeps 1 part in 8192."""
+    span, counts, steps = 1.2, (30, 4), posterior.STEPS_OF_TWO_STATES
+    values = np.array([network["a",][0, 0] for network in rows_drawn(counts, (1.0, 1.0), span, 1.0, 3000)])
     floor = floor_of(span, 2)
     low, high = beta.cdf([floor, 1 - floor], 31, 5)
-    step = (1 - 2 * floor) / 4095
 
     def truncated(x):
-        return np.clip((beta.cdf(x + step / 2, 31, 5) - low) / (high - low), 0, 1)
+        angles = np.arcsin(np.sqrt(np.clip((x - floor) / (1 - 2 * floor), 0, 1)))
+        edges = floor + (1 - 2 * floor) * np.sin(np.minimum(angles + np.pi / (4 * steps), np.pi / 2)) ** 2
+        return np.clip((beta.cdf(edges, 31, 5) - low) / (high - low), 0, 1)
 
     assert kstest(values, truncated).pvalue > 1e-7
     clipped = np.clip(np.random.default_rng(0).beta(31, 5, 3000), floor, 1 - floor)

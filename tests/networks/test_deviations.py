@@ -75,6 +75,17 @@ def test_an_answer_beyond_pairs_is_as_far_off_as_they_say(missing):
         assert held(network.query(["e"], given, interval=0.99, target="records"), share(frame, "e", given))
 
 
+def test_the_most_probable_state_is_what_was_measured(missing):
+    """Without the missing edge it is another one, and the draws of the network's structure are sure of that."""
+    frame, network = missing
+    truth = "xyz"[share(frame, "e", {"a": "z"}).argmax()]
+    assert network.map_query(["e"], {"a": "z"}) != {"e": truth}
+    for target in ("records", "population"):
+        state, probability = network.map_probability(["e"], {"a": "z"}, target)
+        assert state == {"e": truth}
+        assert probability > 0.95
+
+
 def test_bounds_say_where_the_release_cannot_tell():
     frame = records(5000, beside=0.4)
     network = fitted(frame, CHAIN)

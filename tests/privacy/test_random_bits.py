@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
-from pgmpy_dp.inference.log_convolution import log_convolution
 from pgmpy_dp.privacy.random_bits import Categorical, exponential_coin, logistic_coin
 
 
@@ -48,13 +47,3 @@ def test_categorical_draws_follow_the_weights(outcomes):
 def test_impossible_outcomes_are_never_drawn():
     table = Categorical(np.array([[-np.inf, 0.0, -np.inf, -np.inf, -3.0]]))
     assert {table.draw(0, secrets.randbelow) for _ in range(500)} <= {1, 4}
-
-
-@pytest.mark.parametrize("spread", [1.0, 80.0, 3000.0])
-def test_log_convolution(spread):
-    first, second = np.random.default_rng(0).normal(scale=spread, size=(2, 3, 50))
-    found = log_convolution(first, second)
-    for row in range(3):
-        for t in range(50):
-            terms = [first[row, s] + second[row, t - s] for s in range(t + 1)]
-            assert found[row, t] == pytest.approx(np.logaddexp.reduce(terms), rel=1e-12, abs=1e-12)

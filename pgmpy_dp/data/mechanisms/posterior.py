@@ -16,20 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.simplex import SimplexPoints
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of, tempering, total_epsilon, truncation
-from pgmpy_dp.privacy.random_bits import Below, Categorical
+from pgmpy_dp.privacy.random_bits import Below
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
 
-# Steps of the public grid on which probabilities are drawn, between the smallest and the largest that is allowed.
-STEPS_OF_TWO_STATES = 4095
-STEPS = 1023
+# Points of the public grid for a share between two states, or two groups of states.
+STEPS_OF_TWO_STATES = 8192
+STEPS = 2048
 
 # Beyond this log-weights lose the digits that the draws' reserve for floating point counts on.
 _LARGEST_PRIOR = 1e9
@@ -156,14 +157,12 @@ def draw_rows(
 
         prod_k theta_k ** (power * n_k + alpha_k - 1)
 
-    over the points of a public grid, theta_k = w + (1 - r w) t_k / T with whole numbers t_k >= 0 that sum to T: the
+    times the volume of a cell, over the points of a public grid, theta_k = w + (1 - r w) s_k with s in the simplex: the
     Dirichlet posterior, the likelihood raised to a power, truncated to theta_k >= w. It is truncated, not clipped: no
     draw is moved. It is a grid because which floating-point numbers a draw from a continuum can give depends on the
     records; on a public grid the argument of `pgmpy_dp.privacy.posterior` holds to the letter, the prior being its
-    restriction to the grid.
-
-    The states are drawn one after the other given those before, from log-weights of all that is left for the others,
-    which are convolutions over the grid.
+    density at the points times the cells' volumes, which are public too. Its steps are small where probabilities are;
+    `pgmpy_dp.data.simplex` says which they are, and how points are drawn.
 
     Parameters
     ----------
@@ -193,34 +192,14 @@ def draw_rows(
 
 
 def _draw_family(exponents: Floats, span: float, draws: int, below: Below) -> list[Floats]:
-    from pgmpy_dp.inference.log_convolution import log_convolution  # brings numba, which is slow to import
-
     states, rows = exponents.shape
     if states == 1:
         return [np.ones((1, rows)) for _ in range(draws)]
-    steps = STEPS_OF_TWO_STATES if states == 2 else STEPS
-    floor = floor_of(span, states)
-    width = math.expm1(span) * floor  # 1 - r w, and below log(theta / w), without loss of digits where w is near 1 / r
-    logs = np.log1p(math.expm1(span) * (np.arange(steps + 1) / steps))
-    weights = exponents[:, :, None] * logs
-    after = [weights[-1]]  # log-weights of all ways to share out what is left among the states after the k-th
-    for k in range(states - 2, 0, -1):
-        after.insert(0, log_convolution(weights[k], after[0]))
-    first = Categorical(weights[0] + after[0][:, ::-1])
-    found = []
-    for _ in range(draws):
-        shares = np.zeros((states, rows), dtype=np.int64)
-        for row in range(rows):
-            left = steps
-            for k in range(states - 1):
-                if k == 0:
-                    taken = first.draw(row, below)
-                else:
-                    own = weights[k, row, : left + 1] + after[k][row, left::-1]
-                    taken = Categorical(own[None]).draw(0, below)
-                shares[k, row] = taken
-                left -= taken
-            shares[-1, row] = left
-        theta = floor + width * shares / steps
-        found.append(theta / theta.sum(axis=0, keepdims=True))  # the sum is 1 up to rounding
-    return found
+    growth, floor = math.expm1(span), floor_of(span, states)
+    shares = np.empty((draws, states, rows))
+    for row in range(rows):
+        points = SimplexPoints(exponents[:, row], growth, STEPS_OF_TWO_STATES if states == 2 else STEPS)
+        for draw in range(draws):
+            shares[draw, :, row] = points.draw(below)
+    theta = floor * (1.0 + growth * shares)
+    return list(theta / theta.sum(axis=1, keepdims=True))  # the sums are 1 up to rounding

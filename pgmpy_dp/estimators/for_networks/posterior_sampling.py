@@ -55,8 +55,9 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
 
     Notes
     -----
-    The sensitivity argument is in `pgmpy_dp.privacy.posterior`, that of the exact sampling, on a public grid of 4096
-    values (1024 steps for more than two states), in `pgmpy_dp.data.mechanisms.posterior`.
+    The sensitivity argument is in `pgmpy_dp.privacy.posterior`, that of the exact sampling in
+    `pgmpy_dp.data.simplex`: probabilities lie on a public grid, 8192 points for two states and 2048 for each split
+    of more, whose steps are small where probabilities are.
 
     Averaging many draws of one fit, as experiments with posterior sampling do, averages many releases; the paper counts
     one.

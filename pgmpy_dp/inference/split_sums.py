@@ -1,0 +1,63 @@
+"""Masses are split between two parts in all ways of a grid, and the ways' weights are summed, by compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmpy_dp._compiled import compiled
+
+
+@compiled
+def split_weights(log_mass, logs, widths, growth, left, right):
+    """Compute the log-weights of all ways to split a mass.
+
+    A part is (knots, values, bend, exponent): the logarithm of a function of the log-mass x, which is between knots
+
+        values, interpolated linearly, + bend (x - the knot before) (the knot after - x) / 2,
+
+    and without knots exponent * log(1 + growth * mass).
+
+    Parameters
+    ----------
+    log_mass : float
+    logs : ndarray of shape (2, ways)
+        Logarithms of the two parts' shares.
+    widths : ndarray of shape (ways,)
+        Logarithms of the ways' own weights.
+    growth : float
+    left, right : parts
+
+    Returns
+    -------
+    ndarray of shape (ways,)
+    """
+    found = widths.copy()
+    for side in range(2):
+        knots, values, bend, exponent = left if side == 0 else right
+        if knots.size == 0:
+            scale = growth * np.exp(log_mass)
+            for way in range(found.size):
+                found[way] += exponent * np.log1p(scale * np.exp(logs[side, way]))
+            continue
+        after = min(max(np.searchsorted(knots, log_mass + logs[side, 0]), 1), knots.size - 1)
+        for way in range(found.size):
+            x = log_mass + logs[side, way]
+            while after < knots.size - 1 and knots[after] < x:
+                after += 1
+            while after > 1 and knots[after - 1] >= x:
+                after -= 1
+            low, high = knots[after - 1], knots[after]
+            line = values[after - 1] + (x - low) / (high - low) * (values[after] - values[after - 1])
+            found[way] += line + 0.5 * bend * (x - low) * (high - x)
+    return found
+
+
+@compiled
+def split_sums(log_masses, logs, widths, growth, left, right):
+    """Compute the logarithm of the sum of the weights of all splits of each mass; shape (masses,)."""
+    sums = np.empty(log_masses.size)
+    for place in range(log_masses.size):
+        weights = split_weights(log_masses[place], logs, widths, growth, left, right)
+        top = weights.max()
+        sums[place] = top + np.log(np.exp(weights - top).sum())
+    return sums
