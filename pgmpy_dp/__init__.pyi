@@ -39,12 +39,13 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Bins, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, Schema
 from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 
 __version__: str
 
 __all__ = [
+    "Allowed",
     "AutoMLE",
     "Bins",
     "BudgetExceededError",
@@ -52,7 +53,9 @@ __all__ = [
     "CollectiveEM",
     "CsvFile",
     "DataDependentAllocation",
+    "Dependency",
     "ExponentialMAP",
+    "Forbidden",
     "Guarantee",
     "LedgerError",
     "LinearPosteriorSampler",

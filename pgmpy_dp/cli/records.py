@@ -93,7 +93,7 @@ class RecordOptions:
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
         declared = {v: schema.bins.get(v, states) for v, states in schema.states.items()}
-        return Schema(declared, {**schema.missing, **missing}, {**schema.other, **other})
+        return Schema(declared, {**schema.missing, **missing}, {**schema.other, **other}, rules=schema.rules)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
         """Open the ledger, or without one make a budget for this call alone."""

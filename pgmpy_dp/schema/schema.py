@@ -8,15 +8,20 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins, checked_bounds
+from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
-from pgmpy_dp.schema.table_schema import PROFILE, declarations, number_field, table_field
+from pgmpy_dp.schema.table_schema import PROFILE, RULES_PROPERTY, declarations, number_field, table_field
 
 Clique = tuple[str, ...]
 
@@ -41,6 +46,8 @@ class Schema:
     bounds : mapping of str to (low, high) or float, optional
         Variables that stay numbers, for methods of numbers such as linear regression: they have no states, and are
         not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
+    rules : iterable of Forbidden, Allowed or Dependency, optional
+        What holds in every record, as is known without looking at one. See the notes.
 
     Attributes
     ----------
@@ -52,11 +59,20 @@ class Schema:
     missing, other : mapping of str to state
         As given.
     bounds : mapping of str to (float, float)
+    rules : tuple of rules
+        As given; dependencies with the states of the finer variable in their order.
 
     Raises
     ------
     SchemaError
         If the declaration is empty or ambiguous; the message names the variable.
+
+    Notes
+    -----
+    Rules bind what is fitted, answered and drawn, not the records. A record that breaks one is counted like any other,
+    in the cells of its own states: it is neither refused nor dropped nor reported, since either would depend on it
+    beyond what is paid for. Fits have no place for such records; where a release says, far beyond its noise, that
+    there are many of them, fits warn.
 
     Examples
     --------
@@ -76,6 +92,7 @@ class Schema:
     missing: Mapping[str, State]
     other: Mapping[str, State]
     bounds: Mapping[str, tuple[float, float]]
+    rules: tuple[Rule, ...]
 
     def __init__(
         self,
@@ -83,6 +100,7 @@ class Schema:
         missing: Mapping[str, State] | None = None,
         other: Mapping[str, State] | None = None,
         bounds: Mapping[str, Any] | None = None,
+        rules: Iterable[Rule] = (),
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -124,6 +142,35 @@ class Schema:
         object.__setattr__(self, "bins", MappingProxyType(bins))
         object.__setattr__(self, "missing", stand_ins["missing"])
         object.__setattr__(self, "other", stand_ins["other"])
+        object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
+
+    @cached_property
+    def structure(self) -> Structure:
+        """Return what the rules come to: variables that follow from others, and combinations that may occur.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.schema import Dependency
+        >>> rule = Dependency("place", "region", {"Ulm": "south", "Kiel": "north"})
+        >>> schema = Schema({"place": ["Ulm", "Kiel"], "region": ["north", "south"]}, rules=[rule])
+        >>> root, states = schema.structure.dependent["region"]
+        >>> root, states.tolist()
+        ('place', [1, 0])
+        """
+        return structure_of(self.rules, self.states)
+
+    def possible(self, asked: Iterable[str], given: Mapping[str, State] = MappingProxyType({})) -> NDArray[np.bool_]:
+        """Say which joint states of some variables the rules about them allow, beside given states of others.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.schema import Forbidden
+        >>> states = {"age": ["young", "old"], "married": ["no", "yes"]}
+        >>> schema = Schema(states, rules=[Forbidden({"age": "young", "married": "yes"})])
+        >>> schema.possible(["married"], {"age": "young"})
+        array([ True, False])
+        """
+        return possible_states(self.rules, self.states, asked, given)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -232,7 +279,7 @@ class Schema:
         return tuple(checked.values())
 
     def select(self, variables: Iterable[str]) -> Schema:
-        """Keep some of the variables, in the order given.
+        """Keep some of the variables, in the order given, and the rules that are about them alone.
 
         Examples
         --------
@@ -242,7 +289,9 @@ class Schema:
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
-        return Schema(declared, missing, other)
+        return Schema(
+            declared, missing, other, rules=[rule for rule in self.rules if set(rule.variables) <= set(chosen)]
+        )
 
     def join(self, other: Schema) -> Schema:
         """Take the variables of both, those of this one first.
@@ -266,7 +315,8 @@ class Schema:
             merged.append({**its, **mine})
         states, bins, bounds = merged
         declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
-        return Schema(declared, {**other.missing, **self.missing}, {**other.other, **self.other}, bounds)
+        stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
+        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules))
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -320,7 +370,8 @@ class Schema:
         States are ``constraints.enum``. Some properties of a field are our own: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
-        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``.
+        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``. Beside
+        the fields, ``pgmpy_dp:rules`` lists the rules.
 
         Examples
         --------
@@ -333,7 +384,8 @@ class Schema:
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
             fields.append(table_field(variable, states, self.bins.get(variable), stand_ins))
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
-        return {"$schema": PROFILE, "fields": fields}
+        rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
+        return {"$schema": PROFILE, "fields": fields} | rules
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
@@ -373,7 +425,7 @@ class Schema:
     def _content(self) -> tuple[Any, ...]:
         states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
         roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
-        return states, tuple(self.bins.items()), *roles, tuple(self.bounds.items())
+        return states, tuple(self.bins.items()), *roles, tuple(self.bounds.items()), frozenset(self.rules)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -387,7 +439,8 @@ class Schema:
         first = ", ".join(f"{variable} ({len(states)})" for variable, states in list(self.states.items())[:6])
         more = f", and {len(self.states) - 6} more" if len(self.states) > 6 else ""
         numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
-        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers})"
+        rules = f"; {len(self.rules)} rules" if self.rules else ""
+        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers}{rules})"
 
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return Schema, (
@@ -395,6 +448,7 @@ class Schema:
             dict(self.missing),
             dict(self.other),
             dict(self.bounds),
+            self.rules,
         )
 
 

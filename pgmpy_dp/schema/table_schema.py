@@ -8,12 +8,14 @@ from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.rules import Rule, rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
 STATES_PROPERTY = "pgmpy_dp:states"
 BOUNDS_PROPERTY = "pgmpy_dp:bounds"
+RULES_PROPERTY = "pgmpy_dp:rules"
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -51,8 +53,8 @@ def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
 
 def declarations(
     descriptor: Any,
-) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State], dict[str, Any]]:
-    """Read what a Table Schema declares: states or bins, what stands for missing and for other values, and bounds.
+) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State], dict[str, Any], list[Rule]]:
+    """Read what a Table Schema declares: states or bins, what stands for missing and other values, bounds, rules.
 
     Raises
     ------
@@ -76,7 +78,10 @@ def declarations(
         for role, states in stand_ins.items():
             if field.get(ROLE_PROPERTIES[role]) is not None:
                 states[name] = field[ROLE_PROPERTIES[role]]
-    return variables, stand_ins["missing"], stand_ins["other"], bounds
+    rules = descriptor.get(RULES_PROPERTY, [])
+    if not isinstance(rules, list):
+        raise SchemaError(f"Table Schema: {RULES_PROPERTY!r} must be a list.")
+    return variables, stand_ins["missing"], stand_ins["other"], bounds, [rule_from_dict(rule) for rule in rules]
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
