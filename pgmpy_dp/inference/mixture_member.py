@@ -88,11 +88,18 @@ class Shape:
 
     def add_dependent(self, states: Matrix) -> None:
         """Sum the rows of roots to those of the variables that follow from them."""
+        for rows, order, starts in self._sums:
+            states[rows] = np.add.reduceat(states[order], starts, axis=0)
+
+    @cached_property
+    def _sums(self) -> list[tuple[Whole, Whole, Whole]]:
+        """Return for every dependent variable its rows, those of the root in their order, and where sums begin."""
+        found = []
         for variable, (root, groups) in self.dependent.items():
             order = np.argsort(groups, kind="stable")
             starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-            rows = self.states[variable] + groups[order][starts]
-            states[rows] = np.add.reduceat(states[self.of_variable(root)][order], starts, axis=0)
+            found.append((self.states[variable] + groups[order][starts], self.states[root] + order, starts))
+        return found
 
     def add_to_roots(self, states: Matrix) -> None:
         """Add rows of variables that follow from others to those of their roots' states."""

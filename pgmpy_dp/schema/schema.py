@@ -72,7 +72,8 @@ class Schema:
     Rules bind what is fitted, answered and drawn, not the records. A record that breaks one is counted like any other,
     in the cells of its own states: it is neither refused nor dropped nor reported, since either would depend on it
     beyond what is paid for. Fits have no place for such records; where a release says, far beyond its noise, that
-    there are many of them, fits warn.
+    there are many of them, fits warn. A network holds a rule where its variables are neighbours, and is refused
+    otherwise; methods that iterate over records hold none.
 
     Examples
     --------
