@@ -23,6 +23,7 @@ from .estimators import (
     SizeAllocation,
     UniformAllocation,
     laskey_sensitivities,
+    plan_accuracy,
     plan_measurements,
     plan_pairs,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "exact_marginals",
     "laskey_sensitivities",
     "mutual_consistency",
+    "plan_accuracy",
     "plan_measurements",
     "plan_pairs",
     "price",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from pgmpy_dp import __version__
+from pgmpy_dp.cli.accuracy import plan_accuracy
 from pgmpy_dp.cli.binning import bins
 from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
@@ -38,5 +39,7 @@ def main() -> None:
     """
 
 
-for command in (schema, ledger, bins, release, synthesize, inspect, fit, query, sample, report, demo, reproduce):
+for command in (
+    schema, ledger, bins, plan_accuracy, release, synthesize, inspect, fit, query, sample, report, demo, reproduce,
+):  # fmt: skip
     main.add_command(command)
