@@ -46,6 +46,9 @@ class Schema:
     bounds : mapping of str to (low, high) or float, optional
         Variables that stay numbers, for methods of numbers such as linear regression: they have no states, and are
         not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
+    missing_values : iterable of str, or mapping of str to iterable of str, optional
+        Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
+        named. Empty cells always say so.
     rules : iterable of Forbidden, Allowed or Dependency, optional
         What holds in every record, as is known without looking at one. See the notes.
 
@@ -59,6 +62,7 @@ class Schema:
     missing, other : mapping of str to state
         As given.
     bounds : mapping of str to (float, float)
+    missing_values : mapping of str to tuple of str
     rules : tuple of rules
         As given; dependencies with the states of the finer variable in their order.
 
@@ -94,6 +98,7 @@ class Schema:
     other: Mapping[str, State]
     bounds: Mapping[str, tuple[float, float]]
     rules: tuple[Rule, ...]
+    missing_values: Mapping[str, tuple[str, ...]]
 
     def __init__(
         self,
@@ -102,6 +107,7 @@ class Schema:
         other: Mapping[str, State] | None = None,
         bounds: Mapping[str, Any] | None = None,
         rules: Iterable[Rule] = (),
+        missing_values: Mapping[str, Iterable[str]] | Iterable[str] = (),
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -143,6 +149,8 @@ class Schema:
         object.__setattr__(self, "bins", MappingProxyType(bins))
         object.__setattr__(self, "missing", stand_ins["missing"])
         object.__setattr__(self, "other", stand_ins["other"])
+        said = _missing_values(missing_values, states, stand_ins["missing"])
+        object.__setattr__(self, "missing_values", MappingProxyType(said))
         object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
 
     @cached_property
@@ -290,9 +298,9 @@ class Schema:
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
-        return Schema(
-            declared, missing, other, rules=[rule for rule in self.rules if set(rule.variables) <= set(chosen)]
-        )
+        rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
+        said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
+        return Schema(declared, missing, other, rules=rules, missing_values=said)
 
     def join(self, other: Schema) -> Schema:
         """Take the variables of both, those of this one first.
@@ -317,7 +325,8 @@ class Schema:
         states, bins, bounds = merged
         declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
-        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules))
+        said = {**other.missing_values, **self.missing_values}
+        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -383,7 +392,9 @@ class Schema:
         for variable, states in self.states.items():
             roles = {"missing": self.missing, "other": self.other}
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
-            fields.append(table_field(variable, states, self.bins.get(variable), stand_ins))
+            field = table_field(variable, states, self.bins.get(variable), stand_ins)
+            said = {"missingValues": list(self.missing_values[variable])} if variable in self.missing_values else {}
+            fields.append(field | said)
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
         return {"$schema": PROFILE, "fields": fields} | rules
@@ -400,7 +411,7 @@ class Schema:
         SchemaError
             If the descriptor is no Table Schema, or a field declares no states.
         """
-        return cls(*declarations(descriptor))
+        return cls(**declarations(descriptor))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
@@ -426,7 +437,14 @@ class Schema:
     def _content(self) -> tuple[Any, ...]:
         states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
         roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
-        return states, tuple(self.bins.items()), *roles, tuple(self.bounds.items()), frozenset(self.rules)
+        return (
+            states,
+            tuple(self.bins.items()),
+            *roles,
+            tuple(self.bounds.items()),
+            frozenset(self.rules),
+            tuple(self.missing_values.items()),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -450,7 +468,30 @@ class Schema:
             dict(self.other),
             dict(self.bounds),
             self.rules,
+            dict(self.missing_values),
         )
+
+
+def _missing_values(
+    given: Any, states: Mapping[str, tuple[State, ...]], stand_ins: Mapping[str, State]
+) -> dict[str, tuple[str, ...]]:
+    """Check what says that a value is missing, for every variable or for those that are named."""
+    named = given if isinstance(given, Mapping) else dict.fromkeys(states, listed(given, "missing_values"))
+    found = {}
+    for variable, texts in named.items():
+        _known(variable, states, "missing_values")
+        own = tuple(dict.fromkeys(listed(texts, f"Variable {variable!r}: missing_values")))
+        if not all(isinstance(text, str) for text in own):
+            raise SchemaError(f"Variable {variable!r}: missing_values are texts, such as '?' or 'NA'.")
+        for text in own:
+            if text in map(str, states[variable]) and stand_ins.get(variable) != text:
+                raise SchemaError(
+                    f"Variable {variable!r}: {text!r} is a state and among missing_values (in files missingValues); a "
+                    "value cannot be both. Name missing_values variable by variable, or let that state stand for them "
+                    "by missing=."
+                )
+        found[variable] = own
+    return {variable: found[variable] for variable in states if found.get(variable)}
 
 
 def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:
