@@ -27,6 +27,7 @@ from .estimators import (
     SizeAllocation,
     UniformAllocation,
     laskey_sensitivities,
+    plan_accuracy,
     plan_measurements,
     plan_pairs,
 )
@@ -43,13 +44,14 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Bins, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, Schema
 from .structure import NoisyScore, PrivateStructureSearch
 from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 
 __version__: str
 
 __all__ = [
+    "Allowed",
     "AutoMLE",
     "Bins",
     "BudgetExceededError",
@@ -57,7 +59,9 @@ __all__ = [
     "CollectiveEM",
     "CsvFile",
     "DataDependentAllocation",
+    "Dependency",
     "ExponentialMAP",
+    "Forbidden",
     "Guarantee",
     "LedgerError",
     "LinearPosteriorSampler",
@@ -98,6 +102,7 @@ __all__ = [
     "exact_marginals",
     "laskey_sensitivities",
     "mutual_consistency",
+    "plan_accuracy",
     "plan_measurements",
     "plan_pairs",
     "price",

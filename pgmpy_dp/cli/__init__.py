@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from pgmpy_dp import __version__
+from pgmpy_dp.cli.accuracy import plan_accuracy
 from pgmpy_dp.cli.binning import bins
 from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
@@ -45,6 +46,7 @@ for command in (
     ledger,
     bins,
     plan,
+    plan_accuracy,
     release,
     synthesize,
     inspect,

@@ -47,7 +47,8 @@ def bins(
         begin("Choosing bins")
         found = dataset.quantile_bins(variable, parts, epsilon)
         declared = {v: found if v == variable else schema.bins.get(v, states) for v, states in schema.states.items()}
-        drafted = Schema(declared, schema.missing, schema.other)
+        rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
+        drafted = Schema(declared, schema.missing, schema.other, rules=rules, missing_values=schema.missing_values)
         drafted.save(out)
     ledger, line = chosen.charged(budget)
     held = {"file": str(out), "variable": variable, "edges": [_edge(edge) for edge in found.edges]}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 _NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
-_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other")
+_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other", "missing_values")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -43,6 +43,7 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
       type      string, integer, number or boolean    (optional)
       missing   the state that stands for no value    (optional)
       other     that for values that are not declared (optional)
+      missing_values  texts that say there is no value (optional, ?|NA)
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
@@ -95,20 +96,27 @@ def _from_mapping(content: Any) -> Schema:
         raise SchemaError("a data dictionary in JSON maps each variable to its states.")
     variables: dict[str, Any] = {}
     stand_ins: dict[str, dict[str, Any]] = {"missing": {}, "other": {}}
+    said: dict[str, list[str]] = {}
     for variable, entry in content.items():
         if not isinstance(entry, Mapping):
             variables[variable] = entry
             continue
         if unknown := set(entry) - set(_COLUMNS):
             raise SchemaError(f"Variable {variable!r}: unknown property {sorted(unknown)[0]!r}.")
+        if "edges" in entry and "states" in entry:
+            raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
         if "edges" in entry:
-            variables[variable] = Bins([float(edge) for edge in entry["edges"]], entry.get("labels"))
+            try:
+                variables[variable] = Bins([float(edge) for edge in entry["edges"]], entry.get("labels"))
+            except SchemaError as error:
+                raise SchemaError(f"Variable {variable!r}: {error}") from None
         else:
             variables[variable] = entry.get("states")
         for role, states in stand_ins.items():
             if entry.get(role) is not None:
                 states[variable] = entry[role]
-    return Schema(variables, stand_ins["missing"], stand_ins["other"])
+        said[variable] = entry.get("missing_values", [])
+    return Schema(variables, stand_ins["missing"], stand_ins["other"], missing_values=said)
 
 
 def _from_rows(source: Path) -> Schema:
@@ -138,6 +146,10 @@ def _from_rows(source: Path) -> Schema:
 def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     kind = row.get("type") or "string"
     entry: dict[str, Any] = {}
+    if row.get("edges") and row.get("states"):
+        raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
+    if row.get("missing_values"):
+        entry["missing_values"] = _parts(row["missing_values"])
     if row.get("edges"):
         entry["edges"] = [_number(name, edge) for edge in _parts(row["edges"])]
         if row.get("labels"):

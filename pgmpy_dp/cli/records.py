@@ -126,7 +126,8 @@ class RecordOptions:
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
         declared = {v: schema.bins.get(v, states) for v, states in schema.states.items()}
-        return Schema(declared, {**schema.missing, **missing}, {**schema.other, **other})
+        stand_ins = {**schema.missing, **missing}, {**schema.other, **other}
+        return Schema(declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
         """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""

@@ -14,12 +14,14 @@ from pgmpy_dp.estimators.for_networks.private_mle import PrivateMLE
 from pgmpy_dp.estimators.for_networks.private_sgd import PrivateSGD
 from pgmpy_dp.estimators.for_networks.private_vb import PrivateVB
 from pgmpy_dp.estimators.for_networks.regression_sampling import LinearPosteriorSampler
+from pgmpy_dp.fitting.accuracy import AccuracyPlan, plan_accuracy
 from pgmpy_dp.fitting.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
 from pgmpy_dp.fitting.laskey import laskey_sensitivities
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
 __all__ = [
+    "AccuracyPlan",
     "AutoMLE",
     "CollectiveEM",
     "DataDependentAllocation",
@@ -40,6 +42,7 @@ __all__ = [
     "SizeAllocation",
     "UniformAllocation",
     "laskey_sensitivities",
+    "plan_accuracy",
     "plan_measurements",
     "plan_pairs",
 ]

@@ -11,9 +11,13 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+from pgmpy.factors.discrete import TabularCPD
+
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import markov_factors, table_places
+from pgmpy_dp.fitting.factors import markov_factors, table_places, tabular_cpd
+from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
+from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
@@ -24,7 +28,7 @@ from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.schema import Clique, Schema
 
 
-def resolve(estimator: Any, data: Any, variables: Sequence[str]) -> Release | PrivateDataset:
+def resolve(estimator: Any, data: Any, variables: Sequence[str], network: Any = None) -> Release | PrivateDataset:
     """Find the release to fit in what `fit` was handed, or else the data set to measure.
 
     Parameters
@@ -34,19 +38,25 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str]) -> Release | Pr
     data : NoisyMarginals, NoisyCoefficients, list of NoisyMarginals, PrivateDataset or data frame
     variables : sequence of str
         Those of the model.
+    network : pgmpy network, optional
+        It is to hold the rules about its variables.
 
     Raises
     ------
     SchemaError
-        If a variable of the model is not declared.
+        If a variable of the model is not declared, or the network cannot hold a rule.
     ValueError
         If epsilon is given with a release, or missing without one; for exact counts.
     """
     data = together(data)
     if isinstance(data, Release):
-        return paid_release(estimator, data, variables)
-    delta = getattr(estimator, "delta", 0.0)
-    return dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
+        source: Release | PrivateDataset = paid_release(estimator, data, variables)
+    else:
+        delta = getattr(estimator, "delta", 0.0)
+        source = dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
+    if network is not None:
+        require_held(network, source.schema)
+    return source
 
 
 def together(data: Any) -> Any:
@@ -179,6 +189,10 @@ def finish_markov(
     Factors are made for `scopes`; other tables of the engine's layout must have potentials of zero. pgmpy refuses
     factors whose variables are no clique of the graph, and measured tables need not be.
     """
+    if schema.rules:
+        places = table_places(engine.layout, scopes)
+        potentials = potentials.copy()
+        potentials[places] += barred_cells(scopes, scope_masks(scopes, schema), schema)
     log_partition = engine.calibrate(potentials).log_partition
     layout = Layout.of(engine.layout.cardinalities, scopes)
     own = potentials[table_places(engine.layout, scopes)]
@@ -186,12 +200,24 @@ def finish_markov(
 
 
 def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
-    """Set the fitted attributes of an estimator, its CPDs or factors first."""
+    """Set the fitted attributes of an estimator, its CPDs or factors first; CPDs are made to hold rules."""
+    if schema.rules:
+        warn_of_broken_rules([release])
+        if parameters and isinstance(parameters[0], TabularCPD):
+            parameters = _ruled(parameters, schema)
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release
     estimator.guarantee_ = release.guarantee
     estimator._is_fitted = True
+
+
+def _ruled(cpds: Sequence[TabularCPD], schema: Schema) -> list[TabularCPD]:
+    masks = family_masks([tuple(cpd.variables) for cpd in cpds], schema)
+    return [
+        tabular_cpd(tuple(cpd.variables), ruled_table(cpd.values, masks.get(tuple(cpd.variables))), schema.states)
+        for cpd in cpds
+    ]
 
 
 def finish_tied(estimator: Any, engine: TiedTree, potentials: Vector, release: Release, nodes: Schema) -> None:

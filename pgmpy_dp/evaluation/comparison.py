@@ -102,4 +102,4 @@ def labelled(records: Any, schema: Schema) -> Schema:
         v: states if isinstance(kinds.get(v), pd.CategoricalDtype) else schema.bins.get(v, states)
         for v, states in schema.states.items()
     }
-    return Schema(declared, schema.missing, schema.other)
+    return Schema(declared, schema.missing, schema.other, missing_values=schema.missing_values)

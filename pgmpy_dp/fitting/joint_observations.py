@@ -118,7 +118,8 @@ def agreed_schema(releases: Sequence[Release], nodes: Sequence[str]) -> Schema:
     missing = [variable for variable in nodes if variable not in states]
     if missing:
         raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
-    return Schema({variable: states[variable] for variable in nodes})
+    rules = [rule for release in releases for rule in release.schema.rules if set(rule.variables) <= set(nodes)]
+    return Schema({variable: states[variable] for variable in nodes}, rules=rules)
 
 
 def agreed_total(releases: Sequence[Release]) -> tuple[float, float]:

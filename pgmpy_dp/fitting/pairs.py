@@ -15,6 +15,8 @@ _POWER, _TARGET = 0.25, 5.0
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure each variable and every pair of variables, for a model that needs no network.
 
+    Variables that follow from one variable by a `Dependency` of the schema are not paired with it nor with each other.
+
     Parameters
     ----------
     schema : Schema
@@ -42,8 +44,10 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     """
     if target is not None:
         schema.require([(target,)])
+    dependent = schema.structure.dependent
     variables = list(schema.variables)
-    pairs = list(itertools.combinations(variables, 2))
+    root = {variable: dependent[variable][0] if variable in dependent else variable for variable in variables}
+    pairs = [pair for pair in itertools.combinations(variables, 2) if root[pair[0]] != root[pair[1]]]
     sizes = [schema.cells(pair) ** _POWER * (_TARGET if target in pair else 1.0) for pair in pairs]
     singles = _SINGLES if pairs else 1.0
     weights = [singles / len(variables)] * len(variables) + [(1.0 - singles) * size / sum(sizes) for size in sizes]

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
 from pgmpy_dp.fitting.moment_matching import naive_start
+from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.fitting.testing_tables import telling
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
@@ -132,7 +133,17 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
             records.append(logs)
             population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
         totals.append(total)
-    return PosteriorNetworks(layout, problem.schema, np.array(records), np.array(population), np.array(totals))
+    of_records, of_population = (_ruled(problem, np.array(drawn)) for drawn in (records, population))
+    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals))
+
+
+def _ruled(problem: _Problem, logs: Vector) -> Vector:
+    """Give what rules forbid no probability in any draw."""
+    if not problem.schema.rules:
+        return logs
+    masks = (scope_masks if problem.rows is None else family_masks)(problem.scopes, problem.schema)
+    logs = logs + barred_cells(problem.scopes, masks, problem.schema)
+    return logs if problem.rows is None else np.array([problem.rows.normalise(own) for own in logs])
 
 
 @dataclass(frozen=True)
@@ -181,13 +192,16 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     for release in releases:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
-    agreed_schema(releases, nodes)  # an undeclared variable, or other states, are refused before an unmeasured one
+    agreed = agreed_schema(
+        releases, nodes
+    )  # an undeclared variable, or other states, are refused before an unmeasured one
     unseen = [v for v in nodes if not any(v in release.variables for release in releases)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
 
     def scopes_of(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
-        return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys(cliques))
+        rules = (rule.variables for rule in agreed.rules)
+        return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys([*cliques, *rules]))
 
     seen = JointObservations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
     schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))

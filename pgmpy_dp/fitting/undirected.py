@@ -70,8 +70,10 @@ class _Bound:
         scopes: Sequence[Clique],
         seen: Observations,
         total: float,
+        barred: Vector | None = None,
     ) -> None:
         layout = tree.layout
+        self.barred = 0.0 if barred is None else barred
         self.tree, self.total, self.observations = tree, total, seen
         self.free, self.seen = table_places(layout, scopes), table_places(layout, seen.cliques)
         self.observed, self.gaussian = seen.observed, seen.gaussian
@@ -104,7 +106,7 @@ class _Bound:
             self.least = float((np.sqrt(self.corner) / self.scale)[sampled > 0].sum())
 
     def calibrate(self, location: Vector) -> Calibration:
-        self.potentials[self.free] = location
+        self.potentials[self.free] = location + self.barred
         return self.tree.calibrate(self.potentials)
 
     def _to_potentials(self, by_cell: Vector) -> Vector:
@@ -202,6 +204,7 @@ def fit_undirected(
     release: Release,
     max_iter: int,
     prior_scale: float | None,
+    barred: Vector | None = None,
 ) -> UndirectedFit:
     """Find the network that explains all observations best.
 
@@ -218,6 +221,8 @@ def fit_undirected(
         Most iterations of the last round of optimisation.
     prior_scale : float or None
         Learned if None.
+    barred : ndarray, optional
+        Minus infinity for cells of the scopes that rules forbid, zero for others. Loopily it is left to the caller.
 
     Returns
     -------
@@ -243,7 +248,7 @@ def fit_undirected(
     """
     if isinstance(engine, FactorGraph):
         return _fit_loopy(engine, scopes, seen, release, max_iter, prior_scale)
-    bound = _Bound(engine, scopes, seen, release.total)
+    bound = _Bound(engine, scopes, seen, release.total, barred)
     prior = _Prior(engine.layout, scopes, prior_scale)
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
     location = naive_start(engine, scopes, [release])[bound.free]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,9 @@ from pgmpy_dp.inference.threads import one_thread
 # These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
+
+
+Whole = NDArray[np.intp]
 
 
 class AnswerTooLargeError(ValueError):
@@ -31,12 +35,14 @@ class Mixture:
     ----------
     cardinalities : mapping of variable to int
     blocks : tuple of tuples of variables
-        Each variable in one block.
+        Each variable that follows from no other in one block.
     weights : ndarray of shape (components,)
         Probabilities of the components.
     tables : tuple of ndarrays, one a block
         Joint probabilities of the block's variables; axes: the component, then the variables. Each component's sum
         to one.
+    dependent : mapping of variable to (variable, ndarray of int)
+        Variables that follow from another one, which is in a block: the state for each of its states.
 
     Examples
     --------
@@ -53,6 +59,7 @@ class Mixture:
     blocks: tuple[Scope, ...]
     weights: Vector
     tables: tuple[Vector, ...]
+    dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -61,12 +68,22 @@ class Mixture:
         blocks: Iterable[Sequence[Variable]],
         weights: ArrayLike,
         tables: Iterable[ArrayLike],
+        dependent: Mapping[Variable, tuple[Variable, Whole]] | None = None,
     ) -> Mixture:
         """Check the arguments, scale probabilities to sum to one exactly, and freeze."""
         sizes = {variable: int(states) for variable, states in cardinalities.items()}
         scopes = tuple(tuple(block) for block in blocks)
-        if sorted(map(repr, sizes)) != sorted(repr(variable) for scope in scopes for variable in scope):
+        following = dict(dependent or {})
+        blocked = [variable for scope in scopes for variable in scope]
+        if sorted(map(repr, sizes)) != sorted(map(repr, [*blocked, *following])):
             raise ValueError("each variable of a mixture belongs to one block")
+        for variable, (root, states) in following.items():
+            if (
+                root not in blocked
+                or np.shape(states) != (sizes[root],)
+                or not 0 <= min(states) <= max(states) < sizes[variable]
+            ):
+                raise ValueError(f"variable {variable!r} follows from {root!r}, but not soundly")
         shares = _probabilities(weights, "the weights", axes=1)
         arrays = []
         for scope, table in zip(scopes, tables, strict=True):
@@ -75,11 +92,32 @@ class Mixture:
                 raise ValueError(f"the tables of block {scope!r} have shape {np.shape(table)}, not {shape}")
             flat = np.asarray(table, dtype=np.float64).reshape(shares.size, -1)
             arrays.append(_probabilities(flat, f"the tables of block {scope!r}", axes=2).reshape(shape))
-        return cls(sizes, scopes, shares, tuple(arrays))
+        return cls(sizes, scopes, shares, tuple(arrays), following)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(self.cardinalities)
+
+    @cached_property
+    def roots(self) -> Mixture:
+        """Return the mixture of the variables that follow from no other."""
+        if not self.dependent:
+            return self
+        sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.dependent}
+        return Mixture(sizes, self.blocks, self.weights, self.tables)
+
+    def completed(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Add the states of variables that follow from others to records of `roots`."""
+        if not self.dependent:
+            return codes
+        column = {variable: place for place, variable in enumerate(self.roots.variables)}
+        columns = []
+        for variable in self.variables:
+            root, states = self.dependent.get(variable, (variable, None))
+            own = codes[:, column[root]]
+            columns.append(own if states is None else states[own])
+        largest = np.min_scalar_type(max(self.cardinalities.values()) - 1)
+        return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
 
     def marginal(self, variables: Sequence[Variable]) -> Vector:
         """Compute the joint probabilities of some variables; one axis a variable, in the order asked for.
@@ -99,6 +137,8 @@ class Mixture:
             raise AnswerTooLargeError(
                 f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
             )
+        if any(variable in self.dependent for variable in asked):
+            return self._of_dependent(asked)
         order: list[Variable] = []
         factors: list[Vector] = []
         for block, table in zip(self.blocks, self.tables, strict=True):
@@ -110,6 +150,38 @@ class Mixture:
         with one_thread():
             table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
         return table.transpose([order.index(variable) for variable in asked])
+
+    def _of_dependent(self, asked: Scope) -> Vector:
+        """Compute `marginal` where variables follow from others.
+
+        A root all of whose states matter, since more is asked than one variable that follows from it, keeps them until
+        the end; any other is summed to the states of that one variable first.
+        """
+        wanted: dict[Variable, list[Variable]] = {}
+        for variable in asked:
+            wanted.setdefault(self.dependent.get(variable, (variable, None))[0], []).append(variable)
+        grouped = {root: own[0] for root, own in wanted.items() if len(own) == 1 and own[0] != root}
+        blocks, tables = [], []
+        for block, table in zip(self.blocks, self.tables, strict=True):
+            others = tuple(axis + 1 for axis, variable in enumerate(block) if variable not in wanted)
+            kept = [variable for variable in block if variable in wanted]
+            if kept:
+                summed = table.sum(axis=others)
+                for axis, root in enumerate(kept, 1):
+                    if root in grouped:
+                        variable = grouped[root]
+                        summed = _summed_by(summed, axis, self.dependent[variable][1], self.cardinalities[variable])
+                blocks.append(tuple(grouped.get(root, root) for root in kept))
+                tables.append(summed)
+        sizes = {variable: self.cardinalities[variable] for block in blocks for variable in block}
+        held = [grouped.get(root, root) for root in wanted]
+        table = Mixture(sizes, tuple(blocks), self.weights, tuple(tables)).marginal(held)
+        at: dict[Variable, Any] = dict(zip(held, np.indices(table.shape, sparse=True), strict=True))
+        found = np.zeros([self.cardinalities[variable] for variable in asked])
+        for root, own in wanted.items():
+            at |= {variable: self.dependent[variable][1][at[root]] for variable in own if variable not in at}
+        np.add.at(found, tuple(at[variable] for variable in asked), table)
+        return found
 
     def condition(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
         """Return the mixture given evidence, over the same variables.
@@ -129,7 +201,7 @@ class Mixture:
         if logs.max() == -np.inf:
             raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
         weights = np.exp(logs - logsumexp(logs))
-        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables)
+        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables, self.dependent)
 
     def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
         """Compute the log of the evidence's probability in nats; for likelihoods, of their mean."""
@@ -164,6 +236,8 @@ class Mixture:
             raise ValueError(f"records need shape (records, {sizes.size}) and whole numbers")
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
+        if self.dependent:
+            return self._of_complete(codes)
         column = {variable: place for place, variable in enumerate(self.variables)}
         # The last entry of each axis is the sum over it: states of -1 look there.
         padded = [
@@ -183,10 +257,26 @@ class Mixture:
             out[begin : begin + len(part)] = logsumexp(terms, axis=1)
         return out
 
+    def _of_complete(self, codes: NDArray[np.integer]) -> Vector:
+        """Compute `log_likelihood` where variables follow from others: from roots alone, if the others agree."""
+        column = {variable: place for place, variable in enumerate(self.variables)}
+        agrees = np.ones(len(codes), dtype=bool)
+        for variable, (root, states) in self.dependent.items():
+            known, own = codes[:, column[root]], codes[:, column[variable]]
+            if ((known < 0) & (own >= 0)).any():
+                raise ValueError(f"records know {variable!r}, but not {root!r}, from which it follows")
+            agrees &= (own < 0) | (states[known] == own)
+        found = self.roots.log_likelihood(codes[:, [column[variable] for variable in self.roots.variables]])
+        return np.where(agrees, found, -np.inf)
+
     def _weigh(self, evidence: Mapping[Variable, int | ArrayLike]) -> tuple[Vector, tuple[Vector, ...]]:
         """Weigh components by the evidence's probability: logs of the products, and tables given the evidence."""
         self._known(evidence)
-        likelihoods = {variable: self._likelihood(variable, given) for variable, given in evidence.items()}
+        likelihoods: dict[Variable, Vector] = {}
+        for variable, given in evidence.items():
+            root, states = self.dependent.get(variable, (variable, None))
+            own = self._likelihood(variable, given)
+            likelihoods[root] = likelihoods.get(root, 1.0) * (own if states is None else own[states])
         tables = list(self.tables)
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
@@ -240,6 +330,14 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
         some = weights[begin : begin + rows, None]
         total += reduce(_row_products, part[:cut], some).T @ reduce(_row_products, part[cut:], np.ones_like(some))
     return total.ravel()
+
+
+def _summed_by(table: Vector, axis: int, groups: Whole, count: int) -> Vector:
+    """Sum an axis of a table by groups."""
+    moved = np.moveaxis(table, axis, 0)
+    found = np.zeros((count, *moved.shape[1:]))
+    np.add.at(found, groups, moved)
+    return np.moveaxis(found, 0, axis)
 
 
 def _row_products(first: Vector, second: Vector) -> Vector:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from pgmpy_dp.inference.layout import Vector
@@ -21,7 +25,9 @@ _INFORMATION, _SIGNIFICANCE, _LARGEST = 0.03, 4.0, 900
 _RARE = 0.3
 
 
-def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
+def start_from(
+    tables: NoisyTables, dependent: Mapping[int, tuple[int, NDArray[np.intp]]] = MappingProxyType({})
+) -> tuple[Shape, Vector]:
     """Find blocks, and logs of base tables whose probabilities components are drawn to.
 
     Pairs of variables are matched so that their mutual information is largest; each is a block of its own, and so are
@@ -30,6 +36,8 @@ def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
     Parameters
     ----------
     tables : NoisyTables
+    dependent : mapping of int to (int, ndarray)
+        Variables that follow from others are in no block; see `Shape`.
 
     Returns
     -------
@@ -38,13 +46,13 @@ def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
     """
     denoised = denoise_pairs(tables)
     graph = nx.Graph()
-    graph.add_nodes_from(range(len(tables.cardinalities)))
     for pair, counts in denoised.items():
         information = _information(counts)
-        if information > _INFORMATION:
+        if information > _INFORMATION and not dependent.keys() & pair:
             graph.add_edge(*pair, weight=information)
     matched = sorted(tuple(sorted(edge)) for edge in nx.max_weight_matching(graph))
-    alone = sorted(set(range(len(tables.cardinalities))) - {variable for pair in matched for variable in pair})
+    blocked = {variable for pair in matched for variable in pair}
+    alone = sorted(set(range(len(tables.cardinalities))) - blocked - dependent.keys())
     cells, logs = [], []
     for pair in matched:
         counts = denoised[pair]
@@ -55,7 +63,7 @@ def start_from(tables: NoisyTables) -> tuple[Shape, Vector]:
         cells.append(np.arange(tables.cardinalities[variable])[:, None])
         logs.append(np.log(tables.possible(variable)))
     blocks = (*matched, *((variable,) for variable in alone))
-    return Shape(tables.cardinalities, blocks, tuple(cells)), np.concatenate(logs)
+    return Shape(tables.cardinalities, blocks, tuple(cells), dependent), np.concatenate(logs)
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:

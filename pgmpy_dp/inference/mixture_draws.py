@@ -204,7 +204,7 @@ def draw_refits(
     generator : numpy.random.Generator
     """
     mixture, total = fit.mixture, fit.total
-    noisy = NoisyTables.of(mixture.cardinalities, tables, known_total)
+    noisy = NoisyTables.of(mixture.cardinalities, [fit.rules.consistent(*table) for table in tables], known_total)
     draw = partial(_draw_and_refit, fit, noisy, ordered)
     with (
         one_thread(),

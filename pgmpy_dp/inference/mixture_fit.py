@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_base import start_from
 from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
 from pgmpy_dp.inference.noisy_tables import NoisyTables
+from pgmpy_dp.inference.rules import Boxes, Rules
 from pgmpy_dp.inference.threads import one_thread
 
 # Ordered states share their coefficients with neighbours: so much of them, and as far as this many states away.
@@ -39,8 +40,8 @@ class MixtureFit:
     Attributes
     ----------
     mixture : Mixture
-        The mean of all members, and a component without any dependence that weighs less than one record: so that
-        nothing is impossible.
+        The mean of all members, and without any dependence a component that weighs less than one record: so that
+        nothing is impossible. Under rules these are several, which together hold every pair of states that may occur.
     total : float
         The number of records.
     size : int
@@ -50,6 +51,9 @@ class MixtureFit:
         away ordered states share coefficients.
     steps : int
         Adam's steps.
+    covering : int
+        Number of components without dependence.
+    rules : Rules
     """
 
     mixture: Mixture
@@ -58,11 +62,13 @@ class MixtureFit:
     penalty: float
     width: float
     steps: int
+    covering: int = 1
+    rules: Rules = field(default_factory=Rules)
 
     @property
     def components(self) -> int:
         """Return the number of components of a member."""
-        return (self.mixture.weights.size - 1) // self.size
+        return (self.mixture.weights.size - self.covering) // self.size
 
     @property
     def members(self) -> tuple[Mixture, ...]:
@@ -72,7 +78,7 @@ class MixtureFit:
         return tuple(
             Mixture(
                 whole.cardinalities, whole.blocks, whole.weights[part] / whole.weights[part].sum(),
-                tuple(table[part] for table in whole.tables),
+                tuple(table[part] for table in whole.tables), whole.dependent,
             )
             for part in parts
         )  # fmt: skip
@@ -87,6 +93,7 @@ def fit_mixture(
     members: int = 12,
     steps: int = 400,
     known_total: float | None = None,
+    rules: Rules | None = None,
     generator: np.random.Generator,
 ) -> MixtureFit:
     """Fit an ensemble of mixtures to noisy counts.
@@ -103,6 +110,8 @@ def fit_mixture(
         steps, are taken where the thinned release is predicted better so.
     known_total : float, optional
         The number of records, where it is known.
+    rules : Rules, optional
+        What always holds. Variables that follow from others have no parameters.
     generator : numpy.random.Generator
 
     Returns
@@ -117,11 +126,9 @@ def fit_mixture(
     array([[0.4, 0.1],
            [0.1, 0.4]])
     """
-    noisy = NoisyTables.of(cardinalities, tables, known_total)
-    names = list(cardinalities)
-    shape, log_base = start_from(noisy)
-    ordinal = {names.index(variable) for variable in ordered}
-    start = _Start(noisy.total, shape, log_base, ordinal)
+    rules = rules or Rules()
+    noisy = NoisyTables.of(cardinalities, [rules.consistent(*table) for table in tables], known_total)
+    start = _Start.of(noisy, cardinalities, rules, ordered)
     seeds = generator.spawn(members + 1)
     with (
         one_thread(),
@@ -139,21 +146,18 @@ def fit_mixture(
             for parameters in pool.map(partial(start.fit, problem, chosen), part):
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
-    mixture = _ensemble(cardinalities, shape, found, noisy)
-    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps)
+    mixture, covering = start.ensemble(found, noisy, seeds[-1])
+    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules)
 
 
 def refit(
     fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
 ) -> Mixture:
     """Fit one member to other tables of the same variables, with the settings that were chosen before."""
-    cardinalities = fit.mixture.cardinalities
-    ordinal = {number for number, variable in enumerate(cardinalities) if variable in ordered}
-    shape, log_base = start_from(noisy)
-    start = _Start(noisy.total, shape, log_base, ordinal)
+    start = _Start.of(noisy, fit.mixture.cardinalities, fit.rules, ordered)
     problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
     found = problem.tables(start.fit(problem, settings, generator))[:2]
-    return _ensemble(cardinalities, shape, [found], noisy)
+    return start.ensemble([found], noisy, generator)[0]
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
@@ -161,7 +165,8 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
 
     A second release should spend where this is large.
     """
-    pairs = itertools.combinations(fit.mixture.variables, 2)
+    root = fit.rules.root
+    pairs = (pair for pair in itertools.combinations(fit.mixture.variables, 2) if root(pair[0]) != root(pair[1]))
     return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
 
 
@@ -179,10 +184,37 @@ class _Settings:
 class _Start:
     """All members of an ensemble share this."""
 
+    cardinalities: Mapping[Variable, int]
+    rules: Rules
     total: float
     shape: Shape
     log_base: Vector
     ordered: Collection[int]
+
+    @classmethod
+    def of(
+        cls, noisy: NoisyTables, cardinalities: Mapping[Variable, int], rules: Rules, ordered: Collection[Variable]
+    ) -> _Start:
+        """Find blocks and their base tables."""
+        numbers = {variable: number for number, variable in enumerate(cardinalities)}
+        dependent = {numbers[v]: (numbers[root], states) for v, (root, states) in rules.dependent.items()}
+        shape, log_base = start_from(noisy, dependent)
+        return cls(cardinalities, rules, noisy.total, shape, log_base, {numbers[variable] for variable in ordered})
+
+    @property
+    def names(self) -> list[Variable]:
+        return list(self.cardinalities)
+
+    @cached_property
+    def blocks(self) -> list[tuple[Variable, ...]]:
+        return [tuple(self.names[variable] for variable in block) for block in self.shape.blocks]
+
+    @cached_property
+    def boxes(self) -> Boxes | None:
+        """Return what components are drawn to keep to; None where there are no rules."""
+        if not self.rules.zeros:
+            return None
+        return Boxes(self.rules, self.blocks, self.shape.cells, self.cardinalities)
 
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
         """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
@@ -194,11 +226,48 @@ class _Start:
             Target(table.variables, table.counts / self.total, (self.total / table.deviation) ** 2)
             for table in observed.tables
         ]
-        return MemberProblem(self.shape, self.log_base, smoothing, targets)
+        return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes)
 
     def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
         penalty = settings.penalty * self.total / problem.precision
         return fit_member(problem, penalty, settings.components, settings.steps, generator)
+
+    def ensemble(
+        self, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables, generator: np.random.Generator
+    ) -> tuple[Mixture, int]:
+        """Put members side by side, and last the components of independent variables, whose number is given too."""
+        shape = self.shape
+        covering = self._covering(noisy, generator)
+        least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
+        weights = np.concatenate(
+            [weights * ((1 - least) / len(found)) for weights, _ in found] + [np.full(count, least / count)]
+        )
+        tables = []
+        for number, block in enumerate(shape.blocks):
+            table = np.zeros((weights.size, math.prod(shape.cardinalities[variable] for variable in block)))
+            begin = 0
+            for part, cells in found:
+                table[begin : begin + part.size, shape.codes(number)] = cells[shape.of_block(number)].T
+                begin += part.size
+            for row in range(count):
+                table[begin + row] = reduce(np.multiply.outer, [covering[variable][row] for variable in block]).ravel()
+            tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
+        return Mixture.of(self.cardinalities, self.blocks, weights, tables, self.rules.dependent), count
+
+    def _covering(self, noisy: NoisyTables, generator: np.random.Generator) -> dict[int, Vector]:
+        """Find the tables of single variables in the components of independent variables, one row a component."""
+        variables = sorted(variable for block in self.shape.blocks for variable in block)
+        shares = [noisy.possible(variable) for variable in variables]
+        if self.rules.zeros:
+            blocks = [(self.names[variable],) for variable in variables]
+            cells = [np.arange(own.size)[:, None] for own in shares]
+            drawn = Boxes(self.rules, blocks, cells, self.cardinalities).cover(generator)
+            if not len(drawn[0]):
+                raise ValueError("The rules contradict each other: no record obeys them all.")
+            shares = [own * box for own, box in zip(shares, drawn, strict=True)]
+        else:
+            shares = [own[None] for own in shares]
+        return {v: own / own.sum(axis=1, keepdims=True) for v, own in zip(variables, shares, strict=True)}
 
 
 def _smoothing(states: int, width: float) -> Vector:
@@ -264,24 +333,3 @@ def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
     mean = sum(tables @ weights for weights, tables in found) / len(found)
     logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
     return logs
-
-
-def _ensemble(
-    cardinalities: Mapping[Variable, int], shape: Shape, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables
-) -> Mixture:
-    """Put members side by side, and last the component of independent variables."""
-    names = list(cardinalities)
-    least = 1 / (noisy.total + 1)
-    weights = np.concatenate([weights * ((1 - least) / len(found)) for weights, _ in found] + [[least]])
-    tables = []
-    for number, block in enumerate(shape.blocks):
-        table = np.zeros((weights.size, math.prod(shape.cardinalities[variable] for variable in block)))
-        begin = 0
-        for part, cells in found:
-            table[begin : begin + part.size, shape.codes(number)] = cells[shape.of_block(number)].T
-            begin += part.size
-        table[-1] = reduce(np.multiply.outer, [noisy.possible(variable) for variable in block]).ravel()
-        tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
-    return Mixture.of(
-        cardinalities, [[names[variable] for variable in block] for block in shape.blocks], weights, tables
-    )

@@ -14,8 +14,12 @@ from pgmpy_dp._compiled import compiled
 
 
 @compiled
-def potentials_of_cells(potentials, base, starts, first, second, logs):
-    """Compute the log of every component's unnormalised tables, the largest of each block being 0."""
+def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
+    """Compute the log of every component's unnormalised tables, the largest of each block being 0.
+
+    What rules bar a component from is in `barred`, numbers far below zero for such cells and zero elsewhere; it has no
+    rows where there are no rules.
+    """
     components = logs.shape[1]
     top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
     for block in range(starts.shape[0] - 1):
@@ -23,8 +27,9 @@ def potentials_of_cells(potentials, base, starts, first, second, logs):
         for s in range(starts[block], starts[block + 1]):
             log, one, height = logs[s], potentials[first[s]], base[s]
             other = potentials[second[s]] if second[s] >= 0 else nothing
+            bar = barred[s] if barred.shape[0] > 0 else nothing
             for k in range(components):
-                log[k] = height + one[k] + other[k]
+                log[k] = height + one[k] + other[k] + bar[k]
                 top[k] = log[k] if log[k] > top[k] else top[k]
         for s in range(starts[block], starts[block + 1]):
             log = logs[s]

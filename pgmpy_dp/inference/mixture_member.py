@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.rules import Boxes
+
 Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
 Whole = NDArray[np.intp]
-Parameters = tuple[Matrix, Matrix, Matrix]
+Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
+Gradient = tuple[Matrix, Matrix, Matrix]
 
 # Adam takes steps of this length, with these decays of the mean and the square, and starts so far from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # steps of the base, as a share of the others
+_BARRED = -1e4  # the log-potential of what rules bar a component from: its exponential is zero
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,17 @@ class Shape:
     ----------
     cardinalities : tuple of int
     blocks : tuple of tuples of int
-        Each variable in one block; blocks of one or two variables.
+        Each variable that follows from no other in one block; blocks of one or two variables.
     cells : tuple of ndarrays of shape (cells of the block, variables of the block)
         The states of the cells that a block's tables have.
+    dependent : mapping of int to (int, ndarray)
+        Variables that follow from another one, their root: the state for each state of the root.
     """
 
     cardinalities: tuple[int, ...]
     blocks: tuple[tuple[int, ...], ...]
     cells: tuple[Whole, ...]
+    dependent: Mapping[int, tuple[int, Whole]] = field(default_factory=dict)
 
     @cached_property
     def states(self) -> Whole:
@@ -64,8 +71,9 @@ class Shape:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Return for every variable its block and its place within it."""
+        """Return for every variable its block and its place within it; of one that follows from another, the root's."""
         found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
+        found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
         return tuple(found[variable] for variable in range(len(self.cardinalities)))
 
     def codes(self, number: int) -> Whole:
@@ -77,6 +85,26 @@ class Shape:
 
     def of_variable(self, variable: int) -> slice:
         return slice(int(self.states[variable]), int(self.states[variable + 1]))
+
+    def add_dependent(self, states: Matrix) -> None:
+        """Sum the rows of roots to those of the variables that follow from them."""
+        for rows, order, starts in self._sums:
+            states[rows] = np.add.reduceat(states[order], starts, axis=0)
+
+    @cached_property
+    def _sums(self) -> list[tuple[Whole, Whole, Whole]]:
+        """Return for every dependent variable its rows, those of the root in their order, and where sums begin."""
+        found = []
+        for variable, (root, groups) in self.dependent.items():
+            order = np.argsort(groups, kind="stable")
+            starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+            found.append((self.states[variable] + groups[order][starts], self.states[root] + order, starts))
+        return found
+
+    def add_to_roots(self, states: Matrix) -> None:
+        """Add rows of variables that follow from others to those of their roots' states."""
+        for variable, (root, groups) in self.dependent.items():
+            states[self.of_variable(root)] += states[self.of_variable(variable)][groups]
 
     def of_block(self, number: int) -> slice:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
@@ -122,7 +150,10 @@ class MemberProblem:
     smoothing : sequence of ndarrays or None, one a variable
         What a component's coefficients of a variable are multiplied with to become its log-potentials.
     targets : sequence of Target
-        Pairs in different blocks are fitted together by one matrix product; others one by one.
+        Pairs in different blocks are fitted together by one matrix product; others one by one. Tables that join a
+        variable with one that follows from another of its block are left out: the block's own says more.
+    boxes : Boxes, optional
+        What every component keeps to, so that rules hold.
     dtype : type
     """
 
@@ -132,9 +163,10 @@ class MemberProblem:
         log_base: Matrix,
         smoothing: Sequence[Matrix | None],
         targets: Sequence[Target],
+        boxes: Boxes | None = None,
         dtype: Any = np.float32,
     ) -> None:
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype, self.boxes = shape, dtype, boxes
         self.log_base = np.asarray(log_base, dtype)
         self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
         self.precision = max(target.precision for target in targets)
@@ -158,8 +190,11 @@ class MemberProblem:
             self._weight[a, b] = self._weight[b, a] = 0.0
             self._weight[a, b], self._shares[a, b] = weight, shares
             self._weight[b, a], self._shares[b, a] = weight, shares.T
-        else:
-            parts = [_Part(number, tuple(v for v in shape.blocks[number] if v in variables)) for number in blocks]
+        elif all(v in shape.blocks[shape.places[v][0]] or self._alone(v, variables) for v in variables):
+            parts = [_Part(number, tuple(v for v in variables if shape.places[v][0] == number)) for number in blocks]
+            parts = [
+                _Part(part.block, tuple(sorted(part.variables, key=lambda v: shape.places[v][1]))) for part in parts
+            ]
             order = [variable for part in parts for variable in part.variables]
             shares = shares.transpose([variables.index(variable) for variable in order]).ravel()
             if len(parts) == 1:
@@ -168,34 +203,54 @@ class MemberProblem:
             else:
                 self._wide.append((parts, shares, weight))
 
+    def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
+        """Say whether a variable is the only one of its block in a table."""
+        return [self.shape.places[v][0] for v in variables].count(self.shape.places[variable][0]) == 1
+
     def start(self, components: int, generator: np.random.Generator) -> Parameters:
-        """Start components near the base: coefficients, logs of weights, and what the base's logs are shifted by."""
+        """Start components near the base: coefficients, logs of weights, what the base's logs are shifted by, bars."""
         noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
         return (
             np.ascontiguousarray(noise.T, self.dtype),
             np.zeros(components, self.dtype),
             np.zeros(self.log_base.size, self.dtype),
+            self._barred(components, generator),
         )
+
+    def _barred(self, components: int, generator: np.random.Generator) -> Matrix:
+        """Draw what each component is barred from, as log-potentials of cells; without rules there are no rows."""
+        if self.boxes is None:
+            return np.zeros((0, components), self.dtype)
+        base = np.exp(self.log_base)
+        shares = [base[self.shape.of_block(number)] for number in range(len(self.shape.blocks))]
+        drawn = self.boxes.draw(shares, components, generator)
+        if not len(drawn[0]):
+            raise ValueError("The rules leave hardly any combination of what the release shows: some rule is wrong.")
+        rows = np.arange(components) % len(drawn[0])
+        free = np.concatenate([cells[rows].T for cells in drawn])
+        barred: Matrix = np.where(free, self.dtype(0), self.dtype(_BARRED))
+        return barred
 
     def tables(self, parameters: Parameters) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         """Compute weights, tables (cells, components), logs of tables / base, probabilities (states, components)."""
         from pgmpy_dp.inference import mixture_kernel as kernel  # numba is slow to import
 
-        coefficients, log_weights, shift = parameters
+        coefficients, log_weights, shift, barred = parameters
         shape = self.shape
         base = self.log_base + shift
         logs = np.empty((base.size, len(log_weights)), self.dtype)
         states = np.empty(coefficients.shape, self.dtype)
-        kernel.potentials_of_cells(
-            self._smooth(coefficients, False), base, shape.starts, shape.first, shape.second, logs
-        )
+        potentials = self._smooth(coefficients, False)
+        shape.add_to_roots(potentials)  # groups of states move together, beside each state by itself
+        kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.first, shape.second, logs)
         tables = np.exp(logs)
         kernel.normalise(base, shape.starts, shape.first, shape.second, logs, tables, states)
+        shape.add_dependent(states)
         weights = np.exp(log_weights - log_weights.max())
         return weights / weights.sum(), tables, logs, states
 
-    def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Parameters]:
-        """Compute the loss and its derivatives by all parameters.
+    def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Gradient]:
+        """Compute the loss and its derivatives by all parameters but the bars.
 
         The base's derivatives leave out what the loss owes to the base directly, through the penalty: the base
         is to follow the targets, not the components.
@@ -216,11 +271,13 @@ class MemberProblem:
         by_cell = np.zeros_like(tables)
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
+        shape.add_to_roots(by_state)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
             weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.first, shape.second,
             by_potential, divergences,
         )  # fmt: skip
+        shape.add_dependent(by_potential)
         loss += penalty * float(weights @ divergences)
         by_weight += dtype(penalty) * divergences
         by_log_weight = weights * (by_weight - weights @ by_weight)
@@ -289,8 +346,8 @@ def fit_member(
     from pgmpy_dp.inference.mixture_kernel import adam_step  # numba is slow to import
 
     parameters = problem.start(components, generator)
-    means = [np.zeros_like(values) for values in parameters]
-    squares = [np.zeros_like(values) for values in parameters]
+    means = [np.zeros_like(values) for values in parameters[:3]]
+    squares = [np.zeros_like(values) for values in parameters[:3]]
     first, second = (problem.dtype(decay) for decay in _DECAYS)
     for step in range(1, steps + 1):
         _, gradient = problem.gradient(parameters, penalty)

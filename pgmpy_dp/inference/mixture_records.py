@@ -44,6 +44,8 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
+    if mixture.dependent:
+        return mixture.completed(draw_records(mixture.roots, count, generator))
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
@@ -79,6 +81,8 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
 
 def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
     """Draw records by chance alone; columns in the order of `mixture.variables`, records in the components' order."""
+    if mixture.dependent:
+        return mixture.completed(independent_records(mixture.roots, count, generator))
     ends = np.cumsum(generator.multinomial(count, mixture.weights))
     component = np.searchsorted(ends, np.arange(count), side="right")
     sizes = mixture.cardinalities

@@ -96,7 +96,8 @@ class NoisyTables:
             order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
             table = NoisyTable(tuple(numbers[scope[axis]] for axis in order), array.transpose(order), float(deviation))
             pooled.setdefault(table.variables, []).append(table)
-        missing = [v for v, number in numbers.items() if not any(number in variables for variables in pooled)]
+        seen = {number for variables in pooled for number in variables}
+        missing = [variable for variable, number in numbers.items() if number not in seen]
         if not numbers or missing:
             raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
         return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)), known_total)

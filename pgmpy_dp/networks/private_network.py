@@ -470,6 +470,9 @@ class PrivateNetwork(Provenance):
             )
         mean = float(np.mean(records if given else posterior.totals))
         draws = self._deviations.applied(draws, asked, given, mean, target)
+        if posterior.schema.rules:  # deviations know of no rules
+            draws = draws * posterior.schema.possible(asked, given)
+            draws /= draws.sum(axis=tuple(range(1, draws.ndim)), keepdims=True)
         return draws.mean(axis=0), draws, mean
 
     @property

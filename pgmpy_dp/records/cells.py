@@ -41,11 +41,14 @@ class Reader:
     bins : Bins or None
     stand_ins : tuple of (int or None, int or None)
         Positions of the states that stand for missing and for undeclared cells.
+    missing_values : frozenset of str
+        Texts that say that a value is missing.
     """
 
     states: tuple[State, ...]
     bins: Bins | None
     stand_ins: tuple[int | None, int | None] = (None, None)
+    missing_values: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, schema: Schema, variable: str) -> Reader:
@@ -55,7 +58,8 @@ class Reader:
         missing, other = (
             named.position(role[variable]) if variable in role else None for role in (schema.missing, schema.other)
         )
-        return cls(states, schema.bins.get(variable), (missing, other))
+        said = frozenset(schema.missing_values.get(variable, ()))
+        return cls(states, schema.bins.get(variable), (missing, other), said)
 
     @cached_property
     def _places(self) -> dict[Key, int]:
@@ -63,15 +67,15 @@ class Reader:
 
     @cached_property
     def texts(self) -> dict[str, int]:
-        """Map the states that are texts to their positions; a variable in bins has none."""
-        if self.bins is not None:
-            return {}
-        return {state: place for place, state in enumerate(self.states) if isinstance(state, str)}
+        """Map texts to positions: states, but of a variable in bins, and what says that a value is missing."""
+        states = self.states if self.bins is None else ()
+        found = {state: place for place, state in enumerate(states) if isinstance(state, str)}
+        return found | dict.fromkeys(self.missing_values, MISSING)
 
     def position(self, value: Any) -> int:
         """Find the position of the state that a value is, or of the bin that it is in; or MISSING or UNDECLARED."""
         found = key(value)
-        if found == _MISSING:
+        if found == _MISSING or (found[0] is str and found[1] in self.missing_values):
             return MISSING
         if self.bins is None:
             return self._places.get(found, UNDECLARED)

@@ -75,12 +75,12 @@ def _undeclared(schema: Schema, variable: str) -> str:
     if variable in schema.bins:
         edges = schema.bins[variable].edges
         return (
-            f"{said} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}: widen the edges (inf is one), correct "
-            f"the records, {way_out}"
+            f"{said} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and texts in a column of a frame are "
+            f"none: widen the edges (inf is one), correct the records, {way_out}"
         )
     return (
-        f"{said} Values must agree in kind as well ('1' is not 1, True is not 1): correct the records or the "
-        f"declaration, {way_out}"
+        f"{said} Values must agree in kind as well ('1' is not 1, True is not 1), and blanks at the ends of texts "
+        f"count: correct the records or the declaration, {way_out}"
     )
 
 

@@ -8,16 +8,21 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins, checked_bounds
+from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
-from pgmpy_dp.schema.table_schema import PROFILE, declarations, number_field, table_field
+from pgmpy_dp.schema.table_schema import PROFILE, RULES_PROPERTY, declarations, number_field, table_field
 
 Clique = tuple[str, ...]
 
@@ -42,6 +47,11 @@ class Schema:
     bounds : mapping of str to (low, high) or float, optional
         Variables that stay numbers, for methods of numbers such as linear regression: they have no states, and are
         not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
+    missing_values : iterable of str, or mapping of str to iterable of str, optional
+        Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
+        named. Empty cells always say so.
+    rules : iterable of Forbidden, Allowed or Dependency, optional
+        What holds in every record, as is known without looking at one. See the notes.
 
     Attributes
     ----------
@@ -53,11 +63,22 @@ class Schema:
     missing, other : mapping of str to state
         As given.
     bounds : mapping of str to (float, float)
+    missing_values : mapping of str to tuple of str
+    rules : tuple of rules
+        As given; dependencies with the states of the finer variable in their order.
 
     Raises
     ------
     SchemaError
         If the declaration is empty or ambiguous; the message names the variable.
+
+    Notes
+    -----
+    Rules bind what is fitted, answered and drawn, not the records. A record that breaks one is counted like any other,
+    in the cells of its own states: it is neither refused nor dropped nor reported, since either would depend on it
+    beyond what is paid for. Fits have no place for such records; where a release says, far beyond its noise, that
+    there are many of them, fits warn. A network holds a rule where its variables are neighbours, and is refused
+    otherwise; methods that iterate over records hold none.
 
     Examples
     --------
@@ -77,6 +98,8 @@ class Schema:
     missing: Mapping[str, State]
     other: Mapping[str, State]
     bounds: Mapping[str, tuple[float, float]]
+    rules: tuple[Rule, ...]
+    missing_values: Mapping[str, tuple[str, ...]]
 
     def __init__(
         self,
@@ -84,6 +107,8 @@ class Schema:
         missing: Mapping[str, State] | None = None,
         other: Mapping[str, State] | None = None,
         bounds: Mapping[str, Any] | None = None,
+        rules: Iterable[Rule] = (),
+        missing_values: Mapping[str, Iterable[str]] | Iterable[str] = (),
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -125,6 +150,37 @@ class Schema:
         object.__setattr__(self, "bins", MappingProxyType(bins))
         object.__setattr__(self, "missing", stand_ins["missing"])
         object.__setattr__(self, "other", stand_ins["other"])
+        said = _missing_values(missing_values, states, stand_ins["missing"])
+        object.__setattr__(self, "missing_values", MappingProxyType(said))
+        object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
+
+    @cached_property
+    def structure(self) -> Structure:
+        """Return what the rules come to: variables that follow from others, and combinations that may occur.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.schema import Dependency
+        >>> rule = Dependency("place", "region", {"Ulm": "south", "Kiel": "north"})
+        >>> schema = Schema({"place": ["Ulm", "Kiel"], "region": ["north", "south"]}, rules=[rule])
+        >>> root, states = schema.structure.dependent["region"]
+        >>> root, states.tolist()
+        ('place', [1, 0])
+        """
+        return structure_of(self.rules, self.states)
+
+    def possible(self, asked: Iterable[str], given: Mapping[str, State] = MappingProxyType({})) -> NDArray[np.bool_]:
+        """Say which joint states of some variables the rules about them allow, beside given states of others.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.schema import Forbidden
+        >>> states = {"age": ["young", "old"], "married": ["no", "yes"]}
+        >>> schema = Schema(states, rules=[Forbidden({"age": "young", "married": "yes"})])
+        >>> schema.possible(["married"], {"age": "young"})
+        array([ True, False])
+        """
+        return possible_states(self.rules, self.states, asked, given)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -233,7 +289,7 @@ class Schema:
         return tuple(checked.values())
 
     def select(self, variables: Iterable[str]) -> Schema:
-        """Keep some of the variables, in the order given.
+        """Keep some of the variables, in the order given, and the rules that are about them alone.
 
         Examples
         --------
@@ -243,7 +299,9 @@ class Schema:
         (chosen,) = self.require([variables])
         declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
-        return Schema(declared, missing, other)
+        rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
+        said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
+        return Schema(declared, missing, other, rules=rules, missing_values=said)
 
     def join(self, other: Schema) -> Schema:
         """Take the variables of both, those of this one first.
@@ -267,7 +325,9 @@ class Schema:
             merged.append({**its, **mine})
         states, bins, bounds = merged
         declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
-        return Schema(declared, {**other.missing, **self.missing}, {**other.other, **self.other}, bounds)
+        stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
+        said = {**other.missing_values, **self.missing_values}
+        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -321,7 +381,8 @@ class Schema:
         States are ``constraints.enum``. Some properties of a field are our own: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
-        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``.
+        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``. Beside
+        the fields, ``pgmpy_dp:rules`` lists the rules.
 
         Examples
         --------
@@ -332,9 +393,12 @@ class Schema:
         for variable, states in self.states.items():
             roles = {"missing": self.missing, "other": self.other}
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
-            fields.append(table_field(variable, states, self.bins.get(variable), stand_ins))
+            field = table_field(variable, states, self.bins.get(variable), stand_ins)
+            said = {"missingValues": list(self.missing_values[variable])} if variable in self.missing_values else {}
+            fields.append(field | said)
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
-        return {"$schema": PROFILE, "fields": fields}
+        rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
+        return {"$schema": PROFILE, "fields": fields} | rules
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
@@ -348,7 +412,7 @@ class Schema:
         SchemaError
             If the descriptor is no Table Schema, or a field declares no states.
         """
-        return cls(*declarations(descriptor))
+        return cls(**declarations(descriptor))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
@@ -374,7 +438,14 @@ class Schema:
     def _content(self) -> tuple[Any, ...]:
         states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
         roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
-        return states, tuple(self.bins.items()), *roles, tuple(self.bounds.items())
+        return (
+            states,
+            tuple(self.bins.items()),
+            *roles,
+            tuple(self.bounds.items()),
+            frozenset(self.rules),
+            tuple(self.missing_values.items()),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -388,7 +459,8 @@ class Schema:
         first = ", ".join(f"{variable} ({len(states)})" for variable, states in list(self.states.items())[:6])
         more = f", and {len(self.states) - 6} more" if len(self.states) > 6 else ""
         numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
-        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers})"
+        rules = f"; {len(self.rules)} rules" if self.rules else ""
+        return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers}{rules})"
 
     def _repr_html_(self) -> str:
         rows = [(variable, _some(states)) for variable, states in self.states.items()]
@@ -401,7 +473,31 @@ class Schema:
             dict(self.missing),
             dict(self.other),
             dict(self.bounds),
+            self.rules,
+            dict(self.missing_values),
         )
+
+
+def _missing_values(
+    given: Any, states: Mapping[str, tuple[State, ...]], stand_ins: Mapping[str, State]
+) -> dict[str, tuple[str, ...]]:
+    """Check what says that a value is missing, for every variable or for those that are named."""
+    named = given if isinstance(given, Mapping) else dict.fromkeys(states, listed(given, "missing_values"))
+    found = {}
+    for variable, texts in named.items():
+        _known(variable, states, "missing_values")
+        own = tuple(dict.fromkeys(listed(texts, f"Variable {variable!r}: missing_values")))
+        if not all(isinstance(text, str) for text in own):
+            raise SchemaError(f"Variable {variable!r}: missing_values are texts, such as '?' or 'NA'.")
+        for text in own:
+            if text in map(str, states[variable]) and stand_ins.get(variable) != text:
+                raise SchemaError(
+                    f"Variable {variable!r}: {text!r} is a state and among missing_values (in files missingValues); a "
+                    "value cannot be both. Name missing_values variable by variable, or let that state stand for them "
+                    "by missing=."
+                )
+        found[variable] = own
+    return {variable: found[variable] for variable in states if found.get(variable)}
 
 
 def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.rules import rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
 STATES_PROPERTY = "pgmpy_dp:states"
 BOUNDS_PROPERTY = "pgmpy_dp:bounds"
+RULES_PROPERTY = "pgmpy_dp:rules"
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -51,8 +53,8 @@ def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
 
 def declarations(
     descriptor: Any,
-) -> tuple[dict[str, Iterable[State] | Bins], dict[str, State], dict[str, State], dict[str, Any]]:
-    """Read what a Table Schema declares: states or bins, what stands for missing and for other values, and bounds.
+) -> dict[str, Any]:
+    """Read what a Table Schema declares, as the arguments of a `Schema`.
 
     Raises
     ------
@@ -65,6 +67,7 @@ def declarations(
     variables: dict[str, Iterable[State] | Bins] = {}
     stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
     bounds: dict[str, Any] = {}
+    said: dict[str, list[str]] = {}
     for field in fields:
         name = checked_name(field.get("name"))
         if name in variables or name in bounds:
@@ -72,11 +75,21 @@ def declarations(
         if BOUNDS_PROPERTY in field:
             bounds[name] = field[BOUNDS_PROPERTY]
             continue
-        variables[name] = _field_states(name, field, descriptor.get("missingValues", [""]))
+        said[name] = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
+        variables[name] = _field_states(name, field)
         for role, states in stand_ins.items():
             if field.get(ROLE_PROPERTIES[role]) is not None:
                 states[name] = field[ROLE_PROPERTIES[role]]
-    return variables, stand_ins["missing"], stand_ins["other"], bounds
+    rules = descriptor.get(RULES_PROPERTY, [])
+    if not isinstance(rules, list):
+        raise SchemaError(f"Table Schema: {RULES_PROPERTY!r} must be a list.")
+    return {
+        "variables": variables,
+        **stand_ins,
+        "bounds": bounds,
+        "rules": [rule_from_dict(rule) for rule in rules],
+        "missing_values": said,
+    }
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
@@ -92,13 +105,24 @@ def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[Stat
     return states
 
 
-def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> Iterable[State] | Bins:
+def _missing_values(name: str, listed: Any) -> list[str]:
+    """Read the texts that say that a value is missing; an empty cell says so anyway."""
+    if not isinstance(listed, list):
+        raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
+    texts = [text.get("value") if isinstance(text, Mapping) else text for text in listed]
+    return [str(text) for text in texts if text != ""]
+
+
+def _field_states(name: str, field: Mapping[str, Any]) -> Iterable[State] | Bins:
     if BINS_PROPERTY in field:
         bins = field[BINS_PROPERTY]
         if not isinstance(bins, Mapping) or not isinstance(bins.get("edges"), list):
             raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
-        return Bins(edges, bins.get("labels"))
+        try:
+            return Bins(edges, bins.get("labels"))
+        except SchemaError as error:
+            raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})
     values = field.get(STATES_PROPERTY)
     if values is None and isinstance(constraints, Mapping):
@@ -114,18 +138,7 @@ def _field_states(name: str, field: Mapping[str, Any], missing_values: Any) -> I
             f"Field {name!r} declares no states: list them in 'constraints': {{'enum': [...]}}, "
             f"in 'categories', or give {BINS_PROPERTY!r} for a numeric field."
         )
-    states = [_field_value(name, value, field.get("type", "any")) for value in values]
-    blanks = field.get("missingValues", missing_values)
-    if not isinstance(blanks, list):
-        raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
-    texts = {str(blank.get("value") if isinstance(blank, Mapping) else blank) for blank in blanks}
-    for state in states:
-        if str(state) in texts:
-            raise SchemaError(
-                f"Field {name!r}: {state!r} is a state and among missingValues; a value cannot be both. "
-                f"Remove it from one of them, and name a stand-in for missing values in {ROLE_PROPERTIES['missing']!r}."
-            )
-    return states
+    return [_field_value(name, value, field.get("type", "any")) for value in values]
 
 
 def _field_value(name: str, value: Any, kind: Any) -> Any:

@@ -17,6 +17,7 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction, draw_refits
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
+from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -27,6 +28,11 @@ _LOW = 1.645
 def noisy_tables(release: NoisyMarginals) -> list[tuple[Clique, NDArray[Any], float]]:
     """List the release's tables, each with the standard deviation of its noise."""
     return [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
+
+
+def rules_of(schema: Schema) -> Rules:
+    """Hand over what the rules of a schema come to."""
+    return Rules(dict(schema.structure.dependent), schema.structure.zeros)
 
 
 def known_total(release: NoisyMarginals) -> float | None:
@@ -61,6 +67,7 @@ def bounded_answer(
     """Put the probabilities of states beside their bounds."""
     found = _predicted(draws, schema, asked, given, target)
     lower, upper = found.bounds(interval)
+    upper = np.where(schema.possible(asked, given).ravel(), upper, 0.0)
     lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
     return BoundedAnswer({"value": found.values, "lower": lower, "upper": upper}, index=state_index(schema, asked))
 

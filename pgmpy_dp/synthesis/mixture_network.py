@@ -20,6 +20,7 @@ from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
@@ -27,14 +28,21 @@ from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.synthesis.mixture_bounds import bounded_answer, bounded_means, check_release, draws_of, states_of
+from pgmpy_dp.synthesis.mixture_bounds import (
+    bounded_answer,
+    bounded_means,
+    check_release,
+    draws_of,
+    rules_of,
+    states_of,
+)
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
 _FORMAT, _VERSION = "pgmpy_dp mixture network", 1
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
 _COMPONENT = "component"
 # How a mixture was fitted, as files hold it.
-_SETTINGS = ("size", "penalty", "width", "steps")
+_SETTINGS = ("size", "penalty", "width", "steps", "covering")
 # Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
 _MOST_CELLS = 2**26
 
@@ -297,7 +305,8 @@ class PrivateMixtureNetwork:
     def to_bayesian_network(self) -> DiscreteBayesianNetwork:
         """Write the mixture as a pgmpy network: a latent root, the component, with every block below it.
 
-        pgmpy's variable elimination, prediction and files then work on it.
+        A variable that follows from another is its child. pgmpy's variable elimination, prediction and files then work
+        on it.
 
         Raises
         ------
@@ -333,6 +342,10 @@ class PrivateMixtureNetwork:
                 sizes = [len(names[parent]) for parent in parents]
                 kept = {name: names[name] for name in (variable, *parents)}
                 cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+        for variable, (parent, places) in mixture.dependent.items():
+            values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
+            kept = {name: names[name] for name in (variable, parent)}
+            cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
         edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
         network = DiscreteBayesianNetwork(edges, latents={root})
         network.add_cpds(*cpds)
@@ -392,9 +405,11 @@ class PrivateMixtureNetwork:
             total = checked_number("total", stored["total"])
             if not 0.0 < total < 2.0**63:
                 raise ValueError("its number of records is not positive, or too large")
-            network = cls(schema, Mixture.of(schema.cardinalities(), blocks, weights, tables), total, guarantee)
+            rules = rules_of(schema)
+            mixture = Mixture.of(schema.cardinalities(), blocks, weights, tables, rules.dependent)
+            network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
-                network._fit = _settings(network.mixture_, total, stored["fit"])
+                network._fit = _settings(mixture, rules, total, stored["fit"])
             return network
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__
@@ -411,13 +426,14 @@ class PrivateMixtureNetwork:
         return self.mixture_.condition(places) if places else self.mixture_
 
 
-def _settings(mixture: Mixture, total: float, stored: Any) -> MixtureFit:
+def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
     """Read how a mixture was fitted."""
-    size, steps = (whole_number(name, stored[name], 1) for name in ("size", "steps"))
+    stored = {"covering": 1} | stored  # files of earlier versions have no rules
+    size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
-    if min(penalty, width) < 0 or (mixture.weights.size - 1) % size:
+    if min(penalty, width) < 0 or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
         raise ValueError("it says how it was fitted, but not soundly")
-    return MixtureFit(mixture, total, size, penalty, width, steps)
+    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules)
 
 
 def _numbers(values: Any) -> Vector:

@@ -15,12 +15,13 @@ from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import resolve, together
 from pgmpy_dp.fitting.pairs import plan_pairs
+from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.marginals import require_tables
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables
+from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables, rules_of
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 
 # Members that say by their disagreement where a second stage should measure.
@@ -71,8 +72,12 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     this is post-processing and costs nothing. Ordered are binned variables, and those whose states are ascending
     numbers. Members are fitted side by side where there are cores; the result is the same.
 
+    Rules of the schema hold without exception. Variables that follow from another are carried along with it, and
+    their tables are tables of its states in groups; forbidden combinations are kept out of every component. Evidence on
+    three variables or more that the rules allow may still be refused as impossible.
+
     A mixture of pairs says little of what three variables do together beyond their pairs, and nothing of functional
-    dependencies among many. With few records, or at small epsilon, rare states are blurred.
+    dependencies among many, unless they are rules. With few records, or at small epsilon, rare states are blurred.
 
     Examples
     --------
@@ -141,6 +146,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             release = require_tables(
                 source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
             )
+        warn_of_broken_rules([release])
         schema = release.schema.select(release.variables)
         fit = self._fitted(release, schema, self.members)
         self.release_, self.guarantee_, self.penalty_ = release, release.guarantee, fit.penalty
@@ -184,6 +190,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             members=members,
             steps=self._steps,
             known_total=known_total(release),
+            rules=rules_of(schema),
             generator=np.random.default_rng(_SEED),
         )
 

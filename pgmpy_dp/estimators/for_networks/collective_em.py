@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measur
 from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.fitting.testing_tables import affordable, only
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.fitting.undirected import fit_undirected
@@ -149,7 +150,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
         scopes = families(network)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes)
+        release = resolve(self, data, nodes, network)
         if not isinstance(release, Release):
             release = measure(self, release, *self._plan(network, release.schema))
         schema = release.schema.select(nodes)
@@ -164,15 +165,16 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         if tying is not None:
             return self._fit_tied(tying, data)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes)
+        release = resolve(self, data, nodes, network)
         if not isinstance(release, Release):
             release = measure(self, release, *plan_measurements(network, release.schema, self.check))
         schema, seen = release.schema.select(nodes), release.observe(nodes)
-        scopes = markov_scopes(network, seen.cliques)
+        scopes = markov_scopes(network, [*seen.cliques, *(rule.variables for rule in schema.rules)])
         cards = schema.cardinalities()
         seen = only(seen, affordable(cards, scopes, seen.cliques), schema)
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
-        fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale)
+        barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
+        fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale, barred)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
         return self

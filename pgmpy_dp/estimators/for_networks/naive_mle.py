@@ -97,12 +97,12 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         tying = Tying.of(network)
         if tying is not None:
             return self._fit_tied(tying, data)
-        release = resolve(self, data, list(network.nodes()))
+        release = resolve(self, data, list(network.nodes()), network)
         if not isinstance(release, Release):
-            scopes = markov_scopes(network)
+            scopes = markov_scopes(network, [rule.variables for rule in release.schema.rules])
             release = measure(self, release, scopes, [1.0] * len(scopes))
         schema = release.schema.select(network.nodes())
-        scopes = markov_scopes(network, release.cliques)
+        scopes = markov_scopes(network, [*release.cliques, *(rule.variables for rule in schema.rules)])
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
         potentials = self._maximise(engine, release)
         finish_markov(self, engine, potentials, scopes, release, schema)

@@ -123,7 +123,7 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         if isinstance(data, (list, tuple)):
             releases = self._several(data, nodes)
         else:
-            release = resolve(self, data, nodes)
+            release = resolve(self, data, nodes, network)
             if not isinstance(release, Release):
                 cliques, weights = plan_measurements(network, release.schema)
                 require_exact(release.schema, [*([] if undirected else families(network)), *cliques])

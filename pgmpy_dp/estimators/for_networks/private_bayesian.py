@@ -131,7 +131,7 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
         refuse_weights(type(self).__name__, sample_weight)
         check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
         scopes = families(network)
-        source = resolve(self, data, list(network.nodes()))
+        source = resolve(self, data, list(network.nodes()), network)
         schema = source.schema.select(network.nodes())
         options = (self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
         prior = prior_counts(scopes, schema, *options)

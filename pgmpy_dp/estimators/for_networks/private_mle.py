@@ -163,7 +163,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         allocation = self._checked_options()
         scopes, nodes = families(network), list(network.nodes())
         first, features = None, None
-        source = resolve(self, data, nodes)
+        source = resolve(self, data, nodes, network)
         if isinstance(source, Release):
             release = require_tables(
                 source,

@@ -1,0 +1,118 @@
+"""Plans for an accuracy: variances by brute force, cost beside lower bounds of it, and that they can be measured."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli import main
+from pgmpy_dp.fitting.accuracy import _errors, _gaussian_price, _least_cost, plan_accuracy
+
+SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
+WANTED = {("a", "b"): 40.0, ("b", "c"): 60.0, ("a",): 15.0, ("a", "c"): 90.0}
+
+
+def summing(clique):
+    """The matrix that sums the whole joint table to a clique's."""
+    parts = [np.eye(len(states)) if v in clique else np.ones((1, len(states))) for v, states in SCHEMA.states.items()]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = np.kron(whole, part)
+    return whole
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_accuracy(SCHEMA, WANTED, confidence=0.9, delta=1e-6)
+
+
+def test_half_widths_are_those_of_least_squares(plan):
+    information = sum(summing(clique).T @ summing(clique) / scale**2 for clique, scale in plan.scales.items())
+    covariance = np.linalg.pinv(information)
+    for clique, wanted in WANTED.items():
+        deviations = np.sqrt(np.diag(summing(clique) @ covariance @ summing(clique).T))
+        np.testing.assert_allclose(1.6448536 * deviations, plan.half_widths[clique], rtol=1e-6)
+        assert plan.half_widths[clique] <= wanted * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "wanted", [{("a", "b", "c"): 50.0}, WANTED, dict.fromkeys(itertools.combinations("abc", 2), 9.0)]
+)
+def test_the_optimum_is_within_a_hundredth_of_what_is_possible(plan, wanted):
+    sizes = SCHEMA.cardinalities()
+    sets = [frozenset(part) for size in range(4) for part in itertools.combinations("abc", size)]
+    sets = [one for one in sets if any(one <= set(clique) for clique in wanted)]
+    shares = np.array([np.prod([(sizes[v] - 1) / sizes[v] for v in one]) for one in sets])
+    limits = (np.array(list(wanted.values())) / 1.6448536) ** 2
+    errors = _errors(tuple(wanted), sets, sizes)
+
+    def bound(logs):  # by the inequality of Cauchy and Schwarz, for any weights of the limits
+        return -(np.sqrt(shares * (errors.T @ (softmax(logs) / limits))).sum() ** 2)
+
+    least = -minimize(bound, np.zeros(len(wanted)), method="Nelder-Mead", options={"maxiter": 4000}).fun
+    found = shares @ _least_cost(shares, np.eye(len(sets)), errors, limits)
+    assert least <= found * (1 + 1e-9) <= least * 1.01
+    if len(wanted) == 1:  # then it has a closed form
+        assert found == pytest.approx(np.sqrt(shares * errors.toarray()[0] / limits[0]).sum() ** 2, rel=1e-3)
+    if wanted is WANTED:
+        assert plan.least_epsilon == pytest.approx(_gaussian_price(found, 1e-6, "add_remove"), rel=1e-6)
+        assert plan.epsilon > 0.999 * plan.least_epsilon
+
+
+def test_a_plan_is_what_measure_charges(plan):
+    budget = dp.PrivacyBudget(10.0, 1e-5)
+    frame = pd.DataFrame({"a": [0, 1] * 50, "b": [2] * 100, "c": [3] * 100})
+    data = dp.PrivateDataset(frame, SCHEMA, budget, noise=dp.SimulatedNoise(0))
+    release = data.measure(plan.cliques, plan.epsilon, delta=1e-6, mechanism="gaussian_block", weights=plan.weights)
+    for clique, scale in plan.scales.items():
+        assert release.scales[clique] == pytest.approx(scale, rel=1e-3)
+
+
+def test_a_hundred_variables_are_planned():
+    schema = dp.Schema({f"v{number}": range(2 + number % 9) for number in range(100)})
+    wanted = dict.fromkeys(itertools.combinations(schema.variables, 2), 200.0)
+    plan = plan_accuracy(schema, wanted)
+    assert max(plan.half_widths.values()) <= 200.0 + 1e-6
+    assert plan.least_epsilon < plan.epsilon < 1.5 * plan.least_epsilon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({("a", "x"): 1.0},), "'x'"),
+        (({("a",): 0.0},), "half-width"),
+        (({("a",): 1.0}, 1.5), "confidence"),
+        (({},), "No cliques"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plan_accuracy(SCHEMA, *arguments)
+
+
+def test_the_command_prints_the_plan(tmp_path):
+    SCHEMA.save(tmp_path / "schema.json")
+    command = [
+        "plan-accuracy",
+        str(tmp_path / "schema.json"),
+        "--table",
+        "a,b=40",
+        "--table",
+        "c=20",
+        "--delta",
+        "1e-6",
+    ]
+    plan = plan_accuracy(SCHEMA, {("a", "b"): 40.0, ("c",): 20.0}, delta=1e-6)
+    text = CliRunner().invoke(main, command)
+    assert text.exit_code == 0
+    assert f"epsilon {plan.epsilon:.4g}" in text.output
+    stored = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
+    assert stored["epsilon"] == plan.epsilon
+    assert {tuple(table["variables"]): table["scale"] for table in stored["tables"]} == dict(plan.scales)
+    assert CliRunner().invoke(main, [*command, "--table", "c:3"]).exit_code == 2

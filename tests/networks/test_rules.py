@@ -1,0 +1,96 @@
+"""Rules of the schema in Bayesian and Markov networks: CPDs and factors, answers, bounds and records."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.models import DiscreteBayesianNetwork
+
+import pgmpy_dp as dp
+from pgmpy_dp.fitting.factors import families
+from pgmpy_dp.fitting.rule_tables import family_masks, ruled_table
+
+PLACES = {"Ulm": "south", "Kiel": "north", "Bonn": "north"}
+STATES = {"place": list(PLACES), "region": ["north", "south"], "boat": ["no", "yes"], "sea": ["no", "yes"]}
+RULES = [
+    dp.Dependency("place", "region", PLACES),
+    dp.Forbidden({"region": "south", "boat": "yes"}),
+    dp.Forbidden({"region": "north", "boat": "no", "sea": "yes"}),
+]
+SCHEMA = dp.Schema(STATES, rules=RULES)
+EDGES = [("place", "region"), ("region", "boat"), ("region", "sea"), ("boat", "sea")]
+
+
+def records(count=3000, seed=0):
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame({v: draw.choice(states, 3 * count) for v, states in STATES.items()})
+    frame["region"] = frame["place"].map(PLACES)
+    return frame[~broken(frame)].iloc[:count].reset_index(drop=True)
+
+
+def broken(frame):
+    return (
+        (frame["place"].map(PLACES) != frame["region"])
+        | ((frame["region"] == "south") & (frame["boat"] == "yes"))
+        | ((frame["region"] == "north") & (frame["boat"] == "no") & (frame["sea"] == "yes"))
+    )
+
+
+@pytest.fixture(scope="module")
+def release():
+    data = dp.PrivateDataset(records(), SCHEMA, dp.PrivacyBudget(2.0))
+    return data.measure([("place", "region"), ("region", "boat", "sea")], 2.0)
+
+
+def networks():
+    for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.PosteriorMean(draws=20), "auto"):
+        yield dp.PrivateBayesianNetwork(EDGES), estimator
+    for estimator in (dp.CollectiveEM(), dp.NaiveMLE()):
+        yield dp.PrivateMarkovNetwork(EDGES), estimator
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_no_fit_gives_what_is_forbidden_a_probability(release, number):
+    network, estimator = next(itertools.islice(networks(), number, None))
+    network.fit(release, estimator=estimator)
+    assert not broken(network.simulate(5000, seed=0)).any()
+    assert network.query(["boat"], {"place": "Ulm"}).get_value(boat="yes") == 0.0
+    assert abs(network.query(["place"]).get_value(place="Ulm") - (records()["place"] == "Ulm").mean()) < 0.05
+
+
+@pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
+def test_bounds_and_records_of_draws_hold_rules(release, network):
+    network.fit(release, estimator=dp.CollectiveEM())
+    network.sample_posterior(draws=20)
+    bounds = network.query(["boat", "region"], interval=0.9, target="records")
+    assert (bounds.loc[("yes", "south")] == 0.0).all()
+    assert not any(broken(frame).any() for frame in network.simulate(1000, data_sets=3, seed=0))
+
+
+def test_a_structure_that_cannot_hold_a_rule_is_refused_before_the_charge():
+    budget = dp.PrivacyBudget(1.0)
+    data = dp.PrivateDataset(records(), SCHEMA, budget)
+    apart = [("place", "region"), ("region", "sea"), ("boat", "sea")]
+    for network in (DiscreteBayesianNetwork(apart), dp.PrivateMarkovNetwork(apart)):
+        with pytest.raises(dp.SchemaError, match="rule about 'region', 'boat'"):
+            network.fit(data, estimator=dp.CollectiveEM(epsilon=1.0))
+    assert budget.spent.epsilon == 0
+
+
+def test_rules_that_leave_a_node_no_state_are_rules_about_its_parents():
+    states = {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    rules = [dp.Forbidden({"a": 1, "c": 0}), dp.Forbidden({"b": 1, "c": 1})]
+    network = DiscreteBayesianNetwork([("a", "c"), ("b", "c"), ("a", "b")])
+    scopes = families(network)
+    masks = family_masks(scopes, dp.Schema(states, rules=rules))
+    generator, joint = np.random.default_rng(0), np.ones((2, 2, 2))
+    for scope in scopes:
+        table = generator.dirichlet(np.ones(2), [2] * (len(scope) - 1))
+        table = ruled_table(np.moveaxis(table, -1, 0), masks.get(scope))
+        np.testing.assert_allclose(table.sum(axis=0), 1.0)
+        letters = "".join(scope)
+        joint = np.einsum(f"abc,{letters}->abc", joint, table)
+    assert joint.sum() == pytest.approx(1.0)
+    forbidden = np.array([[[bool((a and not c) or (b and c)) for c in (0, 1)] for b in (0, 1)] for a in (0, 1)])
+    assert ((joint == 0) == forbidden).all()

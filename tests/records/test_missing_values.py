@@ -1,0 +1,93 @@
+"""Texts that say that a value is missing, from every kind of source, beside states and bins."""
+
+import pickle
+
+import pandas as pd
+import polars
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli.draft import read_dictionary
+
+SCHEMA = dp.Schema(
+    {"work": ["private", "state"], "age": dp.Bins([0, 40, 99])},
+    missing={"work": "?", "age": "unknown"},
+    missing_values={"work": ["?", "NA"], "age": ["?"]},
+)
+FRAME = pd.DataFrame({"work": ["private", "?", "NA", "state", None], "age": ["?", "?", "?", "?", None]}, dtype=object)
+
+
+def sources(folder):
+    yield FRAME
+    yield FRAME.astype("string")
+    yield FRAME.astype("category")
+    yield polars.DataFrame({name: FRAME[name].to_list() for name in FRAME})
+    yield polars.DataFrame({name: FRAME[name].to_list() for name in FRAME}).to_arrow()
+    for name, write in (("records.csv", FRAME.to_csv), ("records.parquet", FRAME.to_parquet)):
+        write(folder / name, index=False)
+        yield folder / name
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_texts_that_say_missing_are_missing_in_every_source(tmp_path, number):
+    source = list(sources(tmp_path))[number]
+    data = dp.PrivateDataset(source, SCHEMA, dp.PrivacyBudget(200.0), noise=dp.SimulatedNoise(0))
+    release = data.measure([("work",), ("age",)], 200.0)
+    assert release.tables["work",].tolist() == [1, 1, 3]
+    assert release.tables["age",].tolist() == [0, 0, 5]
+
+
+def test_they_are_among_numbers_too():
+    mixed = pd.DataFrame({"work": ["state"] * 3, "age": [17, "?", 50.5]})
+    data = dp.PrivateDataset(mixed, SCHEMA, dp.PrivacyBudget(200.0), noise=dp.SimulatedNoise(0))
+    assert data.measure([("age",)], 200.0).tables["age",].tolist() == [1, 1, 1]
+
+
+def test_without_a_state_for_missing_values_they_are_refused_for_all_variables_at_once():
+    schema = dp.Schema({"work": ["private", "state"], "age": ["young"]}, missing_values=["?", "NA"])
+    with pytest.raises(dp.SchemaError, match=r"'work' has missing values.*'age' in missing="):
+        dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0))
+
+
+def test_files_keep_them(tmp_path):
+    SCHEMA.save(tmp_path / "schema.json")
+    for again in (dp.Schema.load(tmp_path / "schema.json"), pickle.loads(pickle.dumps(SCHEMA)), SCHEMA.join(SCHEMA)):
+        assert again == SCHEMA
+        assert again.missing_values == SCHEMA.missing_values
+    assert SCHEMA.select(["age"]).missing_values == {"age": ("?",)}
+    assert dp.Schema({"work": ["private", "state"], "age": dp.Bins([0, 40, 99])}, SCHEMA.missing) != SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["state"], "'work': 'state' is a state"),
+        ({"wrk": ["?"]}, "missing_values: Unknown variable 'wrk'"),
+        ({"work": [9]}, "'work': missing_values are texts"),
+        ("?", "must be a list"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(given, message):
+    with pytest.raises(dp.SchemaError, match=message):
+        dp.Schema({"work": ["private", "state"], "age": dp.Bins([0, 40])}, missing_values=given)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "variable,states,edges\nage,a|b,0|1\n", "'age' has both states and edges"),
+        ("a.json", '{"age": {"states": ["a"], "edges": [0, 1]}}', "'age' has both states and edges"),
+        ("a.csv", "variable,edges\nage,5|1\n", "'age': Bins: edges must increase"),
+        ("a.json", '{"fields": [{"name": "age", "pgmpy_dp:bins": {"edges": [5, 1]}}]}', "'age': Bins: edges must incr"),
+    ],
+)
+def test_dictionaries_with_mistakes_are_refused_by_the_name_of_the_variable(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(dp.SchemaError, match=message):
+        read_dictionary(tmp_path / name)
+
+
+def test_a_dictionary_lists_them(tmp_path):
+    (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,?|NA\n")
+    drafted = read_dictionary(tmp_path / "a.csv")
+    assert drafted == SCHEMA.select(["work"])
