@@ -6,10 +6,13 @@ set is made for this one fit.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
@@ -172,10 +175,23 @@ def finish_markov(
     Factors are made for `scopes`; other tables of the engine's layout must have potentials of zero. pgmpy refuses
     factors whose variables are no clique of the graph, and measured tables need not be.
     """
-    log_partition = engine.calibrate(potentials).log_partition
+    calibration = engine.calibrate(potentials)
+    warn_unless(calibration.converged, estimator, "Loopy belief propagation")
+    log_partition = calibration.log_partition
     layout = Layout.of(engine.layout.cardinalities, scopes)
     own = potentials[table_places(engine.layout, scopes)]
     finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
+
+
+def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
+    """Warn that a fit did not converge: it is private all the same, but not what it should be."""
+    if not converged:
+        warnings.warn(
+            f"{what} of {type(estimator).__name__} did not converge: the network may be far from what the release "
+            "says. Give more iterations (max_iter), or exact inference (inference='junction_tree') where it fits.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:

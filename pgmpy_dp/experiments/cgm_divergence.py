@@ -117,7 +117,7 @@ def _naive_path(tree: JunctionTree, theta: np.ndarray, noisy: NoisyMarginals) ->
     default = noise_regularization([noisy.variances[scope] for scope in layout.scopes], noisy.total)
     divergences = []
     for multiple in MULTIPLES:
-        fitted = maximise_likelihood(tree, observed, multiple * default, 300, 1e-6)
+        fitted = maximise_likelihood(tree, observed, multiple * default, 300, 1e-6).potentials
         partition = tree.calibrate(fitted).log_partition - truth.log_partition
         divergences.append(float((theta - fitted) @ truth.marginals + partition))
     return divergences

@@ -13,12 +13,14 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied
+from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied, warn_unless
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.engine import INFERENCE
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Schema
@@ -84,14 +86,14 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             nodes, tables = tying.node_schema(schema), tying.tables(counts)
             tied = tying.engine(nodes, tying.name_schema(schema))
             marginals = tied.layout.flatten(tables.tables[name] / counts.total for name in tied.layout.scopes)
-            potentials = maximise_likelihood(tied, marginals, self.regularization, self.max_iter, self.tolerance)
+            potentials = self._maximise(tied, marginals)
             finish_tied(self, tied, potentials, counts, nodes)
         elif isinstance(model, DiscreteMarkovNetwork):
             scopes = markov_scopes(markov_network(model, name))
             counts = exact_marginals(data, schema, scopes)
             engine = build_engine(schema.cardinalities(), scopes, self.inference)
             marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
-            potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+            potentials = self._maximise(engine, marginals)
             finish_markov(self, engine, potentials, scopes, counts, schema)
         else:
             scopes = families(bayesian_network(model, name))
@@ -105,3 +107,8 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             finish(self, cpds, counts, schema)
         del self.release_  # exact counts stay behind the wall
         return self
+
+    def _maximise(self, engine: Engine, marginals: Vector) -> Vector:
+        fit = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+        warn_unless(fit.converged, self)
+        return fit.potentials
