@@ -113,12 +113,15 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 def mu_score(error: float, bounds: ErrorBounds) -> float:
     """Say where between the bounds an error lies: 0 at the lower, 1 at the upper.
 
-    It is negative below the lower bound, which is of a typical error only; 0 where the bounds are equal.
+    The bounds are of one step of variable elimination. Only the answer of a query of one step, where the factors of one
+    variable are multiplied and it is summed out, lies below the upper bound for certain. A query of many steps carries
+    the errors of all: on a chain of forty nodes its score can exceed 5. It is negative below the lower bound, which is of
+    a typical error only; 0 where the bounds are equal.
 
     Parameters
     ----------
     error : float
-        L1 error of an inference query, at least 0.
+        L1 error of what a step or a query computes, at least 0.
     bounds : ErrorBounds
 
     Raises
