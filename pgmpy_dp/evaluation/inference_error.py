@@ -115,8 +115,8 @@ def mu_score(error: float, bounds: ErrorBounds) -> float:
 
     The bounds are of one step of variable elimination. Only the answer of a query of one step, where the factors of one
     variable are multiplied and it is summed out, lies below the upper bound for certain. A query of many steps carries
-    the errors of all: on a chain of forty nodes its score can exceed 5. It is negative below the lower bound, which is of
-    a typical error only; 0 where the bounds are equal.
+    the errors of all: on a chain of forty nodes its score can exceed 5. It is negative below the lower bound, which is
+    of a typical error only; 0 where the bounds are equal.
 
     Parameters
     ----------

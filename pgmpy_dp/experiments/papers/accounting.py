@@ -41,8 +41,8 @@ def price(
         As :func:`pgmpy_dp.price`.
     accounting : {"tight", "moments", "theorem 9", "strong", "naive", "paper"}
         All but the last are sound. "tight" is :func:`pgmpy_dp.price`, "moments" the moments accountant (Renyi bounds at
-        integer orders and their plain conversion), "theorem 9" the same by the bound that Foulds et al. (2020) print, which is
-        for samples of one size and looser. "strong" and "naive" are strong and basic
+        integer orders and their plain conversion), "theorem 9" the same by the bound that Foulds et al. (2020) print,
+        which is looser, and for samples of one size. "strong" and "naive" are strong and basic
         composition of analytically calibrated Gaussian steps. "paper" is strong composition of classically calibrated
         ones, of which the proof needs an epsilon below 1 a step.
 
@@ -88,8 +88,8 @@ def calibrate(
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:
     """Compute what Foulds et al. (2020) would state for a topic model; NOT what holds, which the guarantee says.
 
-    They take the norm of one document for the sensitivity of replacing it, which is sqrt(2) times that, and Theorem 9 of
-    Wang, Balle and Kasiviswanathan (2019) with its plain conversion. For neighbours "add_remove" they state nothing.
+    They take the norm of one document for the sensitivity of replacing it, which is sqrt(2) times that, and Theorem 9
+    of Wang, Balle and Kasiviswanathan (2019) with its plain conversion. For neighbours "add_remove" they state nothing.
     """
     if guarantee.neighbours == "add_remove":
         return None
