@@ -12,7 +12,7 @@ import numpy as np
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.threads import one_thread
 
-_STILL_GAINING = 1e-4
+_STILL_GAINING = 1e-3
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 
@@ -29,7 +29,7 @@ class Minimum:
     slope : float
         Largest component of the gradient there.
     finished : bool
-        False if the iterations ran out while the last one still gained more than a ten-thousandth of the value, or of 1
+        False if the iterations ran out while the last one still gained more than a thousandth of the value, or of 1
         for each coordinate.
     """
 

@@ -29,7 +29,7 @@ def test_too_few_iterations_are_told(chain, kind):
         warnings.simplefilter("error", ConvergenceWarning)
         network.fit(data, kind(**options))
     with pytest.warns(ConvergenceWarning, match=f"fit of {kind.__name__} did not converge.*max_iter"):
-        network.fit(data, kind(max_iter=3, **options))
+        network.fit(data, kind(max_iter=1, **options))
 
 
 def test_loopy_propagation_that_does_not_converge_is_told(chain, monkeypatch):

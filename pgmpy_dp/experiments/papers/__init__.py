@@ -1,6 +1,7 @@
 """Here is what papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
+from pgmpy_dp.experiments.papers.collective import published_em
 from pgmpy_dp.experiments.papers.posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
@@ -28,4 +29,5 @@ __all__ = [
     "printed_epsilon",
     "printed_increment",
     "printed_sensitivity",
+    "published_em",
 ]
