@@ -1,6 +1,7 @@
 """Here is what papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
+from pgmpy_dp.experiments.papers.allocation import compute_parameters, data_dependent, independent
 from pgmpy_dp.experiments.papers.collective import published_em
 from pgmpy_dp.experiments.papers.posteriors import (
     PrintedBayesianEstimator,
@@ -25,6 +26,9 @@ __all__ = [
     "PrintedRegressions",
     "PrintedRows",
     "calibrate",
+    "compute_parameters",
+    "data_dependent",
+    "independent",
     "price",
     "printed_epsilon",
     "printed_increment",
