@@ -92,7 +92,7 @@ def _fit(truth: DiscreteBayesianNetwork, data: Any, estimator: Any) -> DiscreteB
 
 @dataclass(frozen=True)
 class _Queries:
-    """Ten sets of one or two variables, ten variables given one or two, and twenty questions for the likeliest states."""
+    """Ten sets of one or two variables, ten variables given others, and twenty questions for the likeliest states."""
 
     marginals: list[list[str]]
     conditionals: list[tuple[str, dict[str, Any]]]
