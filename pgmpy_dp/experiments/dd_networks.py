@@ -208,6 +208,9 @@ def caption(rows: pd.DataFrame) -> str:
         ratios = wide[one] / wide[other]
         return f"{ratios.min():.2f} to {ratios.max():.2f} times"
 
+    sampling, unweighted = change("no sampling", "strengthened"), change("no weights", "strengthened")
+    equal, one_table = change("D-Ind, strengthened", "strengthened"), change("one table", "D-Ind, strengthened")
+    strengthened = change("strengthened", "literal")
     thrice = sum(
         bool(means.loc[(n, least, "literal"), "parameters"] <= means.loc[(n, most, "literal D-Ind"), "parameters"])
         for n in NETWORKS
@@ -236,14 +239,9 @@ def caption(rows: pd.DataFrame) -> str:
         Joint KL from the generating network: {listed("joint_kl", DRAWN)}.
 
         Ablations, error of the parameters over all networks and epsilons: a first stage on all records in place of a
-        sample has {change("no sampling", "strengthened")} the error; weights W_i = 1, {
-        change("no weights", "strengthened")
-    }; equal shares without a first stage, {change("D-Ind, strengthened", "strengthened")}; one table
-        a family in place of two, at equal shares, {
-        change("one table", "D-Ind, strengthened")
-    }; strengthened in place of
-        literal, {change("strengthened", "literal")}. The paper does not state the first stage's share nor its sampling
-        rate (here .1 and .1).
+        sample has {sampling} the error; weights W_i = 1, {unweighted}; equal shares without a first stage, {equal}; one
+        table a family in place of two, at equal shares, {one_table}; strengthened in place of literal, {strengthened}.
+        The paper does not state the first stage's share nor its sampling rate (here .1 and .1).
     """
 
 
