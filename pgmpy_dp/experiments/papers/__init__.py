@@ -15,6 +15,7 @@ from pgmpy_dp.experiments.papers.posteriors import (
     printed_increment,
     printed_sensitivity,
 )
+from pgmpy_dp.experiments.papers.topics import printed_topics
 
 __all__ = [
     "PrintedBayesianEstimator",
@@ -33,5 +34,6 @@ __all__ = [
     "printed_epsilon",
     "printed_increment",
     "printed_sensitivity",
+    "printed_topics",
     "published_em",
 ]
