@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from pgmpy.base import DAG
 
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.inference import JunctionTree, Maximisation
+from pgmpy_dp.inference import JunctionTree, Layout, Maximisation
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.schema import Clique
 
 # Fitted probabilities below this are raised to it in divergences: many are zero.
 FLOOR = 1e-6
@@ -58,35 +61,26 @@ def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
     >>> round(parameter_errors(one, other).l1, 6)
     0.5
     """
-    layout, logs, states = log_linear(reference)
-    other_layout, other_logs, _ = log_linear(fitted, states)
-    others = other_layout.tables(other_logs)
+    layout, tables, _ = _both(reference, fitted)
     pairs = []
-    for scope, table in layout.tables(logs).items():
-        held = next(clique for clique in others if clique[0] == scope[0])
-        other = others[held].transpose([held.index(variable) for variable in scope])
-        pairs += [
-            (np.exp(row), np.exp(own))
-            for row, own in zip(table.reshape(len(table), -1).T, other.reshape(len(table), -1).T, strict=True)
-        ]
+    for one, other in zip(*(layout.split(np.exp(logs)) for logs in tables), strict=True):
+        pairs += list(zip(one.reshape(len(one), -1).T, other.reshape(len(other), -1).T, strict=True))
     return _errors(pairs)
 
 
 def marginal_errors(reference: DAG, fitted: DAG, variables: Sequence[Sequence[str]]) -> QueryErrors:
     """Compare the joint distributions of sets of variables."""
-    answers = [_Answers(network, log_linear(reference)[2], variables) for network in (reference, fitted)]
-    return _errors([(answers[0].joint(asked), answers[1].joint(asked)) for asked in variables])
+    layout, logs, _ = _both(reference, fitted)
+    return _errors([_joints(layout, logs, tuple(asked)) for asked in variables])
 
 
 def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str, Evidence]]) -> QueryErrors:
     """Compare distributions of one variable given others: each query has the variable and the evidence."""
-    scopes = [(asked, *given) for asked, given in queries]
-    states = log_linear(reference)[2]
-    answers = [_Answers(network, states, scopes) for network in (reference, fitted)]
+    layout, logs, states = _both(reference, fitted)
     pairs = []
-    for (_, given), scope in zip(queries, scopes, strict=True):
+    for asked, given in queries:
         places = tuple(states[variable].index(state) for variable, state in given.items())
-        columns = [found.joint(scope)[(slice(None), *places)] for found in answers]
+        columns = [joint[(slice(None), *places)] for joint in _joints(layout, logs, (asked, *given))]
         pairs.append(tuple(column / max(column.sum(), 1e-300) for column in columns))
     return _errors(pairs)
 
@@ -96,32 +90,50 @@ def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[
 
     Each query has the variables that are asked for, up to all, and the evidence.
     """
-    layout, logs, states = log_linear(reference)
-    other_layout, other_logs, _ = log_linear(fitted, states)
+    layout, logs, states = _both(reference, fitted)
     agreed = 0
     for asked, given in queries:
         places = {variable: states[variable].index(state) for variable, state in given.items()}
-        one, other = (
-            Maximisation.plan(own, list(asked), places).most_probable(potentials)
-            for own, potentials in ((layout, logs), (other_layout, other_logs))
-        )
+        plan = _plan(tuple(layout.cardinalities.items()), layout.scopes, tuple(asked), tuple(places.items()))
+        one, other = map(plan.most_probable, logs)
         agreed += one == other
     return agreed / len(queries)
 
 
-class _Answers:
-    """Joint distributions of sets of variables of a network, its states in a given order."""
+def _both(reference: DAG, fitted: DAG) -> tuple[Layout, tuple[Vector, Vector], Mapping[str, Sequence[Any]]]:
+    """Take the logarithms of both networks' CPDs in the layout of the first."""
+    layout, logs, states = log_linear(reference)
+    other_layout, other_logs, _ = log_linear(fitted, states)
+    tables = {scope[0]: (scope, table) for scope, table in other_layout.tables(other_logs).items()}
+    others = []
+    for scope in layout.scopes:
+        held, table = tables[scope[0]]
+        if set(held) != set(scope):
+            raise SchemaError(f"The two networks give {scope[0]!r} different parents.")
+        others.append(table.transpose([held.index(variable) for variable in scope]))
+    return layout, (logs, layout.flatten(others)), states
 
-    def __init__(self, network: DAG, states: Mapping[str, Sequence[Any]], variables: Sequence[Sequence[str]]) -> None:
-        layout, logs, _ = log_linear(network, states)
-        self.trees: dict[tuple[str, ...], Vector] = {}
-        for asked in variables:  # one tree a set: one for all would be large
-            scope = tuple(asked)
-            tree = JunctionTree.build(layout.cardinalities, layout.scopes, [scope], MAX_TABLE_CELLS)
-            self.trees[scope] = tree.marginal(tree.calibrate(logs), scope)
 
-    def joint(self, asked: Sequence[str]) -> Vector:
-        return self.trees[tuple(asked)]
+def _joints(layout: Layout, logs: tuple[Vector, Vector], scope: Clique) -> tuple[Vector, ...]:
+    """Compute the joint distribution of a set of variables in both networks."""
+    tree = _tree(tuple(layout.cardinalities.items()), layout.scopes, scope)
+    return tuple(tree.marginal(tree.calibrate(each), scope) for each in logs)
+
+
+@lru_cache(maxsize=64)
+def _tree(cardinalities: tuple[tuple[Any, int], ...], scopes: tuple[Any, ...], scope: Clique) -> JunctionTree:
+    """Compile a tree for one set of variables: one for all sets would be large."""
+    return JunctionTree.build(dict(cardinalities), scopes, [scope], MAX_TABLE_CELLS)
+
+
+@lru_cache(maxsize=64)
+def _plan(
+    cardinalities: tuple[tuple[Any, int], ...],
+    scopes: tuple[Any, ...],
+    asked: Clique,
+    given: tuple[tuple[Any, int], ...],
+) -> Maximisation:
+    return Maximisation.plan(Layout.of(dict(cardinalities), scopes), asked, dict(given))
 
 
 def _errors(pairs: Sequence[tuple[Vector, ...]]) -> QueryErrors:

@@ -131,10 +131,10 @@ def caption(rows: pd.DataFrame) -> str:
         non-private fit on Adult where plain and strong composition are not.
 
         Here, {" / ".join(METHODS.values())}: {listed}. The paper's plan is above the same with plain composition at
-        {above("published", "plain")} of {len(medians)} epsilons, above private gradients at {above("published", "sgd")};
-        PrivateLogisticRegression as it comes, in few steps on all records with the tight accountant, is above the
-        paper's plan at {above("default", "published")} and above private gradients, whose learning rate is the best of
-        {len(RATES)} in hindsight, at {above("default", "sgd")}.
+        {above("published", "plain")} of {len(medians)} epsilons, above private gradients at
+        {above("published", "sgd")}; PrivateLogisticRegression as it comes, in few steps on all records with the tight
+        accountant, is above the paper's plan at {above("default", "published")} and above private gradients, whose
+        learning rate is the best of {len(RATES)} in hindsight, at {above("default", "sgd")}.
 
         Both runs of the paper's plan have one noise multiplier for the two sums of a step and public bounds of the
         features, which the authors' code has not, and measure the Fisher information in every fourth step. The
