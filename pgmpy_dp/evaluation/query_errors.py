@@ -79,8 +79,8 @@ def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str,
     layout, logs, states = _both(reference, fitted)
     pairs = []
     for asked, given in queries:
-        places = tuple(states[variable].index(state) for variable, state in given.items())
-        columns = [joint[(slice(None), *places)] for joint in _joints(layout, logs, (asked, *given))]
+        known: tuple[slice | int, ...] = tuple(states[variable].index(state) for variable, state in given.items())
+        columns = [joint[(slice(None), *known)] for joint in _joints(layout, logs, (asked, *given))]
         pairs.append(tuple(column / max(column.sum(), 1e-300) for column in columns))
     return _errors(pairs)
 

@@ -132,8 +132,8 @@ def caption(rows: pd.DataFrame) -> str:
     below = int((means["fourier"] < means["laplace"]).sum())
     best = means.loc[means.index.max(), list(METHODS)[1:]].idxmax()
     one = means.loc[10.0]
-    quartiles = rows.groupby("epsilon")[list(METHODS)].quantile(np.array([0.25, 0.75])).unstack()
-    spread = float((quartiles.xs(0.75, axis=1, level=1) - quartiles.xs(0.25, axis=1, level=1)).max().max())
+    groups = rows.groupby("epsilon")[list(METHODS)]
+    spread = float((groups.quantile(0.75) - groups.quantile(0.25)).max().max())
     others = "; ".join(f"{METHODS[m]} {one[m]:.3f}" for m in METHODS if m not in ("exact", "sampler_paper"))
     return f"""
         Naive Bayes with {FEATURES} binary features, {TRAINING} training records of {RECORDS}, Beta(1, 1)

@@ -259,7 +259,8 @@ def caption(graph: str, rows: pd.DataFrame) -> str:
     path = medians[list(_PATH)]
     best = path.min(axis=1)
     rises = int((path["published_64"] > 1.01 * best).sum())
-    worst = (path["published_64"] / best).idxmax()
+    place = int((path["published_64"] / best).to_numpy().argmax())
+    worst, least, last = medians.index[place], best.iloc[place], path["published_64"].iloc[place]
     lost = int((medians["collective"] > 0.99 * medians["uniform"]).sum())
     random = int((medians["random"] > medians["uniform"]).sum())
     noisiest = medians.loc[(rows["epsilon"].min(), rows["size"].min())]
@@ -279,8 +280,7 @@ def caption(graph: str, rows: pd.DataFrame) -> str:
         median is below that of its start in {below("published", "naive")} of {number} cells, and below the naive fit
         with the regularisation that the truth picks for each release in {below("published", "naive_best")}. Its best
         iteration is below the start in {int((best < medians["naive"]).sum())} cells; run on, it is over 1 % worse
-        than at its best in {rises}, most at epsilon {worst[0]:g}, N = {worst[1]:,}: {best[worst]:.3g}, then
-        {path["published_64"][worst]:.3g}.
+        than at its best in {rises}, most at epsilon {worst[0]:g}, N = {worst[1]:,}: {least:.3g}, then {last:.3g}.
 
         CollectiveEM: its median is below that of the published EM in {below("collective", "published")} of {number}
         cells, of naive MLE with its default regularisation in {below("collective", "naive")}, and with the one that

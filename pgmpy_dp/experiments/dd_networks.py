@@ -174,10 +174,11 @@ def figure(rows: pd.DataFrame) -> Figure:
     axes.set_title("Table 2: mean mu scores by network and epsilon", fontsize=9)
     table = rows[rows["method"].isin(DRAWN)].pivot_table(index="method", columns=["network", "epsilon"], values="mu")
     table = table.loc[list(DRAWN)]
+    heads = table.columns.to_frame().itertuples(index=False, name=None)
     cells = axes.table(
         [[f"{value:.2g}" for value in line] for line in table.to_numpy()],
         rowLabels=list(table.index),
-        colLabels=[f"{network}\n{epsilon:g}" for network, epsilon in table.columns],
+        colLabels=[f"{network}\n{epsilon:g}" for network, epsilon in heads],
         loc="center",
     )
     cells.auto_set_font_size(False)
@@ -198,9 +199,8 @@ def caption(rows: pd.DataFrame) -> str:
         return int((difference > 0).sum() if result == "map_accuracy" else (difference < 0).sum())
 
     def listed(result: str, methods: Sequence[str], epsilon: float = least) -> str:
-        return "; ".join(
-            f"{n} " + " / ".join(f"{means.loc[(n, epsilon, m), result]:.3g}" for m in methods) for n in NETWORKS
-        )
+        values = means[result].to_dict()
+        return "; ".join(f"{n} " + " / ".join(f"{values[n, epsilon, m]:.3g}" for m in methods) for n in NETWORKS)
 
     def change(one: str, other: str) -> str:
         """Give the range over networks and epsilons of how the parameters' error changes."""
@@ -215,6 +215,7 @@ def caption(rows: pd.DataFrame) -> str:
         bool(means.loc[(n, least, "literal"), "parameters"] <= means.loc[(n, most, "literal D-Ind"), "parameters"])
         for n in NETWORKS
     )
+    networks = len(NETWORKS)
     literal = ", ".join(f"{wins('literal', 'literal D-Ind', r)} ({label})" for r, label in ERRORS.items())
     ours = ", ".join(f"{wins('strengthened', 'D-Ind, strengthened', r)} ({label})" for r, label in ERRORS.items())
     return f"""
@@ -229,7 +230,7 @@ def caption(rows: pd.DataFrame) -> str:
         falls (Table 2).
 
         As printed: the data-dependent scheme has the lower mean error in {literal} of {cells} cells each. Its error of
-        the parameters at epsilon {least:g} is as low as D-Ind's at {most:g} on {thrice} of {len(NETWORKS)} networks.
+        the parameters at epsilon {least:g} is as low as D-Ind's at {most:g} on {thrice} of {networks} networks.
         MAP accuracy is higher in {wins("literal", "literal D-Ind", "map_accuracy")} cells, mu lower in
         {wins("literal", "literal D-Ind", "mu")}. Strengthened: lower in {ours}.
 

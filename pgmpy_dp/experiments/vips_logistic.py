@@ -80,7 +80,7 @@ def _non_private(repeat: int) -> float:
 
 def _gradients(data: PrivateFeatures, epsilon: float, rate: float, test: np.ndarray) -> np.ndarray:
     """Follow clipped and noisy gradients of the log-likelihood from zero, and score records."""
-    plan = {"steps": 100, "sampling_rate": 0.05}
+    plan: dict[str, Any] = {"steps": 100, "sampling_rate": 0.05}
     multiplier = papers.calibrate(epsilon, DELTA, **plan, accounting="moments")
     steps = data.plan(**plan, epsilon=epsilon, delta=DELTA, noise_multiplier=multiplier)
     weights = np.zeros(FEATURES + 1)

@@ -96,7 +96,7 @@ def data_dependent(
     sensitivity = constant_sensitivities(schema.cardinalities(), scopes)
     costs = []
     for scope, rows, counts in zip(scopes, found.rows, found.parents, strict=True):
-        height, degree = features.loc[scope[0]]
+        height, degree = (int(value) for value in features.loc[scope[0]].to_numpy())
         error = float((np.sqrt(1.0 + rows**2) / np.maximum(counts, 1.0)).mean())  # equation (6)
         costs.append((height + 1) * (degree + 1) * (sensitivity[scope[0]] + 1) * error)
     roots = np.sqrt(costs)
