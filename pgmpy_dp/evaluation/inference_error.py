@@ -71,6 +71,8 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     Upper: entries are in [0, 1], so a product errs by at most the sum of its factors' errors, eta times the largest;
     summing the variable out (d terms) and over the cells of the result (d^kappa) gives eta d^(kappa + 1) errors.
 
+    Of the paper's formulas the shapes are recalled, not printed: they are lost in the copy that this was written from.
+
     Lower: sqrt(eta - 1) smallest error * smallest entry^(eta - 2) is the typical error of one cell where eta - 1
     factors err independently, by propagation of errors. It does not bound a realised error: errors can cancel.
 

@@ -1,5 +1,9 @@
 """The utility of private posteriors has bounds (Zhang, Rubinstein and Dimitrakakis 2016), given with what they bound.
 
+What is proved is argued here. Constants called the paper's are recalled, not printed: its formulas are lost in the copy
+that this was written from. Its stochastic Lipschitz theory (Theorem 4 (2), Lemma 3) and the refined expectation of
+Theorem 1 are lost to more than their constants, and are left out.
+
 They need no records, except `posterior_divergence` and the mass in `exponential_map_failure`, which are for
 studies in which the records are known.
 """
@@ -94,7 +98,7 @@ class DivergenceBound:
         What the divergence exceeds its expectation by with the failure probability at most, by McDiarmid's inequality
         and the range n log((alpha + n) (beta + n)) of each row's term.
     paper_expectation, paper_deviation : float
-        The same from the printed n log((alpha + n) (beta + n)) and (2 n + 1) log((alpha + n + 1) (beta + n + 1)).
+        The same from the paper's, recalled and not checked against the print: n log((alpha + n) (beta + n)) and (2 n + 1) log((alpha + n + 1) (beta + n + 1)).
     """
 
     expectation: float
