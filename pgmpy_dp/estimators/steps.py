@@ -6,12 +6,14 @@ set is made for this one fit.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
 
 from pgmpy.factors.discrete import TabularCPD
+from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
@@ -193,10 +195,23 @@ def finish_markov(
         places = table_places(engine.layout, scopes)
         potentials = potentials.copy()
         potentials[places] += barred_cells(scopes, scope_masks(scopes, schema), schema)
-    log_partition = engine.calibrate(potentials).log_partition
+    calibration = engine.calibrate(potentials)
+    warn_unless(calibration.converged, estimator, "Loopy belief propagation")
+    log_partition = calibration.log_partition
     layout = Layout.of(engine.layout.cardinalities, scopes)
     own = potentials[table_places(engine.layout, scopes)]
     finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
+
+
+def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
+    """Warn that a fit did not converge: it is private all the same, but not what it should be."""
+    if not converged:
+        warnings.warn(
+            f"{what} of {type(estimator).__name__} did not converge: the network may be far from what the release "
+            "says. Give more iterations (max_iter), or exact inference (inference='junction_tree') where it fits.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:

@@ -14,6 +14,13 @@ from pgmpy_dp.evaluation.posterior_bounds import (
     posterior_divergence,
 )
 from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
+from pgmpy_dp.evaluation.query_errors import (
+    QueryErrors,
+    conditional_errors,
+    map_agreement,
+    marginal_errors,
+    parameter_errors,
+)
 from pgmpy_dp.evaluation.synthetic_inference import combine
 from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
 
@@ -22,20 +29,25 @@ __all__ = [
     "DivergenceBound",
     "ErrorBounds",
     "NotPrivateSearch",
+    "QueryErrors",
     "audit",
     "bnlearn_network",
     "combine",
     "compare",
     "compare_prediction",
+    "conditional_errors",
     "count_error_bound",
     "divergence_bound",
     "exponential_map_failure",
     "fourier_marginal_bound",
     "inference_error_bounds",
     "kl_divergence",
+    "map_agreement",
+    "marginal_errors",
     "mean_squared_error",
     "mu_score",
     "not_private_grid_search",
+    "parameter_errors",
     "posterior_divergence",
     "prediction_accuracy",
     "random_markov_network",

@@ -71,6 +71,8 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     Upper: entries are in [0, 1], so a product errs by at most the sum of its factors' errors, eta times the largest;
     summing the variable out (d terms) and over the cells of the result (d^kappa) gives eta d^(kappa + 1) errors.
 
+    Of the paper's formulas the shapes are recalled, not printed: they are lost in the copy that this was written from.
+
     Lower: sqrt(eta - 1) smallest error * smallest entry^(eta - 2) is the typical error of one cell where eta - 1
     factors err independently, by propagation of errors. It does not bound a realised error: errors can cancel.
 
@@ -113,12 +115,15 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 def mu_score(error: float, bounds: ErrorBounds) -> float:
     """Say where between the bounds an error lies: 0 at the lower, 1 at the upper.
 
-    It is negative below the lower bound, which is of a typical error only; 0 where the bounds are equal.
+    The bounds are of one step of variable elimination. Only the answer of a query of one step, where the factors of one
+    variable are multiplied and it is summed out, lies below the upper bound for certain. A query of many steps carries
+    the errors of all: on a chain of forty nodes its score can exceed 5. It is negative below the lower bound, which is
+    of a typical error only; 0 where the bounds are equal.
 
     Parameters
     ----------
     error : float
-        L1 error of an inference query, at least 0.
+        L1 error of what a step or a query computes, at least 0.
     bounds : ErrorBounds
 
     Raises

@@ -11,15 +11,17 @@ from matplotlib.figure import Figure
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE
 from pgmpy_dp.evaluation import random_markov_network
+from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.protocol import erdos_renyi
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference import JunctionTree, LaplaceNoise
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 STATES, SIZE, EPSILON = 20, 100_000, 0.1
-METHODS = ("non-private", "naive MLE, little regularised", "naive MLE, default", "CollectiveEM")
+METHODS = ("non-private", "naive MLE, little regularised", "naive MLE, default", "published", "CollectiveEM")
+EM_ITERATIONS = 30  # of the published EM, from the naive fit with its default
 RESULTS = ("cell", "true", "learned")
 
 
@@ -38,6 +40,7 @@ def run(method: str) -> list[dict[str, Any]]:
     estimator: Any = {
         "naive MLE, little regularised": NaiveMLE(regularization=1e-6),
         "naive MLE, default": NaiveMLE(),
+        "published": NaiveMLE(),  # where it starts
         "CollectiveEM": CollectiveEM(),
     }.get(method)
     if estimator is None:
@@ -45,6 +48,10 @@ def run(method: str) -> list[dict[str, Any]]:
     true = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(theta).marginals
     own, fitted, _ = log_linear(PrivateMarkovNetwork(truth.edges()).fit(source, estimator), truth.schema_.states)
     tree = JunctionTree.build(own.cardinalities, own.scopes)
+    if method == "published":
+        observed = own.flatten(source.tables[scope] for scope in own.scopes).astype(np.float64)
+        noise = LaplaceNoise(observed, own.per_cell([source.scales[scope] for scope in own.scopes]))
+        *_, fitted = papers.published_em(tree, fitted, noise, source.total, EM_ITERATIONS)
     calibration = tree.calibrate(fitted)
     flat = layout.flatten(tree.marginal(calibration, scope) for scope in layout.scopes)  # axes may be in another order
     pairs = enumerate(zip(true, flat, strict=True))
@@ -53,7 +60,7 @@ def run(method: str) -> list[dict[str, Any]]:
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel a method."""
-    drawn = Figure(figsize=(12.6, 3.7), layout="constrained")
+    drawn = Figure(figsize=(14.6, 3.4), layout="constrained")
     floor = rows["true"].min() / 30
     for number, method in enumerate(METHODS):
         held = rows[rows["method"] == method]
@@ -72,6 +79,8 @@ def caption(rows: pd.DataFrame) -> str:
     apart = (rows["true"] - rows["learned"]).abs().groupby(rows["method"]).sum() / (
         len(rows) / len(METHODS) / STATES**2
     )
+    order = apart[list(METHODS)].sort_values().index
+    ahead = ", ".join(order)
     errors = ", ".join(f"{method} {apart[method]:.3g}" for method in METHODS)
     drowned = rows[rows["learned"] < rows["true"] / 100].groupby("method").size()
     lost = ", ".join(f"{method} {int(drowned.get(method, 0))}" for method in METHODS)
@@ -84,11 +93,13 @@ def caption(rows: pd.DataFrame) -> str:
 
         Here: mean L1 error of an edge's table: {errors}. Cells less than a hundredth of the truth: {lost}.
 
-        Why they differ: the paper gives neither N nor epsilon nor the regularisation of naive MLE for this
-        figure. With little regularisation the naive fit drives cells to zero, as in the paper's figure; with
-        one that follows the noise, the library's default, it is about as near the truth as CollectiveEM, which
-        finds the strength of its prior by itself.
+        From least to most error: {ahead}. CollectiveEM has {apart["CollectiveEM"] / apart["naive MLE, default"]:.3g}
+        times the error of the naive fit with the library's default, which follows the noise, and
+        {apart["CollectiveEM"] / apart["naive MLE, little regularised"]:.3g} times that of the naive fit with little
+        regularisation; the published EM ({EM_ITERATIONS} iterations from the naive fit with the default) has
+        {apart["published"] / apart["naive MLE, default"]:.3g} times the error of its start. The paper gives neither N
+        nor epsilon nor the regularisation of naive MLE nor the iterations of EM for this figure.
     """
 
 
-SCATTER = Experiment(trials, run, RESULTS, figure, caption)
+SCATTER = Experiment(trials, run, RESULTS, figure, caption, version=2)

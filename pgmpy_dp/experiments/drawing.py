@@ -8,12 +8,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 # Okabe and Ito's colours are told apart by colour-blind readers too.
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B")
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#000000", "#999933")
 NEUTRAL = {
     "non-private": ("#000000", "--"),
     "little noise, not private": ("#000000", "--"),
     "random": ("#999999", ":"),
+    "uniform": ("#999999", "--"),
     "all documents alike": ("#999999", ":"),
+    "slots independent, non-private": ("#000000", ":"),
 }
 
 

@@ -84,16 +84,3 @@ def random_documents(topics: np.ndarray, count: int, length: int, seed: int) -> 
         shares = generator.dirichlet(np.full(len(topics), 0.1), min(500, count - start)) @ topics
         parts.append(sparse.csr_array(generator.multinomial(length, shares / shares.sum(axis=1, keepdims=True))))
     return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-
-def marginals(network: Any, variable_sets: list[list[str]]) -> list[np.ndarray]:
-    """Compute joint distributions of sets of variables, by variable elimination; axes in the order of each set."""
-    from pgmpy.inference import VariableElimination
-
-    elimination = VariableElimination(network)
-    answers = []
-    for variables in variable_sets:
-        factor = elimination.query(variables, show_progress=False)
-        values = np.asarray(factor.values)
-        answers.append(values.transpose([factor.variables.index(v) for v in variables]))
-    return answers

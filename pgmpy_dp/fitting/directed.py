@@ -40,11 +40,14 @@ class DirectedFit:
         Mean squared residual of what tells of the families, in units of the variance of noise and sampling. It is below
         1 if the network is right, since its parameters absorb a part. NaN by loopy belief propagation, whose own errors
         are larger.
+    finished : bool
+        False if the iterations of the last round ran out while they still gained.
     """
 
     tables: Mapping[Clique, Vector]
     objective: float
     squared_residual: float
+    finished: bool
 
 
 class _Problem:
@@ -135,7 +138,8 @@ def fit_directed(
     log_rows = problem.rows.normalise(logits)
     told = only(observed, telling(observed.cliques, families), release.schema)
     shares = problem.calibrate(log_rows).marginals[table_places(tree.layout, told.cliques)]
-    return DirectedFit(layout.tables(np.exp(log_rows)), -value, _squared_residual(told, shares, problem.total))
+    residual = _squared_residual(told, shares, problem.total)
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
 
 
 def fit_directed_loopily(
@@ -176,7 +180,7 @@ def fit_directed_loopily(
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = explain(observed, graph, potentials, total, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
-    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan)
+    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan, True)
 
 
 def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:

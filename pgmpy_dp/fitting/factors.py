@@ -49,6 +49,20 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
     return maximal(scopes)
 
 
+def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) -> None:
+    """Refuse cliques that are none of the network: only variables that edges join may share a table.
+
+    Raises
+    ------
+    ValueError
+    """
+    for clique in cliques:
+        if not all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :]):
+            raise ValueError(f"{clique} is no clique of the network: all of its variables must be joined by edges.")
+        if not set(clique) <= set(network.nodes()):
+            raise ValueError(f"{clique} has variables that the network has not.")
+
+
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """Keep the cliques that no scope contains."""
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]

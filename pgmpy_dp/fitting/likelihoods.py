@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pgmpy_dp.fitting.factors import table_places
-from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise, gaussian_dual, laplace_dual
 from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
+from pgmpy_dp.inference.duals import LinearMap
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.linear import LinearMap, linear_gaussian_dual, linear_laplace_dual
 from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
 
 
@@ -39,6 +39,6 @@ def observation_noise(
 def explain(seen: Observations, engine: Engine, potentials: Vector, total: float, max_iter: int) -> CollectiveMarginals:
     """Find the most probable counts behind observations under these log-potentials: the E-step, by its dual."""
     scale = np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) / (1 if seen.gaussian else 2))
-    dual = linear_gaussian_dual if seen.gaussian else linear_laplace_dual
+    dual = gaussian_dual if seen.gaussian else laplace_dual
     function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)
-    return dual(engine, potentials, function, seen.observed, scale, total, max_iter)
+    return dual(engine, potentials, seen.observed, scale, total, max_iter=max_iter, function=function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,28 @@ from pgmpy_dp.schema import Clique
 
 # A cell seen empty pulls its potential to minus infinity; beyond this nothing changes but the rounding.
 _FARTHEST = 100.0
+_MISSED = 1e-3
+
+
+@dataclass(frozen=True)
+class LikelihoodFit:
+    """Log-potentials of maximum likelihood, and how far from the maximum they are.
+
+    Attributes
+    ----------
+    potentials : ndarray of shape (engine.layout.size,)
+    slope : float
+        Largest component of the gradient: by so much, as a share of the records, a marginal misses what the maximum
+        asks of it.
+    """
+
+    potentials: Vector
+    slope: float
+
+    @property
+    def converged(self) -> bool:
+        """Return whether every marginal is what it should be to a thousandth of the records."""
+        return self.slope <= _MISSED
 
 
 def maximise_likelihood(
@@ -30,7 +53,7 @@ def maximise_likelihood(
     tolerance: float,
     gain: float = 1e-15,
     places: NDArray[np.int64] | None = None,
-) -> Vector:
+) -> LikelihoodFit:
     """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
 
     Where k cliques share a table, the mean of their marginals counts k times.
@@ -52,7 +75,7 @@ def maximise_likelihood(
 
     Returns
     -------
-    ndarray of shape (engine.layout.size,)
+    LikelihoodFit
     """
     size = engine.layout.size
     places = np.arange(size) if places is None else places
@@ -75,7 +98,8 @@ def maximise_likelihood(
         return float(value), slope + 2 * regularization * own
 
     start = np.zeros(places.size)
-    return spread(minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale).point)
+    found = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
+    return LikelihoodFit(spread(found.point), found.slope)
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
@@ -106,4 +130,5 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
     layout = Layout.of(engine.layout.cardinalities, list(held))
     marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
     weight = noise_regularization([variance for _, variance in own], total)
-    return maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
+    fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
+    return fit.potentials

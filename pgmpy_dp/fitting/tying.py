@@ -130,9 +130,3 @@ class Tying:
             tables[name] = np.mean([table for table, _ in read], axis=0)
             variances[name] = sum(variance for _, variance in read) / len(read) ** 2
         return PooledTables(self.name_schema(release.schema), tables, variances, release.total, release.guarantee)
-
-
-def refuse_tied(network: DiscreteMarkovNetwork, estimator: str) -> None:
-    """Refuse ties, for estimators that would not heed them."""
-    if getattr(network, "tied", None):
-        raise ValueError(f"{estimator} does not tie parameters: use CollectiveEM, NaiveMLE or MaximumLikelihood.")

@@ -54,11 +54,14 @@ class UndirectedFit:
         Scale of the prior on log-potentials: learned, or as given.
     objective : float
         The bound that was minimised, in nats, without constants; loopily, the gap of the last E-step.
+    finished : bool
+        False if the last round ran out of iterations while it still gained. Loopily the rounds are few by design.
     """
 
     potentials: Vector
     prior_scale: float
     objective: float
+    finished: bool
 
 
 class _Bound:
@@ -268,7 +271,7 @@ def fit_undirected(
             bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)
     potentials = np.zeros(engine.layout.size)
     potentials[bound.free] = point[:size]
-    return UndirectedFit(potentials, math.sqrt(prior.square), value)
+    return UndirectedFit(potentials, math.sqrt(prior.square), value, found.finished)
 
 
 def _fit_loopy(
@@ -292,7 +295,7 @@ def _fit_loopy(
         moved, potentials, gap = float(np.abs(fresh - potentials).max()), fresh, step.gap
         if moved < 1e-3:
             break
-    return UndirectedFit(potentials, precision**-0.5, gap)
+    return UndirectedFit(potentials, precision**-0.5, gap, True)
 
 
 def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:

@@ -1,12 +1,8 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
 from .closest import ClosestMarginals, closest_marginals
-from .collective import (
-    CollectiveMarginals,
-    NonlinearBeliefPropagation,
-    gaussian_dual,
-    laplace_dual,
-)
+from .collective import CollectiveMarginals, NonlinearBeliefPropagation
+from .duals import gaussian_dual, laplace_dual
 from .engine import build_engine
 from .factor_graph import FactorGraph
 from .junction_tree import Calibration, JunctionTree, TreeTooLargeError

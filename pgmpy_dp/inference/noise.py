@@ -36,6 +36,11 @@ class LaplaceNoise:
         """Compute the subgradient sign(observed - counts) / scale, 0 where they are equal."""
         return np.sign(self.observed - counts) / self.scale
 
+    def gap(self, counts: Vector, multipliers: Vector) -> float:
+        """Compute sum(|y - n| / scale - l (y - n)) for multipliers l within 1 / scale: zero at subgradients alone."""
+        residual = self.observed - counts
+        return float((np.abs(residual) / self.scale - multipliers * residual).sum())
+
 
 @dataclass(frozen=True)
 class GaussianNoise:
@@ -52,6 +57,10 @@ class GaussianNoise:
     def gradient(self, counts: Vector) -> Vector:
         """Compute (observed - counts) / scale^2."""
         return (self.observed - counts) / self.scale**2
+
+    def gap(self, counts: Vector, multipliers: Vector) -> float:
+        """Compute sum((y - n - scale^2 l)^2 / scale^2) / 2 for multipliers l: zero at the gradient alone."""
+        return float((((self.observed - counts) / self.scale - self.scale * multipliers) ** 2).sum() / 2)
 
     def curvature(self, counts: Vector) -> Vector:
         """Compute minus the derivative of the gradient: 1 / scale^2."""

@@ -76,18 +76,18 @@ class TiedTree:
         """Give the tree's cliques their log-potentials from those of the groups."""
         return potentials[self.source]
 
-    def _sum(self, values: Vector) -> Vector:
+    def sum(self, values: Vector) -> Vector:
         """Sum over each group's cliques, from values in the tree's layout."""
         return np.bincount(self.source, values, self.layout.size).astype(np.float64)
 
     def calibrate(self, potentials: Vector) -> Calibration:
         """Calibrate as `JunctionTree.calibrate` does, potentials and marginals being those of the groups."""
         found = self.tree.calibrate(self.expand(potentials))
-        return Calibration(found.log_partition, self._sum(found.marginals) / self.repeats, found.beliefs)
+        return Calibration(found.log_partition, self.sum(found.marginals) / self.repeats, found.beliefs)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
         """Differentiate the mean marginals' product with a direction g by the log-potentials.
 
         For a `JunctionTree` it is also the derivative of the marginals along g; here only if all groups have one size.
         """
-        return self._sum(self.tree.covariance_product(calibration, self.expand(direction / self.repeats)))
+        return self.sum(self.tree.covariance_product(calibration, self.expand(direction / self.repeats)))

@@ -8,7 +8,7 @@ public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is
 both reached, so that a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood raised to a
 power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the argument of
 `pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add.
-(Zhang, Rubinstein and Dimitrakakis 2016, appendix D.)
+(Zhang, Rubinstein and Dimitrakakis 2016, appendix D, in words; the formulas are derived here.)
 """
 
 from __future__ import annotations

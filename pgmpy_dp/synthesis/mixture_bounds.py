@@ -16,8 +16,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction, draw_refits
 from pgmpy_dp.inference.mixture_fit import MixtureFit
-from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
 from pgmpy_dp.inference.rules import Rules
+from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 

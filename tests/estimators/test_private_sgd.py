@@ -50,6 +50,41 @@ def test_without_noise_or_clipping_it_climbs_to_the_maximum_likelihood(statistic
         assert model.query(edge).values == pytest.approx(best.query(edge).values, abs=2e-3)
 
 
+def test_tables_of_three_tell_an_exclusive_or():
+    a, b = np.random.default_rng(0).integers(0, 2, (2, 2000))
+    frame, edges = pd.DataFrame({"a": a, "b": b, "c": a ^ b}), [("a", "b"), ("b", "c"), ("a", "c")]
+    data = dp.PrivateDataset(
+        frame, dp.Schema({name: [0, 1] for name in "abc"}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
+    )
+    options = {"total": 2000, "sampling_rate": 1.0, "clip_norm": 10.0, "cliques": [("a", "b", "c")]}
+    exact = dp.MaximumLikelihood(state_names=data.schema, cliques=[("a", "b", "c")])
+    for source, estimator in ((data, dp.PrivateSGD(1.0, 1e-6, steps=300, **options)), (frame, exact)):
+        model = dp.PrivateMarkovNetwork(edges).fit(source, estimator)
+        assert model.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.97
+        with pytest.raises(ValueError, match="no clique of the network"):
+            dp.PrivateMarkovNetwork(edges[:2]).fit(source, estimator)
+
+
+def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
+    chain = np.zeros((3000, 4), dtype=int)
+    generator = np.random.default_rng(0)
+    for step in range(1, 4):
+        chain[:, step] = np.where(generator.random(3000) < 0.8, chain[:, step - 1], generator.integers(0, 2, 3000))
+    nodes, frame = list("abcd"), pd.DataFrame(chain, columns=list("abcd"))
+    edges = [("a", "b"), ("b", "c"), ("c", "d")]
+    data = dp.PrivateDataset(
+        frame, dp.Schema({node: [0, 1] for node in nodes}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
+    )
+    sgd = dp.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
+    model = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, sgd)
+    best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.MaximumLikelihood(state_names=data.schema))
+    for edge in edges:
+        assert model.query(list(edge)).values == pytest.approx(best.query(list(edge)).values, abs=5e-3)
+    tables = [factor.values for factor in model.get_factors() if len(factor.variables) == 2]
+    for table in tables[1:]:
+        assert table / table[0, 0] == pytest.approx(tables[0] / tables[0][0, 0])
+
+
 def test_marginals_that_round_to_more_than_one_do_not_end_a_paid_run(monkeypatch):
     estimator = dp.PrivateSGD(1.0, 1e-6, steps=2, total=2000)
 

@@ -118,10 +118,11 @@ def test_what_cannot_be_tied_is_refused(days):
         dp.PrivateMarkovNetwork(EDGES, tied={("now",): EDGES})
     other = dp.Schema({**dict.fromkeys(NODES, STATES), "x5": ["a", "b", "c", "d"]})
     data = dp.PrivateDataset(days, other, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
-    for estimator in (dp.CollectiveEM(epsilon=0.5), dp.NaiveMLE(epsilon=0.5)):
+    sgd = {"delta": 1e-6, "total": 100}
+    for estimator in (dp.CollectiveEM(epsilon=0.5), dp.NaiveMLE(epsilon=0.5), dp.PrivateSGD(0.5, **sgd)):
         with pytest.raises(dp.SchemaError, match="tied to one of other states"):
             tied_network().fit(data, estimator)
-    for estimator in (dp.PrivateSGD(0.5, 1e-6), dp.CollectiveEM(epsilon=0.5, inference="loopy")):
+    for estimator in (dp.PrivateSGD(0.5, inference="loopy", **sgd), dp.CollectiveEM(epsilon=0.5, inference="loopy")):
         with pytest.raises(ValueError, match="tie"):
             tied_network().fit(data, estimator)
     assert data.budget.spent.epsilon == 0

@@ -11,7 +11,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, resolve
+from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, resolve, warn_unless
 from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
@@ -32,7 +32,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
 
     Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
     distribution. The estimator
-    finds the network whose own marginals explain all of them best under the exact likelihood of the noise, kept from
+    finds the network whose own marginals explain all of them best under the likelihood of the noise, kept from
     over-fitting by a prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
     2017): there the maximum over noiseless counts, run to convergence, fits the noise.
 
@@ -75,6 +75,10 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     -----
     On a Bayesian network it gains over `PrivateMLE` where the noise is strong or tables overlap. Where noise is weak
     and the records contradict the network's independences, CPDs read table by table can be the closer ones.
+
+    The likelihood is that of Gaussian or Laplace noise. Of Laplace noise of scale b, the corner of |y - n| / b is
+    rounded off within .6 b for a Markov network, so that quasi-Newton steps see a curvature; for a Bayesian network it
+    is averaged over what sampling and the noise leave open of n.
 
     Bayesian networks: see `pgmpy_dp.fitting.directed.fit_directed`. Markov networks: see
     `pgmpy_dp.fitting.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
@@ -155,6 +159,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             release = measure(self, release, *self._plan(network, release.schema))
         schema = release.schema.select(nodes)
         fit = fit_release(release, scopes, self.max_iter, self.inference)
+        warn_unless(fit.finished, self)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
         finish(self, cpds, release, schema)
@@ -175,6 +180,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
         fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale, barred)
+        warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
         return self
@@ -189,6 +195,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
         engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)
         fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
+        warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_tied(self, engine, fit.potentials, release, nodes)
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,15 +13,25 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied
-from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied, warn_unless
+from pgmpy_dp.fitting.factors import (
+    bayesian_network,
+    conditional,
+    families,
+    markov_network,
+    markov_scopes,
+    require_joined,
+    tabular_cpd,
+)
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.engine import INFERENCE
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -37,6 +47,9 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     regularization : float
         For Markov networks, weight of the squared norm of the log-potentials per record: counts of zero would send
         them to minus infinity.
+    cliques : sequence of tuples of str
+        For Markov networks, variables, all joined by edges, whose tables carry log-potentials as well as those of the
+        edges: pairs alone cannot say that one variable is the exclusive or of two others.
     inference : {"auto", "junction_tree", "loopy"}
         For Markov networks.
     max_iter : int
@@ -73,6 +86,7 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
 
     state_names: Mapping[str, Any] | Schema | None = None
     regularization: float = 1e-9
+    cliques: Sequence[Clique] = ()
     inference: str = "auto"
     max_iter: int = 2000
     tolerance: float = 1e-8
@@ -95,14 +109,15 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             nodes, tables = tying.node_schema(schema), tying.tables(counts)
             tied = tying.engine(nodes, tying.name_schema(schema))
             marginals = tied.layout.flatten(tables.tables[name] / counts.total for name in tied.layout.scopes)
-            potentials = maximise_likelihood(tied, marginals, self.regularization, self.max_iter, self.tolerance)
+            potentials = self._maximise(tied, marginals)
             finish_tied(self, tied, potentials, counts, nodes)
         elif isinstance(model, DiscreteMarkovNetwork):
-            scopes = markov_scopes(markov_network(model, name))
+            require_joined(model, self.cliques)
+            scopes = markov_scopes(markov_network(model, name), self.cliques)
             counts = exact_marginals(data, schema, scopes)
             engine = build_engine(schema.cardinalities(), scopes, self.inference)
             marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
-            potentials = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+            potentials = self._maximise(engine, marginals)
             finish_markov(self, engine, potentials, scopes, counts, schema)
         else:
             scopes = families(bayesian_network(model, name))
@@ -116,3 +131,8 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
             finish(self, cpds, counts, schema)
         del self.release_  # exact counts stay behind the wall
         return self
+
+    def _maximise(self, engine: Engine, marginals: Vector) -> Vector:
+        fit = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+        warn_unless(fit.converged, self)
+        return fit.potentials

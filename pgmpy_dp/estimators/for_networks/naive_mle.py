@@ -10,7 +10,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, resolve
+from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, resolve, warn_unless
 from pgmpy_dp.fitting.factors import markov_network, markov_scopes
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.fitting.tying import Tying
@@ -125,7 +125,9 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         weight = self.regularization
         if weight is None:
             weight = noise_regularization([variance for _, variance in own], release.total)
-        return maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
+        fit = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
+        warn_unless(fit.converged, self)
+        return fit.potentials
 
     def _marginal(self, table: Vector, total: float) -> Vector:
         return project_to_simplex(table / total) if self.projection else table / total

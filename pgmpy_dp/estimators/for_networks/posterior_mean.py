@@ -135,7 +135,7 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
         if undirected:
-            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8)
+            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
             finish_markov(self, tree, potentials, layout.scopes, releases[0], schema)
         else:
             tables = layout.tables(mean)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +15,14 @@ from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes
-from pgmpy_dp.fitting.tying import refuse_tied
+from pgmpy_dp.estimators.steps import warn_unless
+from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes, require_joined
+from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.engine import INFERENCE
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -54,7 +55,9 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         A public guess of the number of records, for "gradient" under "add_remove": with the sampling rate it gives the
         public size by which sums are divided. The true number is private there.
     inference : {"auto", "junction_tree", "loopy"}
-        For the network's marginals in each step.
+        For the network's marginals in each step. Tied parameters need a junction tree.
+    cliques : sequence of tuples of str
+        Variables, all joined by edges, whose tables carry log-potentials as well as those of the edges.
     noise_multiplier : float, optional
         Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     neighbours : {"add_remove", "replace_one"}, optional
@@ -72,6 +75,9 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
 
     Notes
     -----
+    Cliques that share parameters share their gradients' sum. Each clique's own gradient is clipped and noised with the
+    others, and the noisy ones are summed.
+
     A record's gradient is phi(x) - mu(theta), phi being its clique indicators and mu the network's marginals. Its norm
     is a table look-up, and clipped gradients add up as weighted tables: no record's vector is made
     (:meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the
@@ -115,6 +121,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
     learning_rate: float = 1.0
     total: float | None = None
     inference: str = "auto"
+    cliques: Sequence[Clique] = ()
     noise_multiplier: float | None = None
     neighbours: str | None = None
 
@@ -145,10 +152,18 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         network = markov_network(model, type(self).__name__)
-        refuse_tied(network, type(self).__name__)
+        require_joined(network, self.cliques)
+        tying = Tying.of(network)
+        if tying is not None and (self.cliques or self.inference == "loopy"):
+            raise ValueError(
+                "PrivateSGD fits tied parameters on a junction tree, and of the tied cliques and edges alone."
+            )
         rate = float(self.learning_rate)
         variables = list(network.nodes())
-        scopes = markov_scopes(network)
+        scopes = markov_scopes(network, self.cliques)
+        if tying is not None:
+            tying = replace(tying, pooled=False)  # records have the nodes' columns, not the groups'
+            scopes = tuple(clique for group in tying.groups.values() for clique in group)
         typical = math.sqrt(len(scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
         options = plan_options(self)
@@ -159,20 +174,23 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
                 "needs none."
             )
         schema = dataset.schema.select(variables)
-        engine = build_engine(schema.cardinalities(), scopes, self.inference)
+        tied = None if tying is None else tying.engine(tying.node_schema(schema), tying.name_schema(schema))
+        engine = build_engine(schema.cardinalities(), scopes, self.inference) if tied is None else tied.tree
         plan = dataset.plan(**options, variables=variables, width=engine.layout.size)
         gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
         potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
 
         def step(number: int) -> None:
             nonlocal potentials
-            potentials = potentials + rate * gradient(engine.calibrate(potentials).marginals)
+            slope = gradient(engine.calibrate(potentials).marginals)
+            potentials = potentials + rate * (slope if tied is None else tied.expand(tied.sum(slope)))
             tail[:] = potentials if number < plan.steps / 2 else tail + (potentials - tail) / (number - halfway + 1)
 
         halfway = math.ceil(plan.steps / 2)
         self.n_steps_ = run(plan, step, type(self).__name__)
-        log_partition = engine.calibrate(tail).log_partition
-        self.parameters_ = markov_factors(engine.layout, tail, log_partition, schema.states)
+        calibration = engine.calibrate(tail)
+        warn_unless(calibration.converged, self, "Loopy belief propagation")
+        self.parameters_ = markov_factors(engine.layout, tail, calibration.log_partition, schema.states)
         self.state_names_ = schema.state_names
         self.guarantee_ = plan.guarantee
         self.noise_multiplier_ = plan.noise_multiplier

@@ -1,6 +1,8 @@
 """Here is what papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
+from pgmpy_dp.experiments.papers.allocation import compute_parameters, data_dependent, independent
+from pgmpy_dp.experiments.papers.collective import published_em
 from pgmpy_dp.experiments.papers.posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
@@ -13,6 +15,7 @@ from pgmpy_dp.experiments.papers.posteriors import (
     printed_increment,
     printed_sensitivity,
 )
+from pgmpy_dp.experiments.papers.topics import printed_topics
 
 __all__ = [
     "PrintedBayesianEstimator",
@@ -24,8 +27,13 @@ __all__ = [
     "PrintedRegressions",
     "PrintedRows",
     "calibrate",
+    "compute_parameters",
+    "data_dependent",
+    "independent",
     "price",
     "printed_epsilon",
     "printed_increment",
     "printed_sensitivity",
+    "printed_topics",
+    "published_em",
 ]

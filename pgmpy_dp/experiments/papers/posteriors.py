@@ -82,7 +82,8 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
 
     No coefficient's noise exceeds b log(m / p) with probability 1 - p, m being their number, and a cell of the full
     table holds the sum of them weighted by products of contrasts of at most A_i. With two states everywhere and the
-    printed scale it is 4 t |N_I|**2 / epsilon for t = log(|N_I| / p) / 2 (Corollary 3).
+    printed scale it is 4 t |N_I|**2 / epsilon for t = log(|N_I| / p) / 2 (Corollary 3; recalled, since the formula is
+    lost in the copy at hand, and in agreement with Theorem 3).
 
     Returns
     -------

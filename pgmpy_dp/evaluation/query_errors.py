@@ -1,0 +1,142 @@
+"""How far a fitted Bayesian network is from another is measured as Chowdhury, Rekatsinas and Jha (2020) do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.factors import log_linear
+from pgmpy_dp.inference import JunctionTree, Layout, Maximisation
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.schema import Clique
+
+# Fitted probabilities below this are raised to it in divergences: many are zero.
+FLOOR = 1e-6
+
+Evidence = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class QueryErrors:
+    """Mean errors of distributions.
+
+    Attributes
+    ----------
+    l1 : float
+        Sum of absolute differences.
+    divergence : float
+        KL(reference || fitted) in nats, fitted probabilities raised to a millionth.
+    distances : tuple of float
+        The L1 error of each distribution.
+    """
+
+    l1: float
+    divergence: float
+    distances: tuple[float, ...]
+
+
+def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
+    """Compare all rows of all CPDs.
+
+    Parameters
+    ----------
+    reference, fitted : DiscreteBayesianNetwork
+        Of one structure.
+
+    Examples
+    --------
+    >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> one, other = DiscreteBayesianNetwork(), DiscreteBayesianNetwork()
+    >>> for network, share in ((one, 0.5), (other, 0.25)):
+    ...     network.add_node("a")
+    ...     network.add_cpds(TabularCPD("a", 2, [[share], [1 - share]]))
+    >>> round(parameter_errors(one, other).l1, 6)
+    0.5
+    """
+    layout, tables, _ = _both(reference, fitted)
+    pairs = []
+    for one, other in zip(*(layout.split(np.exp(logs)) for logs in tables), strict=True):
+        pairs += list(zip(one.reshape(len(one), -1).T, other.reshape(len(other), -1).T, strict=True))
+    return _errors(pairs)
+
+
+def marginal_errors(reference: DAG, fitted: DAG, variables: Sequence[Sequence[str]]) -> QueryErrors:
+    """Compare the joint distributions of sets of variables."""
+    layout, logs, _ = _both(reference, fitted)
+    return _errors([_joints(layout, logs, tuple(asked)) for asked in variables])
+
+
+def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str, Evidence]]) -> QueryErrors:
+    """Compare distributions of one variable given others: each query has the variable and the evidence."""
+    layout, logs, states = _both(reference, fitted)
+    pairs = []
+    for asked, given in queries:
+        known: tuple[slice | int, ...] = tuple(states[variable].index(state) for variable, state in given.items())
+        columns = [joint[(slice(None), *known)] for joint in _joints(layout, logs, (asked, *given))]
+        pairs.append(tuple(column / max(column.sum(), 1e-300) for column in columns))
+    return _errors(pairs)
+
+
+def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[str], Evidence]]) -> float:
+    """Compute the share of queries for the most probable states that both answer alike.
+
+    Each query has the variables that are asked for, up to all, and the evidence.
+    """
+    layout, logs, states = _both(reference, fitted)
+    agreed = 0
+    for asked, given in queries:
+        places = {variable: states[variable].index(state) for variable, state in given.items()}
+        plan = _plan(tuple(layout.cardinalities.items()), layout.scopes, tuple(asked), tuple(places.items()))
+        one, other = map(plan.most_probable, logs)
+        agreed += one == other
+    return agreed / len(queries)
+
+
+def _both(reference: DAG, fitted: DAG) -> tuple[Layout, tuple[Vector, Vector], Mapping[str, Sequence[Any]]]:
+    """Take the logarithms of both networks' CPDs in the layout of the first."""
+    layout, logs, states = log_linear(reference)
+    other_layout, other_logs, _ = log_linear(fitted, states)
+    tables = {scope[0]: (scope, table) for scope, table in other_layout.tables(other_logs).items()}
+    others = []
+    for scope in layout.scopes:
+        held, table = tables[scope[0]]
+        if set(held) != set(scope):
+            raise SchemaError(f"The two networks give {scope[0]!r} different parents.")
+        others.append(table.transpose([held.index(variable) for variable in scope]))
+    return layout, (logs, layout.flatten(others)), states
+
+
+def _joints(layout: Layout, logs: tuple[Vector, Vector], scope: Clique) -> tuple[Vector, ...]:
+    """Compute the joint distribution of a set of variables in both networks."""
+    tree = _tree(tuple(layout.cardinalities.items()), layout.scopes, scope)
+    return tuple(tree.marginal(tree.calibrate(each), scope) for each in logs)
+
+
+@lru_cache(maxsize=64)
+def _tree(cardinalities: tuple[tuple[Any, int], ...], scopes: tuple[Any, ...], scope: Clique) -> JunctionTree:
+    """Compile a tree for one set of variables: one for all sets would be large."""
+    return JunctionTree.build(dict(cardinalities), scopes, [scope], MAX_TABLE_CELLS)
+
+
+@lru_cache(maxsize=64)
+def _plan(
+    cardinalities: tuple[tuple[Any, int], ...],
+    scopes: tuple[Any, ...],
+    asked: Clique,
+    given: tuple[tuple[Any, int], ...],
+) -> Maximisation:
+    return Maximisation.plan(Layout.of(dict(cardinalities), scopes), asked, dict(given))
+
+
+def _errors(pairs: Sequence[tuple[Vector, ...]]) -> QueryErrors:
+    distances = tuple(float(np.abs(p - q).sum()) for p, q in pairs)
+    divergences = [float((p[p > 0] * np.log(p[p > 0] / np.maximum(q[p > 0], FLOOR))).sum()) for p, q in pairs]
+    return QueryErrors(float(np.mean(distances)), float(np.mean(divergences)), distances)
