@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
-from pgmpy_dp.report.drawing import HEIGHT, WIDTH, draw
+from pgmpy_dp.report.drawing import HEIGHT, WIDTH, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
 
 # Okabe and Ito's colours are told apart by colour-blind readers too.
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_VERDICTS: dict[str, Any] = {
+    "stable": {"color": _COLOURS[1], "linestyle": "-"},
+    "doubtful": {"color": _COLOURS[2], "linestyle": "--"},
+}
 
 
 def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Schema, title: str = "") -> Figure:
@@ -197,11 +204,9 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     norm = Normalize(0.0, float(shares.max()))
     colours = colormaps["viridis_r"]
     drawing = draw(network)
-    figure = Figure(figsize=(max(4.0, drawing.width / 110 + 1.0), max(2.5, drawing.height / 110)), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _page(drawing, 1.0)
     for line in drawing.lines:
-        path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
-        axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, color="0.6", linewidth=0.8))
+        axes.add_patch(_arrow(line, color="0.6", linewidth=0.8))
     for box in drawing.boxes:
         colour = colours(norm(float(shares[box.name])))
         dark = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] < 0.5
@@ -215,15 +220,71 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
             fontsize=7,
             color="white" if dark else "black",
         )
-    axes.set_xlim(0.0, drawing.width)
-    axes.set_ylim(drawing.height, 0.0)
-    axes.set_axis_off()
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
     bar.set_label("share of the privacy budget")
     bar.outline.set_visible(False)  # type: ignore[operator]
     if title:
         axes.set_title(title, loc="left")
     return figure
+
+
+def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = "") -> Figure:
+    """Draw a graph that was found: stable edges as lines, doubtful ones dashed.
+
+    Parameters
+    ----------
+    edges : pandas.DataFrame
+        `PrivateStructureSearch.edges_`; before `bootstrap` no edge is stable or doubtful, and all are lines.
+    variables : sequence of str
+        Those without an edge are drawn too.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> edges = pd.DataFrame({"parent": ["smoke"], "child": ["lung"], "verdict": ["stable"]})
+    >>> [text.get_text() for text in plot_edges(edges).axes[0].texts]
+    ['smoke', 'lung']
+    """
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(variables)
+    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
+    found = zip(edges["parent"], edges["child"], strict=True)
+    drawing = draw(graph, edges=dict(zip(found, edges["verdict"], strict=True)))
+    figure, axes = _page(drawing, 0.0)
+    for line in drawing.lines:
+        axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
+    for box in drawing.boxes:
+        rounded = FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", fc="white", ec="0.3")
+        axes.add_patch(rounded)
+        axes.text(box.x + WIDTH / 2, box.y + HEIGHT / 2, box.short, ha="center", va="center", fontsize=7)
+    seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
+    if seen:
+        lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
+        figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False)
+    if title:
+        axes.set_title(title, loc="left")
+    return figure
+
+
+def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
+    """Make a figure for a drawing, with so many inches beside it."""
+    size = (max(4.0, drawing.width / 110 + beside), max(2.5, drawing.height / 110))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlim(0.0, drawing.width)
+    axes.set_ylim(drawing.height, 0.0)
+    axes.set_axis_off()
+    return figure, axes
+
+
+def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
+    path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
+    return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)
 
 
 def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "") -> Figure:

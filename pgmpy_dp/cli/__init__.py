@@ -19,6 +19,7 @@ from pgmpy_dp.cli.planning import plan
 from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
 from pgmpy_dp.cli.reproducing import reproduce
+from pgmpy_dp.cli.searching import structure
 from pgmpy_dp.cli.synthesis import synthesize
 
 
@@ -34,7 +35,8 @@ def main() -> None:
       bins     cut numbers at quantiles         check    hold it against the release
       plan     which tables, and how noisy      query    ask the network
       release  measure, with noise              sample   draw synthetic records
-      synthesize  records without a network     report   see all of it in one page
+      structure   a graph from the records      report   see all of it in one page
+      synthesize  records without a network
 
     Every command has its own --help, and all but demo print JSON with --json. Exit codes: 0 done, 1 refused (the
     message says what to do), 2 wrong usage.
@@ -48,6 +50,7 @@ for command in (
     plan,
     plan_accuracy,
     release,
+    structure,
     synthesize,
     inspect,
     fit,

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, file_argument, json_option
+from pgmpy_dp.cli.common import Command, emit, json_option
+from pgmpy_dp.cli.files import file_option
 
 
 @click.command("plan-accuracy", cls=Command)
-@file_argument("schema_path")
+@file_option("--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file.")
 @click.option(
     "--table",
     "tables",
@@ -31,7 +32,7 @@ def plan_accuracy(
     No record is needed, and nothing is charged.
 
     \b
-      pgmpy-dp plan-accuracy schema.json --table age,sex=50 --table region=20 --confidence 0.95
+      pgmpy-dp plan-accuracy --schema schema.json --table age,sex=50 --table region=20 --confidence 0.95
     """
     from pgmpy_dp.fitting.accuracy import plan_accuracy as planned
     from pgmpy_dp.schema import Schema

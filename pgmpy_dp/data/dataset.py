@@ -15,7 +15,7 @@ from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import NoisyTables, delta_within
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
@@ -305,6 +305,8 @@ class PrivateDataset(Wall):
         All of it is charged with the first step, or refused as a whole; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
         """
+        if delta:
+            delta_within(self._public, delta)
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         part._budget = self._budget.set_aside(epsilon, delta)

@@ -7,12 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents
+
+
+def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
+    """Number the states of records that a network drew, one column a variable."""
+    columns = [pd.Categorical(records[v], categories=list(schema.states[v])).codes for v in schema.variables]
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def penalty(release: NoisyMarginals) -> float:

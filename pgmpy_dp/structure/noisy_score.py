@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pgmpy.structure_score import BaseStructureScore
 
@@ -13,7 +12,7 @@ from pgmpy_dp.estimators.steps import together
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
+from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty, positions
 from pgmpy_dp.synthesis import PairwiseMixture
 
 _RECORDS = 200_000
@@ -92,8 +91,7 @@ class NoisyScore(BaseStructureScore):
             network = PairwiseMixture().fit(release).network_
         schema: Schema = release.schema
         frame = network.simulate(_RECORDS, seed=0)
-        codes = np.stack([pd.Categorical(frame[v], categories=list(schema.states[v])).codes for v in schema.variables])
-        records = DrawnRecords(codes.astype(np.int64), [schema.cardinality(v) for v in schema.variables])
+        records = DrawnRecords(positions(frame, schema).T, [schema.cardinality(v) for v in schema.variables])
         return records, penalty(release) if self.penalty is None else float(self.penalty), release.total
 
 

@@ -22,6 +22,7 @@ from pgmpy_dp.privacy.accounting import zcdp_limit
 from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive, whole, whole_number
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
+from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.edges import described
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Search, search
@@ -151,6 +152,11 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
         dataset = dataset_of(data, self._variables(data), self.epsilon, self.delta, self.neighbours, self.state_names)
+        if dataset.schema.rules:
+            raise ValueError(
+                "A graph that is found may have no place for the schema's rules: fit PairwiseMixture, which keeps "
+                "them, or search with a schema without rules."
+            )
         variables = list(dataset.schema.variables)
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
         found = self._searched(dataset, knowledge, "Searching")
@@ -198,7 +204,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         whole_number("refits", refits)
         if not hasattr(self, "network_"):
             raise ValueError("The graph is not fitted: call fit first.")
-        if self.guarantee_.unit is not None:
+        if self.guarantee_.max_rows != 1:
             raise ValueError("Searches are repeated for single records, and these units may have several rows.")
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
@@ -206,7 +212,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         for number in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
             records = self.network_.simulate(total, seed=seed + number)
             dataset = PrivateDataset(
-                records,
+                positions(records, schema),
                 schema,
                 PrivacyBudget(self.epsilon, self.delta),
                 self.guarantee_.neighbours,

@@ -100,6 +100,7 @@ def test_the_command_prints_the_plan(tmp_path):
     SCHEMA.save(tmp_path / "schema.json")
     command = [
         "plan-accuracy",
+        "--schema",
         str(tmp_path / "schema.json"),
         "--table",
         "a,b=40",

@@ -1,0 +1,163 @@
+"""`pgmpy-dp structure` finds a graph from records, and writes the network that was fitted on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options
+
+
+@click.command(cls=Command)
+@records_argument
+@click.option("--epsilon", type=float, required=True, help="Privacy loss of the whole search.")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Above 0 for Gaussian noise, by which a search is far closer: far below one over the number of records, 1e-9.",
+)
+@click.option(
+    "--max-indegree", type=click.IntRange(1), default=3, show_default=True, help="Most parents of a variable."
+)
+@click.option(
+    "--forbid", multiple=True, metavar="A->B", help="An edge that there cannot be; may be repeated. It costs nothing."
+)
+@click.option("--require", multiple=True, metavar="A->B", help="An edge that there is; may be repeated.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Repeat the search so often on synthetic records, to say which edges are stable. It costs time only.",
+)
+@record_options
+@file_option("--out", exists=False, required=True, help="Edges to write, .txt: for --model of other commands.")
+@file_option("--model", exists=False, help="Network to write as well: .bif, .xmlbif, .uai or .json.")
+@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
+@file_option("--picture", exists=False, help="Picture of the graph to write as well: .png, .svg or .pdf.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@dry_run_option
+@json_option
+def structure(
+    data: Path,
+    epsilon: float,
+    delta: float,
+    max_indegree: int,
+    forbid: tuple[str, ...],
+    require: tuple[str, ...],
+    repeat: int,
+    out: Path,
+    model: Path | None,
+    release_path: Path | None,
+    picture: Path | None,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find a graph for DATA, and the network behind it.
+
+    Edges say which variables tell of each other, not which cause which. All that is written may be published.
+
+    \b
+      pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
+      pgmpy-dp structure records.csv --schema schema.json --epsilon 1 --delta 1e-9 --ledger ledger.json \\
+          --out edges.txt --model network.bif --release release.zip --repeat 10 --picture graph.png
+    """
+    quiet()
+    import pgmpy_dp as dp
+
+    if out.suffix.lower() not in (".txt", ".edges"):
+        raise click.ClickException(f"{out}: edges are written to .txt files.")
+    if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise click.ClickException(f"{picture}: pictures are written to .png, .svg and .pdf files.")
+    if model is not None and model.suffix.lower() not in dp.networks.SUFFIXES:
+        raise click.ClickException(f"{model}: networks are written to {', '.join(dp.networks.SUFFIXES)} files.")
+    for path in filter(None, (out, model, release_path, picture)):
+        refuse_to_overwrite(path, force)
+    chosen = RecordOptions(**options)
+    known = _knowledge(forbid, require)
+    search = dp.PrivateStructureSearch(epsilon, delta, max_indegree=max_indegree, expert_knowledge=known)
+    with stages(4) as begin:
+        begin("Reading the schema")
+        schema = chosen.schema()
+        if dry_run:
+            plan = search.plan()
+            lines = [plan.to_string(index=False, float_format="{:.3g}".format), *chosen.affordable(epsilon, delta)]
+            emit(as_json, {"steps": plan.to_dict("records")}, lines)
+            return
+        budget = chosen.budget(epsilon, delta)
+        begin("Reading the records")
+        dataset = chosen.dataset(data, schema, budget)
+        begin("Searching")
+        search.fit(dataset)
+        try:
+            out.write_text("".join(_lines(search)), encoding="utf-8")
+            if model is not None:
+                search.network_.save(model)
+            if release_path is not None:
+                search.release_.save(release_path)
+            if repeat:
+                begin("Repeating the search")
+                search.bootstrap(repeat)
+            if picture is not None:
+                dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
+        except OSError as error:
+            raise click.ClickException(
+                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
+            ) from error
+    edges = search.edges_
+    ledger, line = chosen.charged(budget)
+    check = search.network_.check_fit()
+    held = {
+        "guarantee": search.guarantee_.to_dict() | {"text": str(search.guarantee_)},
+        "files": [str(path) for path in (out, model, release_path, picture) if path is not None],
+        "edges": edges.where(edges.notna(), None).to_dict("records"),
+        "fits": not check.fails,
+    }
+    stable = int((edges["verdict"] == "stable").sum())
+    lines = [
+        f"{sentence(search.guarantee_)}.",
+        f"{len(edges)} edges between {len(schema.variables)} variables written to {out}.",
+        *([f"{stable} of them are stable: found again in most of {repeat} repetitions."] if repeat else []),
+        *(f"Written to {path}." for path in (model, release_path, picture) if path is not None),
+        *(
+            ["The release contradicts the network: maybe no sparse graph fits. pgmpy-dp synthesize needs none."]
+            if check.fails
+            else []
+        ),
+        line,
+    ]
+    emit(as_json, held | ledger, lines)
+
+
+def _lines(search: Any) -> list[str]:
+    """Write one edge a line, and variables without edges by themselves."""
+    edges = list(zip(search.edges_["parent"], search.edges_["child"], strict=True))
+    joined = {variable for edge in edges for variable in edge}
+    alone = [variable for variable in search.network_.nodes() if variable not in joined]
+    return [f"{parent} -> {child}\n" for parent, child in edges] + [f"{variable}\n" for variable in alone]
+
+
+def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
+    """Read edges from options; None if there are none."""
+    if not forbid and not require:
+        return None
+    from pgmpy.causal_discovery import ExpertKnowledge
+
+    def edges(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
+        found = []
+        for text in texts:
+            first, arrow, second = (part.strip() for part in text.partition("->"))
+            if not (first and arrow and second):
+                raise click.BadParameter(f"{text!r}: write an edge as age->income.", param_hint=option)
+            found.append((first, second))
+        return found
+
+    return ExpertKnowledge(forbidden_edges=edges(forbid, "--forbid"), required_edges=edges(require, "--require"))
