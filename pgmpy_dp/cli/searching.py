@@ -72,13 +72,14 @@ def structure(
     """
     quiet()
     import pgmpy_dp as dp
+    from pgmpy_dp.networks import SUFFIXES
 
     if out.suffix.lower() not in (".txt", ".edges"):
         raise click.ClickException(f"{out}: edges are written to .txt files.")
     if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise click.ClickException(f"{picture}: pictures are written to .png, .svg and .pdf files.")
-    if model is not None and model.suffix.lower() not in dp.networks.SUFFIXES:
-        raise click.ClickException(f"{model}: networks are written to {', '.join(dp.networks.SUFFIXES)} files.")
+    if model is not None and model.suffix.lower() not in SUFFIXES:
+        raise click.ClickException(f"{model}: networks are written to {', '.join(SUFFIXES)} files.")
     for path in filter(None, (out, model, release_path, picture)):
         refuse_to_overwrite(path, force)
     chosen = RecordOptions(**options)
@@ -89,7 +90,8 @@ def structure(
         schema = chosen.schema()
         if dry_run:
             plan = search.plan()
-            lines = [plan.to_string(index=False, float_format="{:.3g}".format), *chosen.affordable(epsilon, delta)]
+            printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
+            lines = [*printed, *chosen.affordable(epsilon, delta)]
             emit(as_json, {"steps": plan.to_dict("records")}, lines)
             return
         budget = chosen.budget(epsilon, delta)
