@@ -20,7 +20,8 @@ def read(path):
 
 
 def test_tutorials_are_there():
-    assert [path.stem[0] for path in NOTEBOOKS] == list("12345678")
+    numbers = [int(path.stem.split("_")[0]) for path in NOTEBOOKS]
+    assert len(numbers) == len(set(numbers)) >= 11
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -1,7 +1,7 @@
 """Releases become mbi's measurements, and measurements that mbi or OpenDP hold become releases.
 
-What is handed over is noisy already, so all of it is post-processing. The promise behind measurements of others is not in
-them: whoever brings them states it as a `Guarantee`, and noise too small for it is refused.
+What is handed over is noisy already, so all of it is post-processing. The promise behind measurements of others is not
+in them: whoever brings them states it as a `Guarantee`, and noise too small for it is refused.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _states(keys: list[Any]) -> list[Any]:
 
 
 def _laplace_scale(deviation: float) -> float:
-    """Find the scale of discrete Laplace noise from its standard deviation, the root of 2 q / (1 - q)^2, q = e^(-1/b)."""
+    """Find the scale b of discrete Laplace noise, whose variance is 2 q / (1 - q)^2 for q = e^(-1/b)."""
     variance = deviation**2
     ratio = (variance + 1.0 - math.sqrt(2.0 * variance + 1.0)) / variance
     return -1.0 / math.log(ratio)
