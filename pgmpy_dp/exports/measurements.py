@@ -28,7 +28,8 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
     -------
     list of mbi.LinearMeasurement
         One a table, flat, with the standard deviation of its noise. Their domain is
-        ``mbi.Domain.fromdict(release.schema.cardinalities())``.
+        ``mbi.Domain.fromdict(release.schema.cardinalities())``; an OpenDP ContingencyTable takes them as `marginals`, by
+        their cliques, beside a model that mbi fitted to them.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
         if not clique:  # the number of records, which every table tells as well
             continue
         values = np.asarray(measured.noisy_measurement, dtype=np.float64)
-        if values.size != schema.cells(clique) or not np.isfinite(values).all():
+        if not _whole(measured) or values.size != schema.cells(clique) or not np.isfinite(values).all():
             raise ValueError(
                 f"The measurement of {clique} must hold {schema.cells(clique)} finite counts, one for each cell: "
                 "queries of other kinds have no table."
@@ -141,6 +142,12 @@ def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
     """
     schema = Schema({str(column): _states(list(keys)) for column, keys in table.keys.items()})
     return from_mbi(table.marginals.flatten(), schema, guarantee)
+
+
+def _whole(measured: Any) -> bool:
+    """Tell whether the cells themselves were measured, and no other query of the table."""
+    query = getattr(measured, "query", None)
+    return query is None or "datavector" in getattr(query, "__name__", type(query).__name__).lower()
 
 
 def _states(keys: list[Any]) -> list[Any]:
