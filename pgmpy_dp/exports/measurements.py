@@ -28,8 +28,8 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
     -------
     list of mbi.LinearMeasurement
         One a table, flat, with the standard deviation of its noise. Their domain is
-        ``mbi.Domain.fromdict(release.schema.cardinalities())``; an OpenDP ContingencyTable takes them as `marginals`, by
-        their cliques, beside a model that mbi fitted to them.
+        ``mbi.Domain.fromdict(release.schema.cardinalities())``; an OpenDP ContingencyTable takes them as `marginals`,
+        by their cliques, beside a model that mbi fitted to them.
 
     Raises
     ------
