@@ -28,7 +28,8 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
     -------
     list of mbi.LinearMeasurement
         One a table, flat, with the standard deviation of its noise. Their domain is
-        ``mbi.Domain.fromdict(release.schema.cardinalities())``.
+        ``mbi.Domain.fromdict(release.schema.cardinalities())``; an OpenDP ContingencyTable takes them as `marginals`,
+        by their cliques, beside a model that mbi fitted to them.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
         if not clique:  # the number of records, which every table tells as well
             continue
         values = np.asarray(measured.noisy_measurement, dtype=np.float64)
-        if values.size != schema.cells(clique) or not np.isfinite(values).all():
+        if not _whole(measured) or values.size != schema.cells(clique) or not np.isfinite(values).all():
             raise ValueError(
                 f"The measurement of {clique} must hold {schema.cells(clique)} finite counts, one for each cell: "
                 "queries of other kinds have no table."
@@ -143,13 +144,19 @@ def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
     return from_mbi(table.marginals.flatten(), schema, guarantee)
 
 
+def _whole(measured: Any) -> bool:
+    """Tell whether the cells themselves were measured, and no other query of the table."""
+    query = getattr(measured, "query", None)
+    return query is None or "datavector" in getattr(query, "__name__", type(query).__name__).lower()
+
+
 def _states(keys: list[Any]) -> list[Any]:
     plain = [key if isinstance(key, str | bool | int | float) else str(key) for key in keys if key is not None]
     return [plain.pop(0) if key is not None else "missing" for key in keys]
 
 
 def _laplace_scale(deviation: float) -> float:
-    """Find the scale b of discrete Laplace noise from its deviation, the root of 2 q / (1 - q)^2, q = e^(-1/b)."""
+    """Find the scale b of discrete Laplace noise, whose variance is 2 q / (1 - q)^2 for q = e^(-1/b)."""
     variance = deviation**2
     ratio = (variance + 1.0 - math.sqrt(2.0 * variance + 1.0)) / variance
     return -1.0 / math.log(ratio)

@@ -167,7 +167,8 @@ def _percent(value: float, deviation: float | None = None) -> str:
     if abs(value) > _MOST_SHARE:
         return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
     if deviation:
-        return f"{100 * value:.{min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)}f} %"
+        digits = min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)
+        return f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # no negative zero
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
 
 

@@ -76,6 +76,7 @@ def test_several_measurements_of_a_clique_are_weighed_together():
         ([measured(values=[1.0, np.nan])], "2 finite counts"),
         ([measured(("smok",))], "did you mean 'smoke'"),
         ([measured(stddev=0.1)], "more than the guarantee"),
+        ([SimpleNamespace(**vars(measured()), query=np.cumsum)], "queries of other kinds"),
     ],
 )
 def test_what_is_no_release_is_refused(given, message):
