@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -42,8 +43,9 @@ def _broken(releases: Sequence[Release]) -> Iterator[str]:
     tests = [(rule, *test) for rule in rules for test in _tests(rule, releases)]
     cells = sum(counts.size for _, counts, _, _ in tests)
     for rule, counts, deviations, gaussian in tests:
-        law = stats.norm() if gaussian else stats.laplace(scale=2**-0.5)
-        if float((counts / deviations).max()) > law.isf(_LEVEL / cells):
+        level = _LEVEL / cells
+        most = stats.norm.isf(level) if gaussian else math.log(0.5 / level) / math.sqrt(2)
+        if float((counts / deviations).max()) > most:
             named = ", ".join(map(repr, rule.variables))
             yield f"{type(rule).__name__} of {named} (about {counts.max():,.0f} records)"
 

@@ -490,6 +490,7 @@ def _missing_values(
         if not all(isinstance(text, str) for text in own):
             raise SchemaError(f"Variable {variable!r}: missing_values are texts, such as '?' or 'NA'.")
         for text in own:
+            checked_state(f"Variable {variable!r}: missing_values", text)
             if text in map(str, states[variable]) and stand_ins.get(variable) != text:
                 raise SchemaError(
                     f"Variable {variable!r}: {text!r} is a state and among missing_values (in files missingValues); a "

@@ -164,9 +164,19 @@ def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None)
         if chance.random() < 0.25:
             declared[unit] = ["p", 1, "1", 0.5]
     chance.shuffle(columns)
-    schema = dp.Schema(declared, **{role: dict.fromkeys(declared, role) for role in roles})
     max_rows = chance.choice([None, None, 1, 100])
+    said = {c.name: _said(chance, c, declared[c.name]) for c in columns if c.name in declared}
+    schema = dp.Schema(declared, **{role: dict.fromkeys(declared, role) for role in roles}, missing_values=said)
     return Case(tuple(columns), schema, *((unit, max_rows) if whose else (None, None)), len(roles) == 2)
+
+
+def _said(chance: random.Random, column: Column, declared: Any) -> list[str]:
+    """Some texts of a column, seldom, that are to say that a value is missing."""
+    states = [] if isinstance(declared, dp.Bins) else list(map(str, declared))
+    texts = sorted({value for value in column.values if type(value) is str} - {*states, "missing", "other"})
+    labels = declared.labels if isinstance(declared, dp.Bins) else ()
+    written = [text for text in texts if text not in labels and text.encode("utf-8", "ignore").decode() == text]
+    return [text for text in written if chance.random() < 0.2]
 
 
 def _held(value: Any, declared: Any) -> bool:

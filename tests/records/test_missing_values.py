@@ -65,6 +65,7 @@ def test_files_keep_them(tmp_path):
         ({"wrk": ["?"]}, "missing_values: Unknown variable 'wrk'"),
         ({"work": [9]}, "'work': missing_values are texts"),
         ("?", "must be a list"),
+        (["\ud800"], "cannot be written as UTF-8"),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused(given, message):
