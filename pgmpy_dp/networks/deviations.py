@@ -36,8 +36,7 @@ _HIGHER = 0.4
 # Fewer pairs outside the network do not tell what the others are like, and so many tell enough.
 _FEWEST, _MOST = 3, 100
 # The distribution of scales is learned as if there were so many tables more. Of pairs that the network joins these have
-# no effects; of others their scales are spread evenly, so that few pairs leave more open than many. Two tables hold RAND's
-# answers by 1 % more often (real_coverage.py), but widen bounds of right networks by a quarter and more.
+# no effects; of others their scales are spread evenly, so that few pairs leave more open than many.
 _JOINED_TABLES, _OTHER_TABLES = 0.5, 1.0
 _ROUNDS = 200
 _FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
