@@ -35,7 +35,10 @@ _FACTORS, _SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 
 _HIGHER = 0.4
 # Fewer pairs outside the network do not tell what the others are like, and so many tell enough.
 _FEWEST, _MOST = 3, 100
-_PSEUDO_TABLES, _ROUNDS = 0.5, 200
+# The distribution of scales is learned as if there were so many tables more. Of pairs that the network joins these have
+# no effects; of others their scales are spread evenly, so that few pairs leave more open than many.
+_JOINED_TABLES, _OTHER_TABLES = 0.5, 1.0
+_ROUNDS = 200
 _FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
 _MOST_VARIANCE = 4.0  # relative; noisier cells do not say how large effects are
@@ -228,7 +231,11 @@ class Deviations:
     def _outside(self) -> Vector | None:
         """Weigh the scales of pairs that the network does not join."""
         pairs = [pair for pair in combinations(self._schema.variables, 2) if not self._joins(pair) and self._held(pair)]
-        return None if len(pairs) < _FEWEST else self._weigh(pairs[:_MOST], np.full(_SCALES.size, 1.0 / _SCALES.size))
+        return (
+            None
+            if len(pairs) < _FEWEST
+            else self._weigh(pairs[:_MOST], np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
+        )
 
     @cached_property
     def _inside(self) -> Vector:
@@ -236,19 +243,17 @@ class Deviations:
         pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair) and self._held(pair)]
         nothing = np.zeros(_SCALES.size)
         nothing[0] = 1.0
-        return self._weigh(pairs, nothing)
+        return self._weigh(pairs, _JOINED_TABLES * nothing) if pairs else nothing
 
     def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
-        """Maximise the likelihood of all pairs, and of half a pair more with the prior weights, by EM."""
-        if not pairs:
-            return prior
+        """Maximise the likelihood of all pairs, and of further tables that have the prior's scales, by EM."""
         logs = np.array([self._effect(pair).likelihood for pair in pairs])
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights = np.full(_SCALES.size, 1.0 / _SCALES.size)
         for _ in range(_ROUNDS):
             shares = likelihoods * weights
             shares /= shares.sum(axis=1, keepdims=True)
-            weights = (shares.sum(axis=0) + _PSEUDO_TABLES * prior) / (len(pairs) + _PSEUDO_TABLES)
+            weights = (shares.sum(axis=0) + prior) / (len(pairs) + prior.sum())
         return weights
 
 

@@ -12,6 +12,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
 from pgmpy_dp.fitting.testing_tables import telling
+from pgmpy_dp.networks import deviations
 from pgmpy_dp.networks.deviations import Deviations
 
 NODES = list("abcde")
@@ -93,6 +94,20 @@ def test_bounds_say_where_the_release_cannot_tell():
     assert not held(found, share(frame, "e", {"a": "z"}))
     assert "hold if its structure is right" in found.attrs["note"]
     assert "note" not in network.query(["b"], {"a": "z"}, interval=0.9).attrs  # they were measured together
+
+
+def test_few_pairs_leave_more_open_than_many(monkeypatch):
+    """How probable effects of half a logarithm and more are, of records that have none: by 3 pairs, and by 6."""
+    frame = records(5000, seed=1)
+
+    def large(count):
+        others = [pair for pair in PAIRS if pair not in CHAIN]
+        weights = fitted(frame, CHAIN + others[:count])._deviations._outside
+        return weights[deviations._SCALES > 0.5].sum()
+
+    assert large(3) > 1.3 * large(6) > 0.03
+    monkeypatch.setattr(deviations, "_OTHER_TABLES", 0.01)
+    assert large(3) < 0.01
 
 
 def test_a_right_network_stays_as_sure_as_it_was():
