@@ -199,8 +199,7 @@ def caption(rows: pd.DataFrame) -> str:
         The paper's rule drops pairs of "nowhere", which hold {100 * rows["null_share"].mean():.0f} % of the weight.
         Under it CollectiveEM is above naive MLE in {dropped} of {cells} cells; naive MLE is above the uniform
         distribution in {flat["naive_dropped"]} and CollectiveEM in {flat["collective_dropped"]}. Kept, CollectiveEM is
-        above the same with pairs dropped in {kept}: people are nowhere for most of the day, and a chain that never saw
-        it cannot explain held-out hours.
+        above the same with pairs dropped in {kept}.
 
         With every step of a person weighing 1 / K, all steps together change the one tied
         table by 1, not by the number of edges; so the paper's noise is {len(EDGES)} times what it needs for
