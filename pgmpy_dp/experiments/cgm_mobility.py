@@ -152,13 +152,13 @@ def _noiseless(people: int, population: int) -> float:
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel a number of people."""
     sizes = sorted(rows["people"].unique())
-    drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 4.0), layout="constrained")
+    drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 5.2), layout="constrained")
     panels = drawn.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
     for axes, people in zip(panels, sizes, strict=True):
         plot_quartiles(axes, rows[rows["people"] == people], "epsilon", METHODS)
         axes.set(xscale="log", xlabel="epsilon as the paper counts it", title=f"{people:,} people")
     panels[0].set_ylabel("log-likelihood of a held-out hour, nats")
-    drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return drawn
 
 
