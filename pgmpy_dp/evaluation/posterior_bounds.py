@@ -98,8 +98,8 @@ class DivergenceBound:
         What the divergence exceeds its expectation by with the failure probability at most, by McDiarmid's inequality
         and the range n log((alpha + n) (beta + n)) of each row's term.
     paper_expectation, paper_deviation : float
-        The same from the paper's, recalled and not checked against the print:
-        n log((alpha + n) (beta + n)) and (2 n + 1) log((alpha + n + 1) (beta + n + 1)).
+        The same from the paper's constants, recalled and not checked against the print: n log((alpha + n) (beta + n))
+        and (2 n + 1) log((alpha + n + 1) (beta + n + 1)).
     """
 
     expectation: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,15 +89,17 @@ def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str,
 def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[str], Evidence]]) -> float:
     """Compute the share of queries for the most probable states that both answer alike.
 
-    Each query has the variables that are asked for, up to all, and the evidence.
+    Each query has the variables that are asked for, up to all, and the evidence, which the reference must allow. A
+    fitted network with zeros may forbid it: then it has no answer, and does not agree.
     """
     layout, logs, states = _both(reference, fitted)
     agreed = 0
     for asked, given in queries:
         places = {variable: states[variable].index(state) for variable, state in given.items()}
         plan = _plan(tuple(layout.cardinalities.items()), layout.scopes, tuple(asked), tuple(places.items()))
-        one, other = map(plan.most_probable, logs)
-        agreed += one == other
+        answer = plan.most_probable(logs[0])
+        with suppress(ValueError):
+            agreed += answer == plan.most_probable(logs[1])
     return agreed / len(queries)
 
 

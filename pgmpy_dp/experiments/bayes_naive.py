@@ -106,14 +106,14 @@ def _many_draws(
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Plot accuracy against epsilon."""
-    drawn = Figure(figsize=(9.5, 4.6), layout="constrained")
+    drawn = Figure(figsize=(9.5, 5.6), layout="constrained")
     axes = drawn.add_subplot()
     plot_quartiles(axes, rows, "epsilon", METHODS, band=False)
     axes.set(
         xscale="log", xlabel="epsilon (each mechanism, one release)", ylabel="accuracy of the class, held-out records"
     )
     axes.axhline(0.5, color="0.7", linewidth=0.8)
-    drawn.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return drawn
 
 

@@ -152,13 +152,13 @@ def _noiseless(people: int, population: int) -> float:
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel a number of people."""
     sizes = sorted(rows["people"].unique())
-    drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 4.0), layout="constrained")
+    drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 5.2), layout="constrained")
     panels = drawn.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
     for axes, people in zip(panels, sizes, strict=True):
         plot_quartiles(axes, rows[rows["people"] == people], "epsilon", METHODS)
         axes.set(xscale="log", xlabel="epsilon as the paper counts it", title=f"{people:,} people")
     panels[0].set_ylabel("log-likelihood of a held-out hour, nats")
-    drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return drawn
 
 
@@ -199,8 +199,7 @@ def caption(rows: pd.DataFrame) -> str:
         The paper's rule drops pairs of "nowhere", which hold {100 * rows["null_share"].mean():.0f} % of the weight.
         Under it CollectiveEM is above naive MLE in {dropped} of {cells} cells; naive MLE is above the uniform
         distribution in {flat["naive_dropped"]} and CollectiveEM in {flat["collective_dropped"]}. Kept, CollectiveEM is
-        above the same with pairs dropped in {kept}: people are nowhere for most of the day, and a chain that never saw
-        it cannot explain held-out hours.
+        above the same with pairs dropped in {kept}.
 
         With every step of a person weighing 1 / K, all steps together change the one tied
         table by 1, not by the number of edges; so the paper's noise is {len(EDGES)} times what it needs for

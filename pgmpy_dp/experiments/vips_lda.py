@@ -39,7 +39,7 @@ LABELS = {
     "printed": "as printed, moments accountant",
     "unclipped": "not clipped, moments accountant",
 }
-FOUND = ("noiseless", *METHODS, "printed")  # whose top words are looked at
+FOUND = tuple(LABELS)[1:]  # whose top words are looked at, in the same colours
 RESULTS = (*LABELS, *(f"words_{method}" for method in FOUND), *(f"noise_{method}" for method in METHODS))
 
 

@@ -108,7 +108,7 @@ def figure(rows: pd.DataFrame) -> Figure:
     plot_quartiles(axes, rows, "epsilon", METHODS)
     axes.set(xscale="log", xlabel=f"epsilon, delta = {DELTA:g}", ylabel="area under the curve, held-out records")
     axes.axhline(0.5, color="0.7", linewidth=0.8)
-    drawn.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return drawn
 
 

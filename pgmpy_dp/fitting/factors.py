@@ -57,10 +57,9 @@ def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) ->
     ValueError
     """
     for clique in cliques:
-        if not all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :]):
-            raise ValueError(f"{clique} is no clique of the network: all of its variables must be joined by edges.")
-        if not set(clique) <= set(network.nodes()):
-            raise ValueError(f"{clique} has variables that the network has not.")
+        joined = all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :])
+        if not (joined and set(clique) <= set(network.nodes())):
+            raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
 
 
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:

@@ -42,5 +42,9 @@ def test_measures_are_those_of_the_joint_tables():
     best = [np.unravel_index(table.argmax(), table.shape) for table in (p, q)]
     assert map_agreement(one, other, [(["a", "b", "c"], {})]) == (best[0] == best[1])
     assert map_agreement(one, one, [(["a", "b", "c"], {}), (["b"], {"c": 1})]) == 1.0
+    never = TabularCPD("a", 2, [[1.0], [0.0]])
+    other.add_cpds(never)
+    assert map_agreement(one, other, [(["b"], {"a": 1}), (["a"], {})]) == 0.5 * (rows[0].argmax() == 0)
+    other = network(1, ["b", "a"])[0]
     alike = [table[:, :, 1].sum(0).argmax() for table in (p, q)]
     assert map_agreement(one, other, [(["b"], {"c": 1})]) == (alike[0] == alike[1])
