@@ -31,6 +31,25 @@ def test_files_pickles_joins_and_selections_keep_rules(tmp_path):
     assert "rules" not in "".join(dp.Schema(STATES).to_dict())
 
 
+def test_estimators_that_cannot_hold_rules_refuse_them_unpaid():
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    schema = dp.Schema(STATES, rules=RULES)
+    rows = np.array([[0, 1, 0, 0], [1, 0, 1, 1]] * 5)
+    data = dp.PrivateDataset(rows, schema, budget)
+    apart = dp.PrivateBayesianNetwork([("place", "age")])  # no family has age and land
+    apart.add_nodes_from(schema.variables)
+    for network, estimator in (
+        (apart, dp.PrivateVB(1.0, 1e-6)),
+        (apart, dp.PosteriorSampler(1.0)),
+        (dp.PrivateMarkovNetwork([("place", "region"), ("land", "age")]), dp.PrivateSGD(1.0, 1e-6, total=10.0)),
+    ):
+        with pytest.raises(dp.SchemaError, match="rule"):
+            network.fit(data, estimator=estimator)
+    with pytest.raises(dp.SchemaError, match="PairwiseMixture"):
+        dp.PrivateStructureSearch(1.0, 1e-6).fit(data)
+    assert not budget.history
+
+
 def test_dependencies_lead_to_their_roots():
     structure = dp.Schema(STATES, rules=RULES).structure
     assert {v: (root, codes.tolist()) for v, (root, codes) in structure.dependent.items()} == {

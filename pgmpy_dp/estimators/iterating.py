@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.steps import dataset_of
+from pgmpy_dp.estimators.steps import dataset_of, refuse_rules
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
@@ -45,7 +45,9 @@ def private_dataset(
     """
     if isinstance(data, Release):
         raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-    return dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names, budget)
+    dataset = dataset_of(data, variables, estimator.epsilon, estimator.delta, estimator.neighbours, state_names, budget)
+    refuse_rules(estimator, dataset.schema, variables)
+    return dataset
 
 
 def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:

@@ -61,6 +61,22 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str], network: Any = 
     return source
 
 
+def refuse_rules(estimator: Any, schema: Schema, variables: Sequence[str]) -> None:
+    """Refuse a schema's rules, for estimators that cannot hold them: what they fit would break them silently.
+
+    Raises
+    ------
+    SchemaError
+    """
+    own = schema.select([variable for variable in variables if variable in schema.states])
+    if own.rules:
+        raise SchemaError(
+            f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
+            f"{', '.join(map(repr, own.rules[0].variables))}: fit PairwiseMixture, which does, or declare a schema "
+            "without them."
+        )
+
+
 def together(data: Any) -> Any:
     """Join several releases of the same records into one, and return other data as they are.
 

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import dataset_of
+from pgmpy_dp.estimators.steps import dataset_of, refuse_rules
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.privacy.accounting import zcdp_limit
@@ -152,12 +152,8 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
         dataset = dataset_of(data, self._variables(data), self.epsilon, self.delta, self.neighbours, self.state_names)
-        if dataset.schema.rules:
-            raise ValueError(
-                "A graph that is found may have no place for the schema's rules: fit PairwiseMixture, which keeps "
-                "them, or search with a schema without rules."
-            )
         variables = list(dataset.schema.variables)
+        refuse_rules(self, dataset.schema, variables)
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
         found = self._searched(dataset, knowledge, "Searching")
         release = found.release

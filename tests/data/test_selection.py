@@ -10,6 +10,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
+from pgmpy_dp.evaluation import audit
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]})
 CELLS = list(itertools.product(range(2), range(3), range(2)))
@@ -143,3 +144,22 @@ def test_units_are_paid_for_by_their_contribution():
         data = dp.PrivateDataset(rows, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="person", max_rows=most)
         data.release(FarthestTables(REFERENCES, 1, anything, rho=0.5))
         assert noise.seen[0][1] == pytest.approx(parts * selection._GRID)
+
+
+def test_candidates_from_the_records_are_caught():
+    """A list that leaves out what the records show as independent: a neighbour's list is another, and so are picks."""
+    rows = np.array([(0, 0, 0)] * 6)
+    neighbours = rows, np.vstack([rows, (1, 2, 1)])
+
+    def chosen(records, candidates):
+        data = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(9.0, 1e-6))
+        return data.release(FarthestTables(candidates, 1, lambda chosen: candidates.keys(), epsilon=1.0))
+
+    def varying(records):
+        several = [len(np.unique(records[:, column])) > 1 for column in range(3)]
+        return {clique: table for clique, table in REFERENCES.items() if all(several) or clique == ("a", "b")}
+
+    kept = audit(lambda records: chosen(records, REFERENCES), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
+    broken = audit(lambda records: chosen(records, varying(records)), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
+    assert not kept.refuted
+    assert broken.refuted

@@ -11,7 +11,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, resolve, warn_unless
+from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, refuse_rules, resolve, warn_unless
 from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
@@ -189,6 +189,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         if self.inference == "loopy":
             raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
         release = resolve(self, data, tying.variables)
+        refuse_rules(self, release.schema, tying.variables)
         if not isinstance(release, Release):
             release = measure(self, release, *tying.plan(release.schema))
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)

@@ -10,7 +10,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, resolve, warn_unless
+from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, refuse_rules, resolve, warn_unless
 from pgmpy_dp.fitting.factors import markov_network, markov_scopes
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.fitting.tying import Tying
@@ -112,6 +112,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         if self.inference == "loopy":
             raise ValueError("NaiveMLE fits tied parameters on a junction tree only: leave inference='auto'.")
         release = resolve(self, data, tying.variables)
+        refuse_rules(self, release.schema, tying.variables)
         if not isinstance(release, Release):
             release = measure(self, release, *tying.plan(release.schema))
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)

@@ -16,6 +16,7 @@ from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_
 from pgmpy_dp.estimators.steps import dataset_of, finish
 from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.fitting.rule_tables import require_held
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.release import Release
@@ -197,6 +198,7 @@ def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, total: Fract
     if isinstance(data, Release):
         raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
     dataset = dataset_of(data, nodes, total, 0.0, estimator.neighbours, estimator.state_names)
+    require_held(network, dataset.schema)
     release = dataset.release(estimator._mechanism(scopes, prior_counts(scopes, dataset.schema, *prior), *public))
     means = release.mean()
     cpds = [tabular_cpd(scope, means[scope], dataset.schema.states) for scope in scopes]
