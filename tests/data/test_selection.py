@@ -150,6 +150,7 @@ def test_candidates_from_the_records_are_caught():
     """A list that leaves out what the records show as independent: a neighbour's list is another, and so are picks."""
     rows = np.array([(0, 0, 0)] * 6)
     neighbours = rows, np.vstack([rows, (1, 2, 1)])
+    references = {("a", "b"): np.array([[6.0, 0, 0], [0, 0, 0]]), ("b", "c"): np.zeros((3, 2))}
 
     def chosen(records, candidates):
         data = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(9.0, 1e-6))
@@ -157,9 +158,9 @@ def test_candidates_from_the_records_are_caught():
 
     def varying(records):
         several = [len(np.unique(records[:, column])) > 1 for column in range(3)]
-        return {clique: table for clique, table in REFERENCES.items() if all(several) or clique == ("a", "b")}
+        return {clique: table for clique, table in references.items() if all(several) or clique == ("a", "b")}
 
-    kept = audit(lambda records: chosen(records, REFERENCES), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
+    kept = audit(lambda records: chosen(records, references), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
     broken = audit(lambda records: chosen(records, varying(records)), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
     assert not kept.refuted
     assert broken.refuted
