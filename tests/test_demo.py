@@ -30,7 +30,7 @@ def test_demo_writes_what_it_names(tmp_path):
 def test_errors_are_sentences_not_tracebacks(tmp_path):
     refused = CliRunner().invoke(main, ["demo", "--out", str(tmp_path), "--epsilon", "0"])
     assert refused.exit_code == 1
-    assert "Error: epsilon must be greater than 0" in refused.output
+    assert "Error: --epsilon must be greater than 0" in refused.output
     unknown = CliRunner().invoke(main, ["demos"])
     assert unknown.exit_code == 2
     assert "Traceback" not in unknown.output

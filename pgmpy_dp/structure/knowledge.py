@@ -33,6 +33,8 @@ class Knowledge:
 
         Raises
         ------
+        TypeError
+            If it is something else.
         SchemaError
             If it names an unknown variable.
         ValueError
@@ -42,6 +44,10 @@ class Knowledge:
         allowed = ~np.eye(len(variables), dtype=bool)
         if expert is None:
             return cls(allowed, ())
+        from pgmpy.causal_discovery import ExpertKnowledge  # imports seconds of pgmpy
+
+        if not isinstance(expert, ExpertKnowledge):
+            raise TypeError(f"expert_knowledge must be pgmpy's ExpertKnowledge, got {type(expert).__name__}.")
 
         def numbers(edges: Any) -> list[tuple[int, int]]:
             for edge in edges:

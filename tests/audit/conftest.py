@@ -225,8 +225,8 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
-    "selection": (chosen, {"delta": DELTA, "quick": 300}),
-    "pure selection": (purely_chosen, {"quick": 300}),
+    "selection": (chosen, {"delta": DELTA}),
+    "pure selection": (purely_chosen, {}),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
@@ -313,10 +313,10 @@ class FewSteps(dp.PairwiseMixture):
     _steps = 2
 
 
-class OneRound(dp.PrivateStructureSearch):
-    """Two steps that choose and three that measure."""
+class ForestSearch(dp.PrivateStructureSearch):
+    """One step that chooses and two that measure; audits fit very often."""
 
-    _steps = Steps(singles=0.2, forest=Round(0.2, 0.2), rounds=(Round(0.2, 0.1, 0.1),))
+    _steps = Steps(singles=0.3, forest=Round(0.3, 0.4), rounds=())
 
 
 def two_stages(relation):
@@ -363,7 +363,7 @@ def _fits(relation):
     mixture = {"network": None, "delta": DELTA}
     yield "PairwiseMixture", lambda e: FewSteps(e, **small), mixture
     yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
-    yield "PrivateStructureSearch", lambda e: OneRound(e, DELTA), mixture
+    yield "PrivateStructureSearch", lambda e: ForestSearch(e, DELTA), mixture
     yield (
         "LinearPosteriorSampler",
         lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),

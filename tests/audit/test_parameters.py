@@ -25,7 +25,8 @@ MODELS = {
     "PrivateSGD": dp.PrivateMarkovNetwork([("a", "b")]),
 }
 
-ESTIMATORS = {name: getattr(dp, name) for name in dp.__all__ if hasattr(getattr(dp, name), "get_params")}
+PUBLIC = {name: getattr(dp, name) for name in dp.__all__}
+ESTIMATORS = {name: kind for name, kind in PUBLIC.items() if hasattr(kind, "get_params") and hasattr(kind, "fit")}
 
 
 def data_set():

@@ -38,10 +38,11 @@ _GENERATORS = (
 def reachable(root):
     """Every object that can be reached, with how it was reached; not what is in public tables made of a release."""
     seen, queue = {}, [(root, "it")]
-    for name in ("allocation_", "posterior_counts_"):
+    for name in ("allocation_", "edges_", "posterior_counts_"):
         public = getattr(root, name, None)
         if public is not None:
-            assert len(public) == len(SCHEMA.variables)  # a row or a table a family
+            # A row or a table a family, or a row an edge.
+            assert len(public) == len(SCHEMA.variables) or name == "edges_"
             seen[id(public)] = public
     while queue:
         thing, path = queue.pop()
