@@ -13,7 +13,7 @@ from pgmpy_dp.cli.common import shown
 
 # What takes files of a kind, as a refusal says it.
 _BELONGS = {
-    "records": "records are the DATA of release, bins and synthesize",
+    "records": "records are the DATA of release, structure, bins and synthesize",
     "a schema": "--schema takes it",
     "a data dictionary": "pgmpy-dp schema makes a schema of it",
     "a ledger": "--ledger takes it",

@@ -21,7 +21,7 @@ _PHRASES = (
     (r"fit it to one, or attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"measure those of plan_pairs\(schema\)", "release those that pgmpy-dp plan --pairs writes"),
-    (r"expert_knowledge(?:: )?", "--forbid or --require "),
+    (r"expert_knowledge:?", "--forbid or --require"),
     (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
     (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
     (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),

@@ -299,7 +299,7 @@ class PrivateDataset(Wall):
         """
         return self.release(QuantileBins(variable, parts, epsilon))
 
-    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivateDataset:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivateDataset:
         """Put the same records behind a ledger of their own, for a method of several steps.
 
         All of it is charged with the first step, or refused as a whole; see
@@ -309,7 +309,7 @@ class PrivateDataset(Wall):
             delta_within(self._public, delta)
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._budget = self._budget.set_aside(epsilon, delta)
+        part._budget = self._budget.set_aside(epsilon, delta, label)
         return part
 
     def plan(

@@ -215,7 +215,7 @@ class PrivacyBudget:
             self._ledger.append(charge)
             self._replayed = len(history) + 1, after
 
-    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivacyBudget:
         """Make a ledger for a method of several steps, of which either all are paid for or none begins.
 
         Its first charge enters the whole here, in one entry; what is not spent there stays charged.
@@ -227,6 +227,8 @@ class PrivacyBudget:
         delta : float
             0 for a ledger of pure charges, whose entry here is epsilon. Else it takes zCDP charges alone, and its entry
             here is the largest rho that implies (epsilon, delta).
+        label : str
+            Of the entry here.
 
         Returns
         -------
@@ -248,11 +250,9 @@ class PrivacyBudget:
         part = PrivacyBudget(epsilon, delta)
         if delta:
             rho = accounting.zcdp_limit(epsilon, delta)[0]
-            part._ledger = _PartLedger(self, Charge("several steps", "zcdp", rho=rho))
+            part._ledger = _PartLedger(self, Charge(label, "zcdp", rho=rho))
         else:
-            part._ledger = _PartLedger(
-                self, Charge("several steps", "pure", epsilon=exact_positive("epsilon", epsilon))
-            )
+            part._ledger = _PartLedger(self, Charge(label, "pure", epsilon=exact_positive("epsilon", epsilon)))
         return part
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:

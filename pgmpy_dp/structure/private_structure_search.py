@@ -238,7 +238,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         return pd.DataFrame(rows, columns=["step", "share", name])
 
     def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> Search:
-        part = dataset.set_aside(self.epsilon, self.delta)
+        part = dataset.set_aside(self.epsilon, self.delta, "search for a graph")
         prices = Prices(self.epsilon, self.delta)
         return search(part, prices, knowledge, self.max_indegree, self._steps, title)
 
