@@ -61,6 +61,14 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str], network: Any = 
     return source
 
 
+def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
+    """Name the variables of a release, of a data set, or those that are declared for records."""
+    if isinstance(data, Release):
+        return data.variables
+    states = data.schema if isinstance(data, PrivateDataset) else state_names
+    return tuple(states.variables if isinstance(states, Schema) else states or ())
+
+
 def refuse_rules(estimator: Any, schema: Schema, variables: Sequence[str]) -> None:
     """Refuse a schema's rules, for estimators that cannot hold them: what they fit would break them silently.
 

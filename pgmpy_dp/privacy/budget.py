@@ -248,11 +248,8 @@ class PrivacyBudget:
         (0.5, 0.4)
         """
         part = PrivacyBudget(epsilon, delta)
-        if delta:
-            rho = accounting.zcdp_limit(epsilon, delta)[0]
-            part._ledger = _PartLedger(self, Charge(label, "zcdp", rho=rho))
-        else:
-            part._ledger = _PartLedger(self, Charge(label, "pure", epsilon=exact_positive("epsilon", epsilon)))
+        price: dict[str, Any] = {"rho": accounting.zcdp_limit(epsilon, delta)[0]} if delta else {"epsilon": epsilon}
+        part._ledger = _PartLedger(self, Charge(label, "several", **price))
         return part
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:

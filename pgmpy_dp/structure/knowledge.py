@@ -59,12 +59,11 @@ class Knowledge:
             within = np.zeros_like(allowed)
             within[tuple(np.transpose(numbers(expert.search_space)))] = True
             allowed &= within
-        for edge in numbers(expert.forbidden_edges):
-            allowed[edge] = False
+        forbidden = numbers(expert.forbidden_edges)
         order = expert.temporal_ordering
         numbers([(variable, variable) for variable in order])
-        later = [(place[one], place[other]) for one in order for other in order if order[one] > order[other]]
-        for edge in later:
+        forbidden += [(place[one], place[other]) for one in order for other in order if order[one] > order[other]]
+        for edge in forbidden:
             allowed[edge] = False
         required = numbers(expert.required_edges)
         graph = nx.DiGraph(required)
@@ -72,7 +71,7 @@ class Knowledge:
             raise ValueError("expert_knowledge: the required edges go round in a circle.")
         for edge in required:
             named = " -> ".join(variables[number] for number in edge)
-            if edge in later or edge in numbers(expert.forbidden_edges):
+            if edge in forbidden:
                 raise ValueError(f"expert_knowledge both requires and forbids the edge {named}.")
             if graph.in_degree(edge[1]) > max_indegree:
                 raise ValueError(

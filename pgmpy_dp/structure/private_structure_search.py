@@ -15,12 +15,11 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import dataset_of, refuse_rules
+from pgmpy_dp.estimators.steps import dataset_of, refuse_rules, variables_of
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.accounting import zcdp_limit
 from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive, whole, whole_number
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.edges import described
@@ -151,18 +150,16 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
                 "A search decides what to measure, and a release is measured: search it at no cost by pgmpy's "
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
-        dataset = dataset_of(data, self._variables(data), self.epsilon, self.delta, self.neighbours, self.state_names)
+        asked = variables_of(data, self.state_names)
+        dataset = dataset_of(data, asked, self.epsilon, self.delta, self.neighbours, self.state_names)
         variables = list(dataset.schema.variables)
         refuse_rules(self, dataset.schema, variables)
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
         found = self._searched(dataset, knowledge, "Searching")
-        release = found.release
-        rho = zcdp_limit(self.epsilon, self.delta)[0] if self.delta else None
-        guarantee = replace(
-            release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)), delta=self.delta, rho=rho
-        )
-        self.releases_, self.guarantee_ = tuple(found.releases), guarantee
-        self.release_ = NoisyMarginals(release.schema, release.tables, release.scales, guarantee, release.public_total)
+        epsilon = decimal_above(exact_positive("epsilon", self.epsilon))
+        self.guarantee_ = replace(found.release.guarantee, epsilon=epsilon, delta=self.delta, rho=found.prices.rho)
+        self.releases_ = tuple(found.releases)
+        self.release_ = replace(found.release, guarantee=self.guarantee_)
         network = PrivateBayesianNetwork()
         network.add_nodes_from(variables)
         network.add_edges_from(found.named_edges())
@@ -232,18 +229,12 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
             One row a step, with its share, and its rho, or its epsilon where delta is 0.
         """
         check_parameters(self)
-        name = "rho" if self.delta else "epsilon"
-        whole_loss = zcdp_limit(self.epsilon, self.delta)[0] if self.delta else float(self.epsilon)
-        rows = [(step, share, share * whole_loss) for step, share in self._steps.listed()]
+        rho = Prices(self.epsilon, self.delta).rho
+        name, loss = ("epsilon", float(self.epsilon)) if rho is None else ("rho", rho)
+        rows = [(step, share, share * loss) for step, share in self._steps.listed()]
         return pd.DataFrame(rows, columns=["step", "share", name])
 
     def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> Search:
         part = dataset.set_aside(self.epsilon, self.delta, "search for a graph")
         prices = Prices(self.epsilon, self.delta)
         return search(part, prices, knowledge, self.max_indegree, self._steps, title)
-
-    def _variables(self, data: Any) -> tuple[str, ...]:
-        if isinstance(data, PrivateDataset):
-            return tuple(data.schema.variables)
-        states = self.state_names
-        return tuple(states.variables if isinstance(states, Schema) else states or ())

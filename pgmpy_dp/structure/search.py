@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
-from operator import add
 
 import networkx as nx
 import numpy as np
@@ -19,6 +17,7 @@ from pgmpy_dp.fitting.directed import fit_release
 from pgmpy_dp.fitting.planning import plan_measurements, shares
 from pgmpy_dp.fitting.testing_tables import tree_cells
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique
@@ -84,15 +83,13 @@ class Search:
         self.variables = list(self.schema.variables)
         self.cards = [self.schema.cardinality(variable) for variable in self.variables]
         self.releases: list[NoisyMarginals] = []
+        self.release: NoisyMarginals  # all of them in one
         self.parents: list[Parents] = [()] * len(self.variables)
         for parent, node in knowledge.required:
             self.parents[node] = tuple(sorted((*self.parents[node], parent)))
         self._generator = np.random.default_rng(_SEED)
-
-    @property
-    def release(self) -> NoisyMarginals:
-        """Return all tables so far as one release."""
-        return reduce(add, self.releases)
+        for pair in self._open_pairs():  # before anything is paid
+            require_countable(self.schema, self._named(pair))
 
     def named_edges(self) -> list[tuple[str, str]]:
         """Name the edges, each from parent to child."""
@@ -177,7 +174,9 @@ class Search:
     def _measure(self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> None:
         if cliques:
             weights = shares(self.schema, cliques) if weights is None else weights
-            self.releases.append(self.dataset.release(self.prices.tables(share, cliques, weights)))
+            measured = self.dataset.release(self.prices.tables(share, cliques, weights))
+            self.release = self.release + measured if self.releases else measured
+            self.releases.append(measured)
 
     def _choose(
         self,

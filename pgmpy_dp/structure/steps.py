@@ -9,7 +9,7 @@ from fractions import Fraction
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.accounting import rho_for, zcdp_limit
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.schema import Clique
 
@@ -71,6 +71,11 @@ class Prices:
 
     epsilon: float
     delta: float
+
+    @property
+    def rho(self) -> float | None:
+        """Return the rho of the whole; None for pure epsilon."""
+        return zcdp_limit(self.epsilon, self.delta)[0] if self.delta else None
 
     def tables(self, share: float, cliques: Sequence[Clique], weights: Sequence[float]) -> NoisyTables | GaussianTables:
         """Plan to measure tables for a share."""

@@ -13,7 +13,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import resolve, together
+from pgmpy_dp.estimators.steps import resolve, together, variables_of
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
@@ -139,7 +139,9 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         if self.stages == 2 and self.mechanism != "gaussian":
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
         data = together(data)
-        source = resolve(self, data, self._variables(data))
+        if isinstance(data, Release) and (self.stages == 2 or self.target is not None):
+            raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
+        source = resolve(self, data, variables_of(data, self.state_names))
         if isinstance(source, PrivateDataset):
             release = self._measured(source)
         else:
@@ -152,17 +154,6 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         self.release_, self.guarantee_, self.penalty_ = release, release.guarantee, fit.penalty
         self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
         return self
-
-    def _variables(self, data: Any) -> tuple[str, ...]:
-        """Name the variables of whatever was handed in."""
-        if isinstance(data, Release):
-            if self.stages == 2 or self.target is not None:
-                raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
-            return data.variables
-        if isinstance(data, PrivateDataset):
-            return tuple(data.schema.variables)
-        states = self.state_names
-        return tuple(states.variables if isinstance(states, Schema) else states or ())
 
     def _measured(self, dataset: PrivateDataset) -> NoisyMarginals:
         """Measure all pairs, in one stage or two."""

@@ -133,6 +133,14 @@ def test_what_cannot_be_searched_is_refused_unpaid(records):
     assert data.budget.history == spent
 
 
+def test_pairs_too_large_to_count_are_refused_unpaid():
+    wide = dp.Schema(dict.fromkeys(["place", "job"], range(9000)))
+    data = dp.PrivateDataset(np.zeros((3, 2), dtype=int), wide, dp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(dp.SchemaError, match="cells"):
+        dp.PrivateStructureSearch(1.0, 1e-6).fit(data)
+    assert not data.budget.history
+
+
 def test_pgmpys_searches_take_the_score(found):
     search, _ = found
     score = dp.NoisyScore(search.network_)

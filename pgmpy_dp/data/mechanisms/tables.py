@@ -27,6 +27,7 @@ from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable
 from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release.guarantee import counted
 from pgmpy_dp.schema import Clique
 
 Shares = Mapping[Clique, Fraction]
@@ -57,7 +58,7 @@ class NoisyTables:
             raise ValueError(f"mechanism must be one of {', '.join(map(repr, _PRICES))}, got {self.mechanism!r}.")
         amount, rho, scales = price(public, shares, epsilon_on_sample(epsilon, rate), self.delta)
         sampled = " on a sample" if rate < 1 else ""
-        label = f"measure {len(shares)} table{'s' if len(shares) > 1 else ''}{sampled}"
+        label = f"measure {counted(len(shares), 'table')}{sampled}"
         noise = "laplace" if rho is None else "gaussian"
         charge = Charge(label, noise, **{"epsilon": epsilon, **amount})
         delta = 0.0 if rho is None else self.delta
@@ -98,12 +99,11 @@ class GaussianTables:
         """Price the tables; the terms are the noise scale of each."""
         shares = shared(public, self.cliques, self.weights)
         delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
-        one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-        scales = {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
-        charge = Charge(f"measure {len(shares)} table{'s' if len(shares) > 1 else ''}", "gaussian", rho=self.rho)
+        charge = Charge(f"measure {counted(len(shares), 'table')}", "gaussian", rho=self.rho)
         # At a large delta a small rho implies an epsilon of 0, and what holds for 0 holds for more.
         epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(self.rho), delta), self.rho)))
-        return Quote(charge, scales, promise(public, epsilon, "gaussian", delta=delta, rho=self.rho))
+        promised = promise(public, epsilon, "gaussian", delta=delta, rho=self.rho)
+        return Quote(charge, _gaussian_scales(public, shares, rho), promised)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
         """Count the records."""
@@ -135,9 +135,12 @@ def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: floa
 
 def _gaussian(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
     rho = rho_for(epsilon, delta_within(public, delta))
+    return {"epsilon": None, "rho": rho}, rho, _gaussian_scales(public, shares, Fraction(rho))
+
+
+def _gaussian_scales(public: PublicTable, shares: Shares, rho: Fraction) -> dict[Clique, float]:
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-    scales = {clique: gaussian_scale(Fraction(rho) * share, one) for clique, share in shares.items()}
-    return {"epsilon": None, "rho": rho}, rho, scales
+    return {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
 
 
 def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
