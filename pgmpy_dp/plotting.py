@@ -20,7 +20,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
-from pgmpy_dp.report.drawing import HEIGHT, WIDTH, Drawing, Line, draw
+from pgmpy_dp.report.drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
 
 # Okabe and Ito's colours are told apart by colour-blind readers too.
@@ -210,16 +210,8 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     for box in drawing.boxes:
         colour = colours(norm(float(shares[box.name])))
         dark = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] < 0.5
-        axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", color=colour))
-        axes.text(
-            box.x + WIDTH / 2,
-            box.y + HEIGHT / 2,
-            f"{box.short}\n{100 * shares[box.name]:.2g} %",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white" if dark else "black",
-        )
+        text = f"{box.short}\n{100 * shares[box.name]:.2g} %"
+        _place(axes, box, text, ink="white" if dark else "black", color=colour)
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
     bar.set_label("share of the privacy budget")
     bar.outline.set_visible(False)  # type: ignore[operator]
@@ -259,9 +251,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     for line in drawing.lines:
         axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
     for box in drawing.boxes:
-        rounded = FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", fc="white", ec="0.3")
-        axes.add_patch(rounded)
-        axes.text(box.x + WIDTH / 2, box.y + HEIGHT / 2, box.short, ha="center", va="center", fontsize=7)
+        _place(axes, box, box.short, ink="black", facecolor="white", edgecolor="0.3")
     seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
     if seen:
         lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
@@ -280,6 +270,13 @@ def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
     axes.set_ylim(drawing.height, 0.0)
     axes.set_axis_off()
     return figure, axes
+
+
+def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
+    """Draw a variable's box, with a text in it."""
+    axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", **look))
+    middle = box.x + WIDTH / 2, box.y + HEIGHT / 2
+    axes.text(*middle, text, ha="center", va="center", fontsize=7, color=ink)
 
 
 def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
