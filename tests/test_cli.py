@@ -497,6 +497,38 @@ def test_synthetic_records_without_a_network(asia):
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
 
 
+def test_a_graph_from_records(asia):
+    run("ledger", "create", "ledger.json", "--epsilon", 3, "--delta", 1e-5)
+    call = [
+        "structure",
+        "records.csv",
+        "--schema",
+        "schema.json",
+        "--epsilon",
+        2,
+        "--delta",
+        1e-6,
+        "--ledger",
+        "ledger.json",
+    ]
+    files = ["--out", "edges.txt", "--model", "found.bif", "--release", "found.zip", "--picture", "graph.png"]
+    assert "choose a forest" in run(*call, *files, "--dry-run")
+    assert not list(asia.glob("found*"))
+    assert "single records" in refused(*call, *files, "--unit", "asia", "--max-rows", 2, "--repeat", 2)
+    assert "--forbid or --require names 'smok'" in refused(*call, *files, "--forbid", "smok->lung")
+    told = run(*call, *files, "--forbid", "asia->smoke", "--require", "smoke->lung", "--json")
+    made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
+    assert made["ledger"]["remaining"]["epsilon"] < 3
+    assert made["files"] == ["edges.txt", "found.bif", "found.zip", "graph.png"]
+    lines = (asia / "edges.txt").read_text().splitlines()
+    assert "smoke -> lung" in lines
+    assert {f"{edge['parent']} -> {edge['child']}" for edge in made["edges"]} <= set(lines)
+    assert (asia / "graph.png").read_bytes()[:4] == b"\x89PNG"
+    assert "P(" in run("query", "found.bif", "--target", "lung", "--evidence", "smoke=yes")
+    run("fit", "found.zip", "--model", "edges.txt", "--out", "again.bif")
+    assert "exists already" in refused(*call, *files)
+
+
 def test_a_dry_run_reads_and_charges_nothing(asia):
     (asia / "records.csv").write_text("no such columns\n")
     run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,8 @@ def structure(
     for path in filter(None, (out, model, release_path, picture)):
         refuse_to_overwrite(path, force)
     chosen = RecordOptions(**options)
+    if repeat and chosen.unit is not None and chosen.max_rows != 1:
+        raise click.ClickException("--repeat is for single records, and units may have several rows: leave it out.")
     known = _knowledge(forbid, require)
     search = dp.PrivateStructureSearch(epsilon, delta, max_indegree=max_indegree, expert_knowledge=known)
     with stages(4) as begin:
@@ -116,12 +119,14 @@ def structure(
             ) from error
     edges = search.edges_
     ledger, line = chosen.charged(budget)
-    check = search.network_.check_fit()
+    fails = None
+    with suppress(ValueError):  # a network may be too large to test
+        fails = search.network_.check_fit().fails
     held = {
         "guarantee": search.guarantee_.to_dict() | {"text": str(search.guarantee_)},
         "files": [str(path) for path in (out, model, release_path, picture) if path is not None],
-        "edges": edges.where(edges.notna(), None).to_dict("records"),
-        "fits": not check.fails,
+        "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
+        "fits": None if fails is None else not fails,
     }
     stable = int((edges["verdict"] == "stable").sum())
     lines = [
@@ -131,7 +136,7 @@ def structure(
         *(f"Written to {path}." for path in (model, release_path, picture) if path is not None),
         *(
             ["The release contradicts the network: maybe no sparse graph fits. pgmpy-dp synthesize needs none."]
-            if check.fails
+            if fails
             else []
         ),
         line,
