@@ -39,7 +39,11 @@ def kind_of(path: Path) -> str | None:
     if path.is_dir():
         return "records"
     ending = path.suffix.lower()
-    if ending == ".zip" and path.read_bytes()[:2] == b"PK":
+    if ending == ".zip":
+        with path.open("rb") as file:  # records may be large
+            zipped = file.read(2) == b"PK"
+        if not zipped:
+            return None
         return "records" if path.name.lower().endswith(".csv.zip") else "a release"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
 
@@ -66,7 +70,7 @@ STRUCTURES = ("a network", "a list of edges")
 
 
 class FileOf(click.Path):
-    """A parameter takes an existing file of some kinds; one that is plainly of another kind is refused by name."""
+    """A parameter takes a file; where it is to be of some kinds, one that is plainly of another is refused by name."""
 
     def __init__(self, *kinds: str, folder: bool = False, exists: bool = True) -> None:
         super().__init__(exists=exists, dir_okay=folder, path_type=Path)
@@ -74,7 +78,7 @@ class FileOf(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = Path(str(super().convert(value, param, ctx)))
-        found = kind_of(path) if path.exists() else None
+        found = kind_of(path) if self.kinds and path.exists() else None
         if found is None or found in self.kinds:
             return path
         place = "" if param is None or param.param_type_name == "argument" else f" for {param.opts[0]}"
@@ -84,16 +88,15 @@ class FileOf(click.Path):
 
 
 def file_argument(name: str, *kinds: str) -> Callable[[Any], Any]:
-    """Take a file that exists."""
-    return click.argument(name, type=FileOf(*kinds) if kinds else click.Path(True, dir_okay=False, path_type=Path))
+    """Take a file that exists, of one of these kinds."""
+    return click.argument(name, type=FileOf(*kinds))
 
 
 def file_option(
     *names: str, kinds: tuple[str, ...] = (), help: str, exists: bool = True, required: bool = False, **more: Any
 ) -> Callable[[Any], Any]:
     """Take a file to read, of these kinds, or with ``exists=False`` one to write."""
-    kind = FileOf(*kinds, exists=exists) if kinds else click.Path(exists=exists, dir_okay=False, path_type=Path)
-    return click.option(*names, type=kind, required=required, help=help, **more)
+    return click.option(*names, type=FileOf(*kinds, exists=exists), required=required, help=help, **more)
 
 
 records_argument = click.argument("data", type=FileOf("records", folder=True))

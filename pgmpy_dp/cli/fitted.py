@@ -12,7 +12,7 @@ import click
 from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, sentence, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option
 from pgmpy_dp.cli.wording import at_the_command_line
-from pgmpy_dp.cli.written import RECORDS, csv_text, spreadsheet_option, write_records
+from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.misfit import FitCheck
@@ -369,7 +369,7 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreads
         begin("Drawing records")
         records = loaded.simulate(rows, seed=seed)
     if out is None:
-        click.echo(records.to_json(orient="records") if as_json else csv_text(records, spreadsheet), nl=as_json)
+        click.echo(records.to_json(orient="records") if as_json else to_csv(records, None, spreadsheet), nl=as_json)
         return
     cautions = write_records(records, out, spreadsheet)
     held = {"file": str(out), "rows": rows, "cautions": cautions}

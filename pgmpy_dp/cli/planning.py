@@ -10,7 +10,7 @@ import click
 
 from pgmpy_dp.cli.common import Command, json_option, refuse_to_overwrite
 from pgmpy_dp.cli.files import STRUCTURES, file_option
-from pgmpy_dp.cli.records import foreseen, noise_options, require_delta
+from pgmpy_dp.cli.records import foreseen, noise_options, public_table, require_delta
 
 
 @click.command(cls=Command)
@@ -49,11 +49,8 @@ def plan(
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.structure import planned
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
     from pgmpy_dp.estimators import plan_pairs
-    from pgmpy_dp.privacy.noise import OPENDP_NOISE
-    from pgmpy_dp.records.units import checked_unit
     from pgmpy_dp.schema import Schema
 
     if (model is None) == (not pairs):
@@ -67,9 +64,8 @@ def plan(
     wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
     schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
-    public = PublicTable("add_remove", checked_unit(None, None, OPENDP_NOISE), None, delta, True, schema=schema)
-    asked.quote(public)  # refuses what cannot be, before a file is written
-    foreseen(asked, public, as_json, *_written(out, wanted, weights))
+    quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
+    foreseen(quote, schema, as_json, *_written(out, wanted, weights))
 
 
 def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:

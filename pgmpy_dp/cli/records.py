@@ -14,8 +14,7 @@ from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
     from pgmpy_dp.privacy import PrivacyBudget
     from pgmpy_dp.schema import Schema
 
@@ -169,12 +168,7 @@ class RecordOptions:
 
     def public(self, schema: Schema, delta: float) -> PublicTable:
         """Say what is public of the records, for a price that is asked before they are read."""
-        from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-        from pgmpy_dp.privacy.noise import OPENDP_NOISE
-        from pgmpy_dp.records.units import checked_unit
-
-        unit = checked_unit(self.unit, self.max_rows, OPENDP_NOISE)
-        return PublicTable(self.neighbours, unit, None, delta, True, schema=schema)
+        return public_table(schema, delta, self.neighbours, self.unit, self.max_rows)
 
     def charged(self, budget: PrivacyBudget) -> tuple[dict[str, Any], str]:
         """Say what the ledger holds after a charge, for JSON and as a line."""
@@ -186,11 +180,21 @@ class RecordOptions:
         return {"ledger": held}, f"Ledger {self.ledger}: epsilon {held['remaining']['epsilon']:.6g} remains."
 
 
-def foreseen(asked: NoisyTables, public: PublicTable, as_json: bool, *further: str) -> None:
-    """Print the tables that would be measured, with the noise of their cells."""
+def public_table(
+    schema: Schema, delta: float, neighbours: str = "add_remove", unit: str | None = None, max_rows: int | None = None
+) -> PublicTable:
+    """Say what is public of records that are not read."""
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.privacy.noise import OPENDP_NOISE
+    from pgmpy_dp.records.units import checked_unit
+
+    return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, delta, True, schema=schema)
+
+
+def foreseen(quote: Quote, schema: Schema, as_json: bool, *further: str) -> None:
+    """Print the tables that would be measured at this price, with the noise of their cells."""
     from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 
-    quote, schema = asked.quote(public), public.schema
     parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
     tables = [
         {"variables": list(clique), "cells": schema.cells(clique), "scale": scale / parts}

@@ -81,7 +81,8 @@ def release(
         schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
         asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
-            foreseen(asked, chosen.public(schema, delta), as_json, *chosen.affordable(epsilon, delta))
+            quote = asked.quote(chosen.public(schema, delta))
+            foreseen(quote, schema, as_json, *chosen.affordable(epsilon, delta))
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")

@@ -90,7 +90,7 @@ def synthesize(
         if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
-            foreseen(asked, public, as_json, *chosen.affordable(epsilon, delta))
+            foreseen(asked.quote(public), schema, as_json, *chosen.affordable(epsilon, delta))
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")

@@ -20,8 +20,7 @@ _RUN = ("=", "+", "-", "@", "\t", "\r")
 def write_records(records: Any, out: Path, spreadsheet: bool = False) -> list[str]:
     """Write a frame as CSV or Parquet; categories become plain columns of their states. Say what to beware of."""
     if out.suffix.lower() == ".csv":
-        with out.open("w", encoding="utf-8", newline="") as handle:
-            handle.write(csv_text(records, spreadsheet))
+        to_csv(records, out, spreadsheet)
         return _cautions(records) if not spreadsheet else []
     import pandas as pd
 
@@ -30,8 +29,8 @@ def write_records(records: Any, out: Path, spreadsheet: bool = False) -> list[st
     return []
 
 
-def csv_text(records: Any, spreadsheet: bool) -> str:
-    """Write a frame as CSV, guarded for a spreadsheet if that is asked for."""
+def to_csv(records: Any, out: Path | None, spreadsheet: bool) -> str | None:
+    """Write a frame as CSV, guarded for a spreadsheet if that is asked for; without a file, return the text."""
     if spreadsheet:
         import pandas as pd
 
@@ -41,7 +40,7 @@ def csv_text(records: Any, spreadsheet: bool) -> str:
                 records[variable] = column.cat.rename_categories(list(map(guarded, column.cat.categories)))
             elif column.dtype.kind not in "biuf":
                 records[variable] = column.map(guarded)
-    text: str = records.to_csv(index=False)
+    text: str | None = records.to_csv(out, index=False)
     return text
 
 

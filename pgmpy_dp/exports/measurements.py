@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -99,6 +100,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
                 "queries of other kinds have no table."
             )
         table, deviation = values.reshape(schema.shape(clique)), float(measured.stddev)
+        number(above=0.0)(f"stddev of {clique}", deviation)
         scale = deviation if gaussian else _laplace_scale(deviation)
         if clique in tables:  # normal noise, weighed by its variance, is normal
             if not gaussian:
@@ -156,7 +158,5 @@ def _states(keys: list[Any]) -> list[Any]:
 
 
 def _laplace_scale(deviation: float) -> float:
-    """Find the scale b of discrete Laplace noise, whose variance is 2 q / (1 - q)^2 for q = e^(-1/b)."""
-    variance = deviation**2
-    ratio = (variance + 1.0 - math.sqrt(2.0 * variance + 1.0)) / variance
-    return -1.0 / math.log(ratio)
+    """Find the scale b of discrete Laplace noise, whose variance is 1 / (2 sinh(1 / 2b)^2)."""
+    return 0.5 / math.asinh(math.sqrt(0.5) / deviation)

@@ -18,6 +18,7 @@ from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.networks.questions import checked_evidence
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
@@ -174,12 +175,12 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         asked = [variable for variable in self.nodes() if variable not in given]
         if not asked:
             raise SchemaError("The records have all variables of the network: there is none to predict.")
-        found = {
-            row: self.map_query(asked, dict(zip(given, row, strict=True)))
-            for row in dict.fromkeys(data.itertuples(index=False, name=None))
-        }
-        rows = [found[row] for row in data.itertuples(index=False, name=None)]
-        return pd.DataFrame(rows, index=data.index, columns=asked)
+        self._checked(asked, None)
+        rows = list(data.itertuples(index=False, name=None))
+        distinct = list(dict.fromkeys(rows))
+        evidence = (checked_evidence(schema, dict(zip(given, row, strict=True))) for row in distinct)
+        found = dict(zip(distinct, self._most_probable(schema, asked, evidence), strict=True))
+        return pd.DataFrame([found[row] for row in rows], index=data.index, columns=asked)
 
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""

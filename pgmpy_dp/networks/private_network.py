@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Self, overload
@@ -129,14 +129,8 @@ class PrivateNetwork(Provenance):
             If the tables of an exact answer do not fit in memory.
         """
         schema, asked, given = self._checked(variables, evidence)
-        layout, logs, _ = log_linear(self, schema.states)
-        try:
-            (places,) = Conditioning(layout, schema).most_probable([logs], asked, given)
-        except TreeTooLargeError:
-            raise
-        except ValueError as error:
-            raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
-        return {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
+        (answer,) = self._most_probable(schema, asked, [given])
+        return answer
 
     def map_probability(
         self,
@@ -452,6 +446,21 @@ class PrivateNetwork(Provenance):
             raise ValueError(f"The evidence {given} has probability zero in the fitted network.")
         answer.values = answer.values / mass
         return answer
+
+    def _most_probable(
+        self, schema: Schema, asked: Sequence[str], evidence: Iterable[Mapping[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        """Find the most probable joint state of the same variables under each evidence."""
+        layout, logs, _ = log_linear(self, schema.states)
+        conditioning = Conditioning(layout, schema)
+        for given in evidence:
+            try:
+                (places,) = conditioning.most_probable([logs], asked, given)
+            except TreeTooLargeError:
+                raise
+            except ValueError as error:
+                raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
+            yield {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     @cached_property
     def _conditioning(self) -> Conditioning:

@@ -9,6 +9,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.exports import from_contingency_table, from_mbi, to_mbi
+from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 SCHEMA = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]})
 COUNTS = {("smoke", "lung"): [[40, 200, 3], [10, 700, 5]], ("lung",): [50, 900, 8]}
@@ -68,6 +69,13 @@ def test_several_measurements_of_a_clique_are_weighed_together():
         from_mbi([measured(), measured()], SCHEMA, laplace)
 
 
+@pytest.mark.parametrize("scale", [0.05, 0.1, 1.0, 20.0, 2.0**40])
+def test_the_scale_of_laplace_noise_follows_from_its_deviation(scale):
+    promised = dp.Guarantee(1.0 / scale, 0.0, None, "add_remove", "laplace", True)
+    found = from_mbi([measured(stddev=laplace_variance(scale) ** 0.5)], SCHEMA, promised)
+    assert found.scales["smoke",] == pytest.approx(scale, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -76,6 +84,8 @@ def test_several_measurements_of_a_clique_are_weighed_together():
         ([measured(values=[1.0, np.nan])], "2 finite counts"),
         ([measured(("smok",))], "did you mean 'smoke'"),
         ([measured(stddev=0.1)], "more than the guarantee"),
+        ([measured(stddev=0.0), measured(stddev=0.0)], "stddev of .* greater than 0"),
+        ([measured(stddev=np.inf), measured(stddev=np.inf)], "stddev of .* greater than 0"),
         ([SimpleNamespace(**vars(measured()), query=np.cumsum)], "queries of other kinds"),
     ],
 )
