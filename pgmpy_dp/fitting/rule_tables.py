@@ -62,15 +62,15 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
     waiting: list[tuple[Clique, Mask]] = [(rule.variables, rule.allowed(schema.states)) for rule in schema.rules]
     found = {}
     for node in sorted(order, key=order.__getitem__, reverse=True):
-        own = [(variables, mask) for variables, mask in waiting if max(variables, key=order.__getitem__) == node]
-        waiting = [rule for rule in waiting if rule not in own]
+        own = [rule for rule in waiting if node in rule[0]]  # nodes that come later have taken theirs
+        if not own:
+            continue
+        waiting = [rule for rule in waiting if node not in rule[0]]
         for variables, _ in own:
             outside = [variable for variable in variables if variable not in held[node]]
             if outside:
                 raise _not_held(variables, (outside[0], node))
         together = tuple(v for v in held[node] if any(v in variables for variables, _ in own))
-        if not own:
-            continue
         mask = reduce(np.logical_and, [_spread(allowed, variables, together) for variables, allowed in own])
         mask = np.broadcast_to(mask, schema.shape(together))
         some: Mask = np.asarray(mask.any(axis=0, keepdims=True))
