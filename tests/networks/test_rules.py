@@ -102,3 +102,15 @@ def test_several_rules_may_be_about_the_same_variables():
     masks = family_masks([("a",), ("b", "a")], dp.Schema(states, rules=rules))
     assert masks[("b", "a")].tolist() == [[True, True, False], [False, True, True]]
     assert ("a",) not in masks
+
+
+def test_rules_that_no_record_obeys_are_refused_before_the_charge():
+    """Of three variables with two states no two can be alike: each pair of them by itself can."""
+    variables, edges = ["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]
+    rules = [dp.Forbidden({one: state, other: state}) for one, other in edges for state in (0, 1)]
+    schema, budget = dp.Schema({v: [0, 1] for v in variables}, rules=rules), dp.PrivacyBudget(1.0)
+    data = dp.PrivateDataset(pd.DataFrame({v: [0, 1] for v in variables}), schema, budget)
+    for network in (DiscreteBayesianNetwork(edges), dp.PrivateMarkovNetwork(edges)):
+        with pytest.raises(dp.SchemaError, match=r"no state of variable|contradict each other"):
+            dp.CollectiveEM(epsilon=1.0).fit(network, data)
+    assert budget.spent.epsilon == 0
