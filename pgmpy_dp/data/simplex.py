@@ -19,8 +19,8 @@ Draws by these bounds are accepted by an exact coin, with the product over split
 bound. Masses are added until bounds are close, so that most draws are.
 
 Logarithms of sums are floats, each off by some units in its last place. The exponents below splits side by side add up
-to no more than those above, so that a draw's log-probability is off by some such units for each level of splits: within
-what `pgmpy_dp.privacy.posterior` reserves.
+to no more than those above, so that a draw's log-probability is off by some such units for each level of splits, of
+the exponents and of the volumes: within what `pgmpy_dp.privacy.posterior` reserves.
 """
 
 from __future__ import annotations

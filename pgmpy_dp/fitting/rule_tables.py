@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import combinations
 from typing import Any
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, families
+from pgmpy_dp.fitting.factors import Network, families, table_places
+from pgmpy_dp.inference import TreeTooLargeError, build_engine
+from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 Mask = NDArray[np.bool_]
@@ -25,7 +28,8 @@ def require_held(network: Network, schema: Schema) -> None:
     Raises
     ------
     SchemaError
-        If no family, or no clique of a Markov network, has the variables of a rule; the message names them.
+        If no family, or no clique of a Markov network, has the variables of a rule; the message names them. If the
+        rules leave no joint state.
     """
     own = schema.select([node for node in network.nodes() if node in schema.states])
     if not isinstance(network, DiscreteMarkovNetwork):
@@ -35,6 +39,21 @@ def require_held(network: Network, schema: Schema) -> None:
         apart = [pair for pair in combinations(rule.variables, 2) if not network.has_edge(*pair)]
         if apart:
             raise _not_held(rule.variables, apart[0])
+    if own.rules:
+        _require_possible(own)
+
+
+def _require_possible(schema: Schema) -> None:
+    """Refuse rules that leave no joint state, as far as a tree of what they are about fits in memory."""
+    scopes = maximal([rule.variables for rule in schema.rules])
+    with suppress(TreeTooLargeError):
+        tree = build_engine(schema.cardinalities(), scopes, "junction_tree")
+        potentials = np.zeros(tree.layout.size)
+        potentials[table_places(tree.layout, scopes)] = barred_cells(scopes, scope_masks(scopes, schema), schema)
+        try:
+            tree.calibrate(potentials)
+        except ValueError:
+            raise SchemaError("The rules contradict each other: no record obeys them all.") from None
 
 
 def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
@@ -62,15 +81,15 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
     waiting: list[tuple[Clique, Mask]] = [(rule.variables, rule.allowed(schema.states)) for rule in schema.rules]
     found = {}
     for node in sorted(order, key=order.__getitem__, reverse=True):
-        own = [(variables, mask) for variables, mask in waiting if max(variables, key=order.__getitem__) == node]
-        waiting = [rule for rule in waiting if rule not in own]
+        own = [rule for rule in waiting if node in rule[0]]  # nodes that come later have taken theirs
+        if not own:
+            continue
+        waiting = [rule for rule in waiting if node not in rule[0]]
         for variables, _ in own:
             outside = [variable for variable in variables if variable not in held[node]]
             if outside:
                 raise _not_held(variables, (outside[0], node))
         together = tuple(v for v in held[node] if any(v in variables for variables, _ in own))
-        if not own:
-            continue
         mask = reduce(np.logical_and, [_spread(allowed, variables, together) for variables, allowed in own])
         mask = np.broadcast_to(mask, schema.shape(together))
         some: Mask = np.asarray(mask.any(axis=0, keepdims=True))

@@ -26,9 +26,11 @@ from pgmpy_dp.privacy.checks import exact_positive, whole_number
 # its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
 RESERVE = 1e-6
 
-# Its log-weights are sums of numbers that need not be small, so that a draw may also be off by 2e-14 a node, in all:
-# this many times as much is the least epsilon, for each node and each side of a replacement.
-_LEAST = 1e-8
+# Its log-weights are sums of numbers that need not be small, so that a draw may also be off by 2e-14 a node of two
+# states, in all: this many times as much is the least epsilon, for each side of a replacement. More states have
+# smaller volumes, whose logarithms lose digits: draws at the ends of the grid were off by 8e-14 at 16 states, by
+# 6e-13 at 64 and by 3e-12 at 256, and the least epsilon grows faster, with this power of half the states.
+_LEAST, _GROWTH = 1e-8, 1.5
 
 # Beyond this range the smallest probability, 1e-13, truncates nothing that matters.
 WIDEST = 30.0
@@ -36,8 +38,7 @@ WIDEST = 30.0
 
 def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
     """Compute the epsilon of one draw, rounded up: 2 lam sum R_i, or lam sum R_i under "add_remove"."""
-    sides = 1 if neighbours == "add_remove" else 2
-    return sides * power * math.fsum(ranges) * (1 + RESERVE)
+    return _sides(neighbours) * power * math.fsum(ranges) * (1 + RESERVE)
 
 
 def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Fraction]:
@@ -90,8 +91,8 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
     >>> round(floor_of(span, 2), 4), round(1 / (1 + math.exp(1)), 4)
     (0.2689, 0.2689)
     """
-    changes = _changes(states, neighbours)
-    _require_room(float(epsilon), changes)
+    changes = _sides(neighbours) * sum(r > 1 for r in states)
+    _require_room(float(epsilon), states, neighbours)
     share = float(epsilon) / max(changes, 1) * (1 - 2 * RESERVE)
     return [min(share, WIDEST) if r > 1 else 0.0 for r in states]
 
@@ -114,19 +115,18 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours
             f"floor={floor!r} leaves no room for {most} states: it must be less than 1 / {most} = {1 / most:.6g}."
         )
     ranges = [range_of(floor, r) for r in states]
-    _require_room(float(epsilon), _changes(states, neighbours))
-    cost = (1 if neighbours == "add_remove" else 2) * math.fsum(ranges)
+    _require_room(float(epsilon), states, neighbours)
+    cost = _sides(neighbours) * math.fsum(ranges)
     return ranges, float(epsilon) / cost * (1 - 2 * RESERVE) if cost else 1.0
 
 
-def _changes(states: Sequence[int], neighbours: str) -> int:
-    """Count the rows that may change with a record: one for each node with more than one state, or two."""
-    return (1 if neighbours == "add_remove" else 2) * sum(r > 1 for r in states)
+def _sides(neighbours: str) -> int:
+    """Count the rows of a node that may change with a record."""
+    return 1 if neighbours == "add_remove" else 2
 
 
-def _require_room(epsilon: float, changes: int) -> None:
-    """Refuse an epsilon below what floating-point numbers may be off by in so many rows."""
-    if epsilon < _LEAST * changes:
-        raise ValueError(
-            f"epsilon={epsilon!r} is too small for a draw of this network: give {_LEAST * changes!r} or more."
-        )
+def _require_room(epsilon: float, states: Sequence[int], neighbours: str) -> None:
+    """Refuse an epsilon below what floating-point numbers may be off by in the rows that change with a record."""
+    least = _LEAST * _sides(neighbours) * math.fsum((r // 2) ** _GROWTH for r in states if r > 1)
+    if epsilon < least:
+        raise ValueError(f"epsilon={epsilon!r} is too small for a draw of this network: give {least!r} or more.")

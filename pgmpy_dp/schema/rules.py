@@ -232,7 +232,7 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
     for variable in states:
         codes, path = np.arange(len(states[variable])), variable
         while path in parents:
-            codes = codes[parents[path].codes(states)] if path != variable else parents[path].codes(states)
+            codes = codes[parents[path].codes(states)]
             path = parents[path].finer
         if path != variable:
             dependent[variable] = path, codes

@@ -205,6 +205,8 @@ def test_an_epsilon_below_what_floats_may_be_off_by_is_refused():
             draw(Fraction("3e-8"))
     for draw in tempered:
         draw(Fraction("4e-8"))
+    with pytest.raises(ValueError, match="too small"):  # more states are off by more
+        truncation([64], Fraction("1e-6"), "add_remove")
 
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2]})

@@ -94,3 +94,23 @@ def test_rules_that_leave_a_node_no_state_are_rules_about_its_parents():
     assert joint.sum() == pytest.approx(1.0)
     forbidden = np.array([[[bool((a and not c) or (b and c)) for c in (0, 1)] for b in (0, 1)] for a in (0, 1)])
     assert ((joint == 0) == forbidden).all()
+
+
+def test_several_rules_may_be_about_the_same_variables():
+    states = {"a": [0, 1, 2], "b": [0, 1]}
+    rules = [dp.Forbidden({"a": 0, "b": 1}), dp.Forbidden({"a": 2, "b": 0})]
+    masks = family_masks([("a",), ("b", "a")], dp.Schema(states, rules=rules))
+    assert masks[("b", "a")].tolist() == [[True, True, False], [False, True, True]]
+    assert ("a",) not in masks
+
+
+def test_rules_that_no_record_obeys_are_refused_before_the_charge():
+    """Of three variables with two states no two can be alike: each pair of them by itself can."""
+    variables, edges = ["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]
+    rules = [dp.Forbidden({one: state, other: state}) for one, other in edges for state in (0, 1)]
+    schema, budget = dp.Schema({v: [0, 1] for v in variables}, rules=rules), dp.PrivacyBudget(1.0)
+    data = dp.PrivateDataset(pd.DataFrame({v: [0, 1] for v in variables}), schema, budget)
+    for network in (DiscreteBayesianNetwork(edges), dp.PrivateMarkovNetwork(edges)):
+        with pytest.raises(dp.SchemaError, match=r"no state of variable|contradict each other"):
+            dp.CollectiveEM(epsilon=1.0).fit(network, data)
+    assert budget.spent.epsilon == 0
