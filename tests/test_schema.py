@@ -343,6 +343,7 @@ def test_foreign_table_schema():
         ({"name": "a", "type": "integer", "constraints": {"enum": ["1"]}}, "type 'integer'"),
         ({"name": "a", "constraints": {"enum": ["NA", "x"]}, "missingValues": ["NA"]}, "missingValues"),
         ({"name": "a", "constraints": {"enum": ["x"]}, "missingValues": 3}, "missingValues"),
+        ({"name": "a", "constraints": {"enum": ["x"]}, "missingValues": [{"label": "none"}]}, "no .value."),
         ({"name": "a", "constraints": {"enum": [None]}}, "'a'"),
         ({"name": "a", "constraints": {"enum": [["x"]]}}, "'a'"),
         ({"name": "a", "categories": "x"}, "'a' declares no states"),

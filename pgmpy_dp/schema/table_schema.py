@@ -109,7 +109,9 @@ def _missing_values(name: str, listed: Any) -> list[str]:
     """Read the texts that say that a value is missing; an empty cell says so anyway."""
     if not isinstance(listed, list):
         raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
-    texts = [text.get("value") if isinstance(text, Mapping) else text for text in listed]
+    if any(isinstance(text, Mapping) and "value" not in text for text in listed):
+        raise SchemaError(f"Field {name!r}: an entry of 'missingValues' has no 'value'.")
+    texts = [text["value"] if isinstance(text, Mapping) else text for text in listed]
     return [str(text) for text in texts if text != ""]
 
 

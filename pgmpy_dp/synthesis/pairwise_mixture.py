@@ -148,10 +148,11 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             release = require_tables(
                 source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
             )
+        self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
         warn_of_broken_rules([release])
         schema = release.schema.select(release.variables)
         fit = self._fitted(release, schema, self.members)
-        self.release_, self.guarantee_, self.penalty_ = release, release.guarantee, fit.penalty
+        self.penalty_ = fit.penalty
         self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
         return self
 

@@ -33,7 +33,7 @@ STEPS_OF_TWO_STATES = 8192
 STEPS = 2048
 
 # Beyond this log-weights lose the digits that the draws' reserve for floating point counts on.
-_LARGEST_PRIOR = 1e9
+_LARGEST_PRIOR = 1e8
 
 
 @dataclass(frozen=True)
