@@ -161,9 +161,12 @@ def log_linear(
     Raises
     ------
     SchemaError
-        If the network has other states than asked for.
+        If the network has other states than asked for, or a variable without.
     """
     own = Schema.from_model(network).states
+    for variable in own:
+        if state_names is not None and variable not in state_names:
+            raise SchemaError(f"Variable {variable!r} is in one of the two networks only.")
     wanted = {variable: list((state_names or own)[variable]) for variable in own}
     factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
     layout = Layout.of(
