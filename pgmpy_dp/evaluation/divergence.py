@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
@@ -50,6 +51,9 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     """
     p_layout, p_logs, states = log_linear(true)
     q_layout, q_logs, _ = log_linear(fitted, states)
+    for variable in states:
+        if variable not in q_layout.cardinalities:
+            raise SchemaError(f"Variable {variable!r} is in one of the two networks only.")
     tree = JunctionTree.build(p_layout.cardinalities, p_layout.scopes, q_layout.scopes, MAX_TABLE_CELLS)
     calibration = tree.calibrate(p_logs)
     q_tree = JunctionTree.build(q_layout.cardinalities, q_layout.scopes, max_cells=MAX_TABLE_CELLS)

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from pgmpy_dp.evaluation.comparison import labelled
 from pgmpy_dp.fitting.factors import log_linear
+from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.schema import Schema
 
@@ -72,6 +73,15 @@ def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
     >>> prediction_accuracy(network, pd.DataFrame({"y": [0, 1, 1], "x": [0, 1, 0]}), "y").__round__(3)
     0.667
     """
+    scores, codes = log_scores(network, records, variable)
+    return float((scores.argmax(axis=1) == codes).mean())
+
+
+def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArray[Any]]:
+    """Compute log P(state, all other values of the record) up to a constant, a row a record and a column a state.
+
+    The numbers of the states that the records have come with them.
+    """
     layout, potentials, states = log_linear(network)
     schema = Schema(states)
     schema.require([(variable,)])
@@ -83,7 +93,7 @@ def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
             rest = [v for v in scope if v != variable]
             moved = np.moveaxis(table, scope.index(variable), -1)
             scores += moved[tuple(column for column, v in zip(columns, scope, strict=True) if v in rest)]
-    return float((scores.argmax(axis=1) == codes[variable]).mean())
+    return scores, codes[variable]
 
 
 def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schema: Schema) -> pd.DataFrame:

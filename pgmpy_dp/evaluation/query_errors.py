@@ -110,7 +110,7 @@ def _both(reference: DAG, fitted: DAG) -> tuple[Layout, tuple[Vector, Vector], M
     tables = {scope[0]: (scope, table) for scope, table in other_layout.tables(other_logs).items()}
     others = []
     for scope in layout.scopes:
-        held, table = tables[scope[0]]
+        held, table = tables.get(scope[0], ((), logs))
         if set(held) != set(scope):
             raise SchemaError(f"The two networks give {scope[0]!r} different parents.")
         others.append(table.transpose([held.index(variable) for variable in scope]))

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
+from scipy.special import softmax
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
+from pgmpy_dp.evaluation.prediction import log_scores
 from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_naive_bayes
@@ -91,17 +93,12 @@ def _many_draws(
 ) -> float:
     """Predict by the mean over draws of which each costs epsilon: all together cost their number times that."""
     data = PrivateDataset(train, Schema.from_model(truth), PrivacyBudget(1e7), "replace_one", noise)
-    states = Schema.from_model(truth).states
-    seen = test.drop(columns="class").apply(lambda column: column.map(states[column.name].index)).to_numpy(dtype=int)
-    yes = np.zeros(len(test))
+    probabilities = np.zeros((len(test), 2))
     for _ in range(DRAWS):
         network = DiscreteBayesianNetwork(truth.edges()).fit(data, estimator=estimator)
-        logs = np.log(network.get_cpds("class").get_values().ravel()) + sum(
-            np.log(network.get_cpds(feature).get_values())[seen[:, number]]
-            for number, feature in enumerate(test.columns.drop("class"))
-        )
-        yes += 1.0 / (1.0 + np.exp(logs[:, 0] - logs[:, 1]))
-    return float(((yes > DRAWS / 2) == (test["class"] == states["class"][1])).mean())
+        scores, classes = log_scores(network, test, "class")
+        probabilities += softmax(scores, axis=1)
+    return float((probabilities.argmax(axis=1) == classes).mean())
 
 
 def figure(rows: pd.DataFrame) -> Figure:

@@ -22,7 +22,7 @@ from pgmpy_dp.experiments.protocol import erdos_renyi, random_marginals_fit, thi
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
-from pgmpy_dp.inference import JunctionTree, LaplaceNoise
+from pgmpy_dp.inference import Calibration, JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals, project_to_simplex
@@ -87,8 +87,9 @@ def run(graph: str, size: int, population: int, epsilon: float, release: int, se
         row[label] = kl_divergence(truth, network)
     row["naive_best"] = min(row["naive"], _naive_best(graph, noisy))
     start = time.process_time()
-    path = [_divergence(graph, potentials) for potentials in _published(tree, noisy)]
+    iterations = list(_published(tree, noisy))
     row["seconds_published"] = time.process_time() - start
+    path = [_divergence(graph, potentials) for potentials in iterations]
     row |= zip(_PATH, [path[iteration] for iteration in ITERATIONS], strict=True)
     row["published"] = path[-1]
     gaussian = _private(truth, records, epsilon, size, [*seed, 1])
@@ -117,6 +118,12 @@ def _truth(graph: str) -> tuple[PrivateMarkovNetwork, JunctionTree, np.ndarray]:
     return truth, JunctionTree.build(layout.cardinalities, layout.scopes), theta
 
 
+@cache
+def _calibrated(graph: str) -> Calibration:
+    _, tree, theta = _truth(graph)
+    return tree.calibrate(theta)
+
+
 @lru_cache(maxsize=2)
 def _records(graph: str, size: int, population: int) -> pd.DataFrame:
     return _truth(graph)[0].simulate(size, seed=population)
@@ -139,7 +146,7 @@ def _references(graph: str, size: int, population: int) -> dict[str, float]:
 def _divergence(graph: str, potentials: np.ndarray) -> float:
     """Compute KL(true || log-potentials)."""
     _, tree, theta = _truth(graph)
-    true = tree.calibrate(theta)
+    true = _calibrated(graph)
     partition = tree.calibrate(potentials).log_partition - true.log_partition
     return float((theta - potentials) @ true.marginals + partition)
 
@@ -167,9 +174,7 @@ def _naive_best(graph: str, noisy: NoisyMarginals) -> float:
 
 def _published(tree: JunctionTree, noisy: NoisyMarginals) -> Iterator[np.ndarray]:
     """Run the published EM from the naive fit."""
-    layout = tree.layout
-    observed = layout.flatten(noisy.tables[scope] for scope in layout.scopes).astype(np.float64)
-    noise = LaplaceNoise(observed, layout.per_cell([noisy.scales[scope] for scope in layout.scopes]))
+    noise = papers.laplace_noise(tree.layout, noisy)
     return papers.published_em(tree, _naive(tree, noisy, 1.0), noise, noisy.total, ITERATIONS[-1], inner=25)
 
 

@@ -85,7 +85,7 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
 
 def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -> float:
     """Fit by private SGD from one hour of each person, drawn uniformly, so that a person is a record."""
-    hours, held_out = _hours(people, population), _people(people, population)[2]
+    hours, held_out = _hours(people, population)
     one = hours.sample(frac=1.0, random_state=population).drop_duplicates("person").drop(columns="person")
     schema = Schema(dict.fromkeys(NODES, STATES))
     found = []
@@ -99,7 +99,7 @@ def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -
 @lru_cache(maxsize=2)
 def _slots(people: int, population: int) -> float:
     """Compute the likelihood of slots that are independent of each other, with the training slots' own shares."""
-    hours, held_out = _hours(people, population), _people(people, population)[2]
+    hours, held_out = _hours(people, population)
     counts = np.bincount(hours[NODES].to_numpy().ravel(), minlength=len(STATES)) + 0.5
     return float(np.log(counts / counts.sum())[held_out.to_numpy()].sum(axis=1).mean())
 
@@ -120,25 +120,24 @@ def _measure(moves: pd.DataFrame, starts: pd.DataFrame, epsilon: float, noise: S
 
 
 @lru_cache(maxsize=2)
-def _hours(people: int, population: int) -> pd.DataFrame:
-    """Give the training hours: a person and six slots a row."""
-    days = random_days(people, PLACES, HOURS * STEPS, population).reshape(people * HOURS, STEPS)
-    person = np.repeat(np.arange(people), HOURS)
-    train = days.any(axis=1) & (person < 0.75 * people)
-    return pd.DataFrame(days[train], columns=NODES).assign(person=person[train])
-
-
-@lru_cache(maxsize=2)
-def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Split hours with a place: steps and starts of three quarters of the people, hours of the others."""
+def _hours(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Split hours with a place, a row each: slots and person for three quarters of the people, slots for the others."""
     days = random_days(people, PLACES, HOURS * STEPS, population).reshape(people * HOURS, STEPS)
     person = np.repeat(np.arange(people), HOURS)
     seen = days.any(axis=1)
     train = seen & (person < 0.75 * people)
-    hours, who = days[train], person[train]
+    held_out = pd.DataFrame(days[seen & ~train], columns=NODES)
+    return pd.DataFrame(days[train], columns=NODES).assign(person=person[train]), held_out
+
+
+@lru_cache(maxsize=2)
+def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Give the steps and starts of the training hours, and the hours that are held out."""
+    train, held_out = _hours(people, population)
+    hours, who = train[NODES].to_numpy(), train["person"].to_numpy()
     pairs = [pd.DataFrame({"person": who, "now": hours[:, t], "next": hours[:, t + 1]}) for t in range(STEPS - 1)]
     starts = pd.DataFrame({"person": who, "first": hours[:, 0]})
-    return pd.concat(pairs, ignore_index=True), starts, pd.DataFrame(days[seen & ~train], columns=NODES)
+    return pd.concat(pairs, ignore_index=True), starts, held_out
 
 
 @lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.protocol import erdos_renyi
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.inference import JunctionTree, LaplaceNoise
+from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
@@ -49,8 +49,7 @@ def run(method: str) -> list[dict[str, Any]]:
     own, fitted, _ = log_linear(PrivateMarkovNetwork(truth.edges()).fit(source, estimator), truth.schema_.states)
     tree = JunctionTree.build(own.cardinalities, own.scopes)
     if method == "published":
-        observed = own.flatten(source.tables[scope] for scope in own.scopes).astype(np.float64)
-        noise = LaplaceNoise(observed, own.per_cell([source.scales[scope] for scope in own.scopes]))
+        noise = papers.laplace_noise(own, source)
         *_, fitted = papers.published_em(tree, fitted, noise, source.total, EM_ITERATIONS)
     calibration = tree.calibrate(fitted)
     flat = layout.flatten(tree.marginal(calibration, scope) for scope in layout.scopes)  # axes may be in another order

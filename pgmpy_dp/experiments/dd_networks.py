@@ -49,7 +49,8 @@ LITERAL = {"literal D-Ind": papers.independent, "literal": papers.data_dependent
 METHODS = (*LITERAL, *OPTIONS)
 DRAWN = ("literal D-Ind", "literal", "D-Ind, strengthened", "strengthened", "default")
 ERRORS = {"parameters": "parameters", "marginals": "marginal queries", "conditionals": "conditional queries"}
-RESULTS = ("method", *ERRORS, *(f"{error}_kl" for error in ERRORS), "map_accuracy", "mu", "joint_kl")
+MEASURES = (*ERRORS, *(f"{error}_kl" for error in ERRORS), "map_accuracy", "mu", "joint_kl")
+RESULTS = ("method", *MEASURES)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
@@ -190,8 +191,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 def caption(rows: pd.DataFrame) -> str:
     """Write claim, outcome and reasons: every number is computed from the rows."""
     least, most = rows["epsilon"].min(), rows["epsilon"].max()
-    results = [*ERRORS, *(f"{error}_kl" for error in ERRORS), "map_accuracy", "mu", "joint_kl"]
-    means = rows.groupby(["network", "epsilon", "method"])[results].mean()
+    means = rows.groupby(["network", "epsilon", "method"])[list(MEASURES)].mean()
     cells = len(means) // len(METHODS)
 
     def wins(one: str, other: str, result: str) -> int:

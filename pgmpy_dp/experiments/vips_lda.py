@@ -67,13 +67,7 @@ def run(documents: int, rate: float, epsilon: float, repeat: int) -> list[dict[s
         multiplier = papers.calibrate(epsilon, DELTA, **plan, accounting=accounting)
         lda = _fit(train, rate, epsilon, DELTA, noise, noise_multiplier=multiplier, **options)
         row |= {name: lda.perplexity(test), f"words_{name}": _found(lda.components_), f"noise_{name}": multiplier}
-    corpus = PrivateDocuments(
-        train,
-        [str(word) for word in range(WORDS)],
-        PrivacyBudget(1e12, 0.5),
-        LENGTH,
-        noise=SimulatedNoise([repeat, int(10 * epsilon), int(100 * rate), len(METHODS)]),
-    )
+    corpus = _documents(train, SimulatedNoise([repeat, int(10 * epsilon), int(100 * rate), len(METHODS)]))
     printed = papers.printed_topics(
         corpus, TOPICS, 0.1 * LENGTH, **plan, epsilon=epsilon, delta=DELTA, noise_multiplier=row["noise_moments"]
     )
@@ -97,12 +91,15 @@ def _noiseless(documents: int, rate: float, repeat: int) -> dict[str, float]:
     return {"noiseless": lda.perplexity(test), "words_noiseless": _found(lda.components_)}
 
 
+def _documents(train: Any, noise: SimulatedNoise) -> PrivateDocuments:
+    return PrivateDocuments(train, [str(w) for w in range(WORDS)], PrivacyBudget(1e12, 0.5), LENGTH, noise=noise)
+
+
 def _fit(
     train: Any, rate: float, epsilon: float | None, delta: float, noise: SimulatedNoise, **options: Any
 ) -> PrivateLDA:
-    vocabulary = [str(word) for word in range(WORDS)]
-    documents = PrivateDocuments(train, vocabulary, PrivacyBudget(1e12, 0.5), LENGTH, noise=noise)
-    lda = PrivateLDA(TOPICS, epsilon, delta, steps=round(1 / rate), sampling_rate=rate, **options).fit(documents)
+    lda = PrivateLDA(TOPICS, epsilon, delta, steps=round(1 / rate), sampling_rate=rate, **options)
+    lda.fit(_documents(train, noise))
     if lda.n_steps_ < lda.steps:
         raise KeyboardInterrupt
     return lda

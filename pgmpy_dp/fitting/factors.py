@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,7 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
     that lie in no other.
     """
     order = {node: number for number, node in enumerate(network.nodes())}
-    scopes: list[Clique] = [
-        clique
-        for clique in measured
-        if all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :])
-        and set(clique) <= set(order)
-    ]
+    scopes: list[Clique] = [clique for clique in measured if _joined(network, clique)]
     edges = [tuple(sorted(edge, key=order.__getitem__)) for edge in network.edges()]
     scopes += sorted(edges, key=lambda edge: [order[node] for node in edge])
     scopes += [(node,) for node in network.nodes()]
@@ -56,10 +52,14 @@ def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) ->
     ------
     ValueError
     """
-    for clique in cliques:
-        joined = all(network.has_edge(a, b) for i, a in enumerate(clique) for b in clique[i + 1 :])
-        if not (joined and set(clique) <= set(network.nodes())):
-            raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
+    if not all(_joined(network, clique) for clique in cliques):
+        raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
+
+
+def _joined(network: DiscreteMarkovNetwork, variables: Clique) -> bool:
+    """Tell whether the network has these variables, with an edge between any two of them."""
+    pairs = combinations(variables, 2)
+    return all(network.has_node(v) for v in variables) and all(network.has_edge(*pair) for pair in pairs)
 
 
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
@@ -161,9 +161,12 @@ def log_linear(
     Raises
     ------
     SchemaError
-        If the network has other states than asked for.
+        If the network has other states than asked for, or a variable without.
     """
     own = Schema.from_model(network).states
+    for variable in own:
+        if state_names is not None and variable not in state_names:
+            raise SchemaError(f"Variable {variable!r} is in one of the two networks only.")
     wanted = {variable: list((state_names or own)[variable]) for variable in own}
     factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
     layout = Layout.of(

@@ -7,15 +7,16 @@ observed, and contrasts of tables where coefficients were.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
-from pgmpy_dp.inference.junction_tree import JunctionTree
+from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.noise import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.optimisation import minimise
 
 # Newton's method: its most steps, those of the conjugate gradients within each, and their accuracy; the largest part
@@ -94,17 +95,15 @@ def laplace_dual(
     function : LinearMap, optional
         A, where y is a linear function of counts and noise; then the potentials are theta + A' l.
     """
-    problem = _Dual(engine, potentials, function, observed, scale, total)
-    bound = 1.0 / problem.scale
+    problem = _Dual(engine, potentials, function, LaplaceNoise(observed, scale), total, tolerance)
+    bound = 1.0 / problem.noise.scale
     none = np.zeros_like(bound)
     multipliers, iterations = problem.minimise(none, np.column_stack([-bound, bound]), max_iter)
-    counts = problem.counts(multipliers)
-    if isinstance(engine, JunctionTree) and not problem.laplace_converged(multipliers, counts, tolerance):
-        multipliers, steps = _newton(problem, engine, multipliers, tolerance)
-        counts, iterations = problem.counts(multipliers), iterations + steps
-    gap, _ = problem.laplace_gap(multipliers, counts)
-    converged = problem.laplace_converged(multipliers, counts, tolerance)
-    return CollectiveMarginals(counts, problem.tilted(multipliers), gap, iterations, converged)
+    found = problem.solution(multipliers, iterations)
+    if isinstance(engine, JunctionTree) and not found.converged:
+        multipliers, steps = _newton(problem, engine, multipliers)
+        found = problem.solution(multipliers, iterations + steps)
+    return found
 
 
 def gaussian_dual(
@@ -122,15 +121,9 @@ def gaussian_dual(
     The dual is N A(theta + l) - l . y + sum(scale^2 l^2) / 2 without bounds, solved where l = (y - n) / scale^2; the
     gap is sum((y - n - scale^2 l)^2 / scale^2) / 2.
     """
-    problem = _Dual(engine, potentials, function, observed, scale, total)
-    square = problem.scale**2
-    limits = np.full_like(square, np.inf)
-    multipliers, iterations = problem.minimise(square, np.column_stack([-limits, limits]), max_iter)
-    counts = problem.counts(multipliers)
-    residual = problem.observed - problem.function.apply(counts)
-    gap = float((((residual - square * multipliers) ** 2) / square).sum() / 2)
-    converged = gap <= tolerance * max(1.0, float((residual**2 / square).sum() / 2))
-    return CollectiveMarginals(counts, problem.tilted(multipliers), gap, iterations, converged)
+    problem = _Dual(engine, potentials, function, GaussianNoise(observed, scale), total, tolerance)
+    multipliers, iterations = problem.minimise(problem.noise.scale**2, None, max_iter)
+    return problem.solution(multipliers, iterations)
 
 
 class _Dual:
@@ -141,15 +134,16 @@ class _Dual:
         engine: Engine,
         potentials: Vector,
         function: LinearMap | None,
-        observed: Vector,
-        scale: Vector,
+        noise: LaplaceNoise | GaussianNoise,
         total: float,
+        tolerance: float,
     ) -> None:
         if function is None:
-            places = np.flatnonzero(np.isfinite(scale))
-            function, observed, scale = LinearMap(places), observed[places], scale[places]
-        self.engine, self.potentials, self.total = engine, potentials, total
-        self.function, self.observed, self.scale = function, observed, scale
+            places = np.flatnonzero(np.isfinite(noise.scale))
+            noise = replace(noise, observed=noise.observed[places], scale=noise.scale[places])
+            function = LinearMap(places)
+        self.engine, self.potentials, self.total, self.tolerance = engine, potentials, total, tolerance
+        self.function, self.noise = function, noise
 
     def tilted(self, multipliers: Vector) -> Vector:
         """Compute theta + A' l."""
@@ -159,31 +153,32 @@ class _Dual:
         """Compute N mu(theta + A' l)."""
         return self.total * self.engine.calibrate(self.tilted(multipliers)).marginals
 
-    def minimise(self, square: Vector, bounds: Vector, max_iter: int) -> tuple[Vector, int]:
+    def minimise(self, square: Vector, bounds: Vector | None, max_iter: int) -> tuple[Vector, int]:
         """Minimise N A(theta + A' l) - l . y + square . l^2 / 2 within bounds: multipliers, and iterations."""
 
         def objective(multipliers: Vector) -> tuple[float, Vector]:
             calibration = self.engine.calibrate(self.tilted(multipliers))
             pull = square * multipliers
-            value = self.total * calibration.log_partition - multipliers @ self.observed + multipliers @ pull / 2
-            slope = self.function.apply(calibration.marginals) + (pull - self.observed) / self.total
+            value = self.total * calibration.log_partition - multipliers @ self.noise.observed + multipliers @ pull / 2
+            slope = self.function.apply(calibration.marginals) + (pull - self.noise.observed) / self.total
             return float(value / self.total), slope
 
-        found = minimise(objective, np.zeros(self.observed.size), max_iter, slope=1e-12, bounds=bounds)
+        found = minimise(objective, np.zeros(self.noise.observed.size), max_iter, slope=1e-12, bounds=bounds)
         return found.point, found.iterations
 
-    def laplace_gap(self, multipliers: Vector, counts: Vector) -> tuple[float, float]:
-        """Compute the duality gap and the loss |y - A n| / b."""
-        residual = self.observed - self.function.apply(counts)
-        loss = np.abs(residual) / self.scale
-        return float((loss - multipliers * residual).sum()), float(loss.sum())
+    def gap(self, multipliers: Vector, counts: Vector) -> tuple[float, bool]:
+        """Compute the duality gap, and whether it is small enough beside the loss."""
+        seen = self.function.apply(counts)
+        gap = self.noise.gap(seen, multipliers)
+        return gap, gap <= self.tolerance * max(1.0, self.noise.loss(seen))
 
-    def laplace_converged(self, multipliers: Vector, counts: Vector, tolerance: float) -> bool:
-        gap, loss = self.laplace_gap(multipliers, counts)
-        return gap <= tolerance * max(1.0, loss)
+    def solution(self, multipliers: Vector, iterations: int) -> CollectiveMarginals:
+        counts = self.counts(multipliers)
+        gap, converged = self.gap(multipliers, counts)
+        return CollectiveMarginals(counts, self.tilted(multipliers), gap, iterations, converged)
 
 
-def _newton(problem: _Dual, tree: JunctionTree, start: Vector, tolerance: float) -> tuple[Vector, int]:
+def _newton(problem: _Dual, tree: JunctionTree, start: Vector) -> tuple[Vector, int]:
     """Solve the Laplace dual by Newton's method in x = b l, within -1 and 1: multipliers, and steps.
 
     The loss |d| / b, d = y - A n, is rounded to sqrt((d / b)^2 + c^2), whose conjugate -c sqrt(1 - x^2) keeps x within
@@ -192,26 +187,30 @@ def _newton(problem: _Dual, tree: JunctionTree, start: Vector, tolerance: float)
     """
     from scipy.sparse.linalg import LinearOperator, cg
 
-    scale, function, total, size = problem.scale, problem.function, problem.total, problem.potentials.size
+    function, total, size = problem.function, problem.total, problem.potentials.size
+    observed, scale = problem.noise.observed, problem.noise.scale
 
-    def dual(x: Vector, room: Vector) -> float:
-        partition = tree.calibrate(problem.tilted(x / scale)).log_partition
-        return float(total * partition - (x / scale) @ problem.observed - corner * np.sqrt(room * (2 - room)).sum())
+    def calibrate(x: Vector) -> Calibration:
+        return tree.calibrate(problem.tilted(x / scale))
+
+    def dual(x: Vector, room: Vector, calibration: Calibration) -> float:
+        partition = calibration.log_partition
+        return float(total * partition - (x / scale) @ observed - corner * np.sqrt(room * (2 - room)).sum())
 
     x = np.clip(start * scale, -0.99, 0.99)
-    room = 1 - np.abs(x)
-    corner = max(1.0, float(np.abs((problem.observed - function.apply(problem.counts(x / scale))) / scale).max()))
+    room, calibration = 1 - np.abs(x), calibrate(x)
+    corner = max(1.0, float(np.abs((observed - function.apply(total * calibration.marginals)) / scale).max()))
     for number in range(_NEWTON_STEPS):
-        calibration = tree.calibrate(problem.tilted(x / scale))
         counts = total * calibration.marginals
-        if problem.laplace_converged(x / scale, counts, tolerance):
+        _, converged = problem.gap(x / scale, counts)
+        if converged:
             return x / scale, number
         inner = room * (2 - room)
-        slope = (problem.observed - function.apply(counts)) / scale - corner * x / np.sqrt(inner)
+        slope = (observed - function.apply(counts)) / scale - corner * x / np.sqrt(inner)
         barrier = corner / inner**1.5
         variance = function.squares(np.maximum(counts * (1 - calibration.marginals), 0.0)) / scale**2
 
-        def curvature(direction: Vector, calibration: Any = calibration, barrier: Vector = barrier) -> Vector:
+        def curvature(direction: Vector, calibration: Calibration = calibration, barrier: Vector = barrier) -> Vector:
             moved = tree.covariance_product(calibration, function.adjoint(direction / scale, size))
             return total * function.apply(moved) / scale + barrier * direction
 
@@ -224,11 +223,12 @@ def _newton(problem: _Dual, tree: JunctionTree, start: Vector, tolerance: float)
             M=LinearOperator(shape, lambda v, d=diagonal: v / d, dtype=np.float64),
         )
         limit = float(np.min(np.where(x * step > 0, room, 1 + np.abs(x)) / np.maximum(np.abs(step), 1e-300)))
-        length, before, gain = min(1.0, _TO_THE_EDGE * limit), dual(x, room), float(step @ slope)
+        length, before, gain = min(1.0, _TO_THE_EDGE * limit), dual(x, room, calibration), float(step @ slope)
         for _ in range(20):
             moved = x + length * step
             left = np.where(x * moved > 0, room - np.sign(x) * length * step, 1 - np.abs(moved))
-            if dual(moved, left) <= before - 1e-4 * length * gain + 1e-12 * abs(before):
+            calibration = calibrate(moved)
+            if dual(moved, left, calibration) <= before - 1e-4 * length * gain + 1e-12 * abs(before):
                 break
             length /= 2
         x, room = moved, left

@@ -36,6 +36,10 @@ class LaplaceNoise:
         """Compute the subgradient sign(observed - counts) / scale, 0 where they are equal."""
         return np.sign(self.observed - counts) / self.scale
 
+    def loss(self, counts: Vector) -> float:
+        """Compute sum(|y - n| / scale)."""
+        return float((np.abs(self.observed - counts) / self.scale).sum())
+
     def gap(self, counts: Vector, multipliers: Vector) -> float:
         """Compute sum(|y - n| / scale - l (y - n)) for multipliers l within 1 / scale: zero at subgradients alone."""
         residual = self.observed - counts
@@ -58,9 +62,14 @@ class GaussianNoise:
         """Compute (observed - counts) / scale^2."""
         return (self.observed - counts) / self.scale**2
 
+    def loss(self, counts: Vector) -> float:
+        """Compute sum((y - n)^2 / scale^2) / 2."""
+        return float(((self.observed - counts) ** 2 / self.scale**2).sum() / 2)
+
     def gap(self, counts: Vector, multipliers: Vector) -> float:
         """Compute sum((y - n - scale^2 l)^2 / scale^2) / 2 for multipliers l: zero at the gradient alone."""
-        return float((((self.observed - counts) / self.scale - self.scale * multipliers) ** 2).sum() / 2)
+        square = self.scale**2
+        return float(((self.observed - counts - square * multipliers) ** 2 / square).sum() / 2)
 
     def curvature(self, counts: Vector) -> Vector:
         """Compute minus the derivative of the gradient: 1 / scale^2."""

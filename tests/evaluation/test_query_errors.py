@@ -7,7 +7,15 @@ import pytest
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.evaluation import conditional_errors, map_agreement, marginal_errors, parameter_errors
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.evaluation import (
+    conditional_errors,
+    inference_error_bounds,
+    kl_divergence,
+    map_agreement,
+    marginal_errors,
+    parameter_errors,
+)
 
 
 def network(seed, parents):
@@ -48,3 +56,14 @@ def test_measures_are_those_of_the_joint_tables():
     other = network(1, ["b", "a"])[0]
     alike = [table[:, :, 1].sum(0).argmax() for table in (p, q)]
     assert map_agreement(one, other, [(["b"], {"c": 1})]) == (alike[0] == alike[1])
+
+
+@pytest.mark.parametrize("measure", [kl_divergence, inference_error_bounds, parameter_errors])
+def test_networks_of_other_variables_are_not_compared(measure):
+    """A divergence over too few variables was negative."""
+    larger, smaller = network(0, ["a", "b"])[0], network(0, ["a", "b"])[0]
+    larger.add_node("d")
+    larger.add_cpds(TabularCPD("d", 2, [[0.5], [0.5]]))
+    for pair in ((larger, smaller), (smaller, larger)):
+        with pytest.raises(SchemaError, match="'d'"):
+            measure(*pair)

@@ -2,7 +2,7 @@
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
 from pgmpy_dp.experiments.papers.allocation import compute_parameters, data_dependent, independent
-from pgmpy_dp.experiments.papers.collective import published_em
+from pgmpy_dp.experiments.papers.collective import laplace_noise, published_em
 from pgmpy_dp.experiments.papers.posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
@@ -30,6 +30,7 @@ __all__ = [
     "compute_parameters",
     "data_dependent",
     "independent",
+    "laplace_noise",
     "price",
     "printed_epsilon",
     "printed_increment",

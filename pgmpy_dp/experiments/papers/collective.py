@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgmpy_dp.inference import NonlinearBeliefPropagation
+import numpy as np
+
+from pgmpy_dp.inference import LaplaceNoise, Layout, NonlinearBeliefPropagation
 from pgmpy_dp.inference.collective import Engine, Noise
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.release import NoisyMarginals
+
+
+def laplace_noise(layout: Layout, release: NoisyMarginals) -> LaplaceNoise:
+    """Read the noise of a release that has exactly the layout's tables."""
+    observed = layout.flatten(release.tables[scope] for scope in layout.scopes).astype(np.float64)
+    return LaplaceNoise(observed, layout.per_cell([release.scales[scope] for scope in layout.scopes]))
 
 
 def published_em(
