@@ -73,6 +73,11 @@ def test_maximum_likelihood_matches_the_mean_of_the_steps(days):
 
 
 @pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.NaiveMLE()])
+def test_cliques_of_tied_parameters_are_refused(days):
+    with pytest.raises(ValueError, match="cliques="):
+        tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA, cliques=[("a", "b", "c")]))
+
+
 def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
     exact = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
     budget, source = dp.PrivacyBudget(200.0), dp.SimulatedNoise(0)

@@ -98,12 +98,16 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
         ------
         SchemaError
             If states are not declared or the records do not agree with them.
+        ValueError
+            If cliques are given for a Bayesian network, or one with tied parameters.
         """
         check_parameters(self)
         name = type(self).__name__
         refuse_weights(name, sample_weight)
         tying = Tying.of(markov_network(model, name)) if isinstance(model, DiscreteMarkovNetwork) else None
         schema = declared(self.state_names, list(model.nodes()) if tying is None else tying.variables)
+        if self.cliques and (tying is not None or not isinstance(model, DiscreteMarkovNetwork)):
+            raise ValueError("cliques= are for Markov networks without tied parameters: leave them out.")
         if tying is not None:
             counts = exact_marginals(data, schema, tying.plan(schema)[0])
             nodes, tables = tying.node_schema(schema), tying.tables(counts)
