@@ -72,12 +72,12 @@ def test_maximum_likelihood_matches_the_mean_of_the_steps(days):
     assert np.allclose(fitted.query(["x1"]).values, days["x1"].value_counts(normalize=True)[STATES], atol=1e-6)
 
 
-@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.NaiveMLE()])
 def test_cliques_of_tied_parameters_are_refused(days):
     with pytest.raises(ValueError, match="cliques="):
         tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA, cliques=[("a", "b", "c")]))
 
 
+@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.NaiveMLE()])
 def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
     exact = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
     budget, source = dp.PrivacyBudget(200.0), dp.SimulatedNoise(0)
