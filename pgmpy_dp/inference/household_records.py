@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_base import denoised_ratios
 from pgmpy_dp.inference.mixture_records import draw_records, even_out
+from pgmpy_dp.inference.noisy_tables import NoisyTable
 
 Codes = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -27,6 +29,8 @@ _PATTERNS = 2_000  # households with different values whose components are found
 _GOLDEN = (5**0.5 - 1) / 2
 # Exchanges tried for each person, and their most work.
 _SWEEPS, _MOST_WORK = 60, 6_000_000_000
+# What a person's link to the household costs beside pairs of persons, and how much of pairs is taken as independent.
+_LINKS, _BLURRED = 10.0, 0.05
 
 
 def draw_households(
@@ -180,19 +184,9 @@ def _change_places(
     homes, _ = _placed(records[starts[:-1]], fixed, states)
     weights = 1.0 / np.maximum(sizes * (sizes - 1), 1)
     held = _pairs(persons, owners, starts, weights, offsets[-1])
-    expected = held.copy()
-    for one, other, table, deviation in together:
-        a, b = (own.index(mixture.variables.index(variable)) for variable in (one, other))
-        rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
-        now = held[rows, columns]
-        table = (table + table.T) / 2 if a == b else table
-        off = table - now
-        # James and Stein: what is left of a difference that noise alone would make as large.
-        kept = max(0.0, 1.0 - table.size * deviation**2 / max(float((off**2).sum()), 1e-300))
-        expected[rows, columns] = now + kept * off
-        expected[columns, rows] = expected[rows, columns].T
-    numbers = (mixture.cardinalities[mixture.variables[place]] for place in fixed)
-    links = np.zeros((sum(numbers), offsets[-1]))  # those drawn are even: they are to stay as they are
+    expected = _expected(mixture, held, [mixture.variables[place] for place in own], offsets, together)
+    numbers = sum(states[place] for place in fixed)
+    links = np.zeros((numbers, offsets[-1]))  # those drawn are even: they are to stay as they are
     shares = np.zeros_like(links)
     for column in range(homes.shape[1]):
         for row in range(persons.shape[1]):
@@ -204,9 +198,30 @@ def _change_places(
     tries = int(owners.size * min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
     kernel.exchange_persons(
         persons, owners, starts, homes, weights, alike, first, size,
-        held - expected, 1.0 / (np.maximum(expected, 0.0) + 1.0), links, 1.0 / (shares + 1.0), tries, generator,
+        held - expected, 1.0 / (expected + 1.0), links, _LINKS / (shares + 1.0), tries, generator,
     )  # fmt: skip
     records[:, own] = persons - offsets[:-1].astype(np.int32)
+
+
+def _expected(
+    mixture: Mixture, held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]
+) -> Vector:
+    """Expect of pairs of persons what the tables say of them, as far as that is no noise, beside what is `held` now."""
+    places, tables = [], []
+    for one, other, counts, deviation in together:
+        a, b = names.index(one), names.index(other)
+        rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
+        now = held[rows, columns]
+        alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
+        # Cells that happen to be empty among those drawn need not be.
+        tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
+        places.append((rows, columns))
+    expected = held.copy()
+    for (rows, columns), counts in zip(places, denoised_ratios(tables), strict=True):
+        if counts is not None:
+            expected[rows, columns] = (counts + counts.T) / 2 if rows == columns else counts
+            expected[columns, rows] = expected[rows, columns].T
+    return expected
 
 
 def _placed(records: Codes, columns: list[int], states: list[int]) -> tuple[Codes, Places]:
