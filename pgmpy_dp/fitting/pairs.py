@@ -77,8 +77,9 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     (('tenure', 'size'), ('tenure', 'age'), ('size', 'age'), ('age', 'another age'))
     """
     cliques, weights = plan_pairs(schema.joined)
-    wide = [(weight, schema.joined.cells(pair)) for pair, weight in zip(cliques, weights, strict=True) if len(pair) == 2]
-    each = wide[0][0] / wide[0][1] ** _POWER  # there is a pair, since the size is paired
+    # There is a pair, since the size is paired; others get as much for their cells.
+    pair, weight = next(both for both in zip(cliques, weights, strict=True) if len(both[0]) == 2)
+    each = weight / schema.joined.cells(pair) ** _POWER
     together = schema.together
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
     return (*cliques, *together), [weight / sum(weights) for weight in weights]

@@ -159,7 +159,8 @@ def _inverted(chances: Vector, row: Places, share: Vector) -> Places:
     sums = np.cumsum(chances, axis=1)
     steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
     cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
-    return np.minimum(cells, chances.shape[1] - 1)
+    found: Places = np.minimum(cells, chances.shape[1] - 1)
+    return found
 
 
 def _change_places(
@@ -217,9 +218,9 @@ def _expected(
         tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
         places.append((rows, columns))
     expected = held.copy()
-    for (rows, columns), counts in zip(places, denoised_ratios(tables), strict=True):
-        if counts is not None:
-            expected[rows, columns] = (counts + counts.T) / 2 if rows == columns else counts
+    for (rows, columns), denoised in zip(places, denoised_ratios(tables), strict=True):
+        if denoised is not None:
+            expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised
             expected[columns, rows] = expected[rows, columns].T
     return expected
 

@@ -162,11 +162,13 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
 
         file = records
         return sealed(lambda: encode_csv_with_ids(file, schema, schema.variables, key), str(file.path))
-    frames = (nw.dependencies.is_pandas_dataframe, nw.dependencies.is_polars_dataframe, nw.dependencies.is_pyarrow_table)
-    if not any(is_frame(records) for is_frame in frames):
+    known = nw.dependencies
+    if not any(
+        is_frame(records) for is_frame in (known.is_pandas_dataframe, known.is_polars_dataframe, known.is_pyarrow_table)
+    ):
         raise TypeError(
-            f"The table of {table} must be a pandas, Polars or PyArrow frame, or the path of one .csv or .parquet file, "
-            f"got {type(records).__name__}: collect a lazy frame first."
+            f"The table of {table} must be a pandas, Polars or PyArrow frame, or the path of one .csv or .parquet "
+            f"file, got {type(records).__name__}: collect a lazy frame first."
         )
     codes = encode(records, schema, schema.variables)
     return codes, id_column(records, key)
