@@ -109,7 +109,8 @@ def households(
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the tables")
-        dataset = PrivateHouseholds(*map(chosen.source, (homes, people)), schema, budget, chosen.neighbours)
+        tables = chosen.source(homes), chosen.source(people)
+        dataset = PrivateHouseholds(*tables, schema, budget, chosen.neighbours)
         begin("Measuring pairs, and fitting a mixture")
         estimator = HouseholdMixture(epsilon, delta).fit(dataset)
         network = estimator.network_
