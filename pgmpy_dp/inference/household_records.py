@@ -27,8 +27,8 @@ Together = tuple[Variable, Variable, Vector, float]
 
 _PATTERNS = 2_000  # households with different values whose components are found at a time
 _GOLDEN = (5**0.5 - 1) / 2
-# Exchanges tried for each person, and their most work.
-_SWEEPS, _MOST_WORK = 60, 6_000_000_000
+# Exchanges tried for each person, and their most work; once so few of those tried are made, no more are.
+_SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.007
 # What a person's link to the household costs beside pairs of persons, and how much of pairs is taken as independent.
 _LINKS, _BLURRED = 10.0, 0.05
 
@@ -196,11 +196,15 @@ def _change_places(
     first = np.searchsorted(pattern[alike], pattern)
     size = np.searchsorted(pattern[alike], pattern, side="right") - first
     work = 4 * persons.shape[1] ** 2 * float(sizes.mean()) * owners.size
-    tries = int(owners.size * min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
-    kernel.exchange_persons(
-        persons, owners, starts, homes, weights, alike, first, size,
-        held - expected, 1.0 / (expected + 1.0), links, _LINKS / (shares + 1.0), tries, generator,
-    )  # fmt: skip
+    sweeps = int(min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
+    excess, price = held - expected, 1.0 / (expected + 1.0)
+    for _ in range(sweeps):
+        made = kernel.exchange_persons(
+            persons, owners, starts, homes, weights, alike, first, size,
+            excess, price, links, _LINKS / (shares + 1.0), owners.size, generator,
+        )  # fmt: skip
+        if made < _SETTLED * owners.size:
+            break
     records[:, own] = persons - offsets[:-1].astype(np.int32)
 
 

@@ -13,6 +13,9 @@ floor(UNIT_WEIGHT / R) a row, R times. So the tables of neighbours, which differ
 persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says of a unit with a weight of 1, however
 many persons it has. (Counts of persons would differ by `max_persons`, and be so much noisier.)
 
+All three are margins of one distribution of the household's own, of weight 1 but for rounding: one of its persons is
+drawn, and then another. So what holds for sums over tables of one record, being convex, holds for households.
+
 Weights bias nothing that is asked of a household, nor what a person is like given the size of the household: size is a
 variable, by which counts of persons follow from these.
 

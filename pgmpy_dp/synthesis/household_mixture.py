@@ -63,9 +63,9 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     Measured is what :func:`~pgmpy_dp.plan_households` lists, in one release at one price: every variable, and all pairs
     of variables of households, of their size, and of persons, within a level and across; and all pairs of a variable of
     one person and one of another person of the household. A household adds a weight of 1 to each table, however many
-    persons it has. The other way, to count persons, up to `max_persons` a household, needs noise so many times larger.
-    What weights hide, that persons of large households count for more, the size brings back: it is a variable, and
-    paired with every other.
+    persons it has. The other way, to count persons, up to `max_persons` a household, needs noise so many times larger,
+    and is closer only where nearly all households have that many. What weights hide, that persons of large households
+    count for more, the size brings back: it is a variable, and paired with every other.
 
     One mixture is fitted to the pairs of households, sizes and persons, as
     :class:`~pgmpy_dp.PairwiseMixture` does. Its margin is the mixture of households; given a household it is that of

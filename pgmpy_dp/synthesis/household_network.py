@@ -183,7 +183,7 @@ class PrivateHouseholdNetwork:
                     raise ValueError("it has a table of persons that are not declared")
                 shape = schema.persons.cardinality(pair[0]), schema.persons.cardinality(schema.another[pair[1]])
                 table, deviation = numbers_of(each["households"]), checked_number("deviation", each["deviation"])
-                if not (np.abs(table) < 2.0**63).all() or deviation < 0:
+                if not (np.abs(table) < 2.0**63).all() or deviation <= 0:
                     raise ValueError("it has a table that is no table of households")
                 together[pair] = table.reshape(shape), deviation
             return cls(schema, mixture_of(schema.joined, stored), total_of(stored), guarantee, together)
