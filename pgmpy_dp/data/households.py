@@ -49,8 +49,8 @@ class PrivateHouseholds(PrivateDataset):
     -----
     Each table counts households. In one over variables of persons a household is divided among its persons, and in one
     over two persons, such as ``("age", "another age")``, among its pairs of persons, in both orders: so a table says
-    what one finds who draws a household, and then a person of it, or two. Noise need not grow with `max_persons` then, as
-    it must where persons are counted. Numbers of persons follow from tables with the size.
+    what one finds who draws a household, and then a person of it, or two. Noise need not grow with `max_persons` then,
+    as it must where persons are counted. Numbers of persons follow from tables with the size.
 
     Examples
     --------

@@ -28,7 +28,7 @@ Together = tuple[Variable, Variable, Vector, float]
 _PATTERNS = 2_000  # households with different values whose components are found at a time
 _GOLDEN = (5**0.5 - 1) / 2
 # Exchanges tried for each person, and their most work; once so few of those tried are made, no more are.
-_SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.007
+_SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.003
 # What a person's link to the household costs beside pairs of persons, and how much of pairs is taken as independent.
 _LINKS, _BLURRED = 10.0, 0.05
 
