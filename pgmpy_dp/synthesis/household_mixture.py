@@ -98,6 +98,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     }
 
     _steps: ClassVar[int] = 400  # of the optimiser
+    state_names: ClassVar[None] = None  # the schema has them
 
     epsilon: float | None = None
     delta: float = 0.0
@@ -188,7 +189,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         release = require_tables(
             data, "HouseholdMixture is fitted to noisy tables: measure those of plan_households(schema)."
         )
-        paid_release(_Asked(self.epsilon, self.neighbours), release, joined.variables)
+        paid_release(self, release, joined.variables)
         for variable, states in joined.states.items():
             if release.schema.states[variable] != states:
                 raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
@@ -205,12 +206,3 @@ def tables_of_households(schema: HouseholdSchema, epsilon: float, delta: float, 
     """Plan what is measured."""
     cliques, weights = plan_households(schema)
     return NoisyTables(cliques, epsilon, delta, mechanism, weights)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of a release, beside its variables."""
-
-    epsilon: float | None
-    neighbours: str | None
-    state_names: None = None
