@@ -4,7 +4,7 @@ from . import evaluation as evaluation
 from . import exports as exports
 from . import plotting as plotting
 from . import report as report
-from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
+from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, PrivateHouseholds, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     AutoMLE,
@@ -28,6 +28,7 @@ from .estimators import (
     UniformAllocation,
     laskey_sensitivities,
     plan_accuracy,
+    plan_households,
     plan_measurements,
     plan_pairs,
 )
@@ -44,9 +45,9 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
-from .synthesis import PairwiseMixture, PrivateMixtureNetwork
+from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
 __version__: str
 
@@ -63,6 +64,8 @@ __all__ = [
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",
+    "HouseholdMixture",
+    "HouseholdSchema",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -81,6 +84,8 @@ __all__ = [
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
+    "PrivateHouseholdNetwork",
+    "PrivateHouseholds",
     "PrivateLDA",
     "PrivateLogisticRegression",
     "PrivateMLE",
@@ -103,6 +108,7 @@ __all__ = [
     "laskey_sensitivities",
     "mutual_consistency",
     "plan_accuracy",
+    "plan_households",
     "plan_measurements",
     "plan_pairs",
     "price",
