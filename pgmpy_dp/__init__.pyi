@@ -38,9 +38,11 @@ from .records import CsvFile
 from .release import (
     Coefficients,
     Guarantee,
+    InformedMarginals,
     NoisyCoefficients,
     NoisyMarginals,
     PosteriorDraws,
+    PublicTable,
     RegressionDraws,
     mutual_consistency,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",
+    "InformedMarginals",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -90,6 +93,7 @@ __all__ = [
     "PrivateSigmoidBeliefNetwork",
     "PrivateStructureSearch",
     "PrivateVB",
+    "PublicTable",
     "RegressionDraws",
     "ReleaseFormatError",
     "Schema",
