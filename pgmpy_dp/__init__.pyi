@@ -4,7 +4,16 @@ from . import evaluation as evaluation
 from . import exports as exports
 from . import plotting as plotting
 from . import report as report
-from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
+from .data import (
+    CheckedRecords,
+    LargestError,
+    PredictionError,
+    PrivateDataset,
+    PrivateDocuments,
+    PrivateFeatures,
+    UniqueMatches,
+    exact_marginals,
+)
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     AutoMLE,
@@ -57,6 +66,7 @@ __all__ = [
     "AutoMLE",
     "Bins",
     "BudgetExceededError",
+    "CheckedRecords",
     "Coefficients",
     "CollectiveEM",
     "CsvFile",
@@ -66,6 +76,7 @@ __all__ = [
     "Forbidden",
     "Guarantee",
     "InformedMarginals",
+    "LargestError",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -78,6 +89,7 @@ __all__ = [
     "PosteriorDraws",
     "PosteriorMean",
     "PosteriorSampler",
+    "PredictionError",
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateBayesianNetwork",
@@ -101,6 +113,7 @@ __all__ = [
     "SimulatedNoise",
     "SizeAllocation",
     "UniformAllocation",
+    "UniqueMatches",
     "calibrate",
     "combine",
     "exact_marginals",

@@ -4,5 +4,15 @@ from pgmpy_dp.data.dataset import PrivateDataset
 from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
+from pgmpy_dp.data.mechanisms.checks import CheckedRecords, LargestError, PredictionError, UniqueMatches
 
-__all__ = ["PrivateDataset", "PrivateDocuments", "PrivateFeatures", "exact_marginals"]
+__all__ = [
+    "CheckedRecords",
+    "LargestError",
+    "PredictionError",
+    "PrivateDataset",
+    "PrivateDocuments",
+    "PrivateFeatures",
+    "UniqueMatches",
+    "exact_marginals",
+]

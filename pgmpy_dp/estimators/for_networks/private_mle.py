@@ -189,7 +189,8 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         self.allocation_ = allocation_frame(network, tables, self.tables, features)
         self.stage1_release_ = first
         if first is not None:
-            self.guarantee_ = replace(release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)))
+            whole = decimal_above(exact_positive("epsilon", self.epsilon))
+            self.guarantee_ = replace(release.guarantee, epsilon=max(whole, release.guarantee.epsilon))
         return self
 
     def _checked_options(self) -> Allocation:
