@@ -26,7 +26,7 @@ from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release, compose
 from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
@@ -232,7 +232,7 @@ def finish_markov(
     engine: Engine,
     potentials: Vector,
     scopes: Sequence[Clique],
-    release: Release,
+    release: Release | tuple[Release, ...],
     schema: Schema,
 ) -> None:
     """Set the fitted attributes of an estimator of a Markov network.
@@ -263,17 +263,18 @@ def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
         )
 
 
-def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
+def finish(estimator: Any, parameters: list[Any], release: Release | tuple[Release, ...], schema: Schema) -> None:
     """Set the fitted attributes of an estimator, its CPDs or factors first; CPDs are made to hold rules."""
-    warn_of_contradictions([release])
+    releases = release if isinstance(release, tuple) else (release,)
+    warn_of_contradictions(releases)
     if schema.rules:
-        warn_of_broken_rules([release])
+        warn_of_broken_rules(releases)
         if parameters and isinstance(parameters[0], TabularCPD):
             parameters = _ruled(parameters, schema)
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release
-    estimator.guarantee_ = release.guarantee
+    estimator.guarantee_ = compose([each.guarantee for each in releases])
     estimator._is_fitted = True
 
 

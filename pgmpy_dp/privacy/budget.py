@@ -208,7 +208,7 @@ class PrivacyBudget:
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
         with self._ledger.held() as history:
-            if self._closed:
+            if self.closed:
                 raise BudgetExceededError("This budget is closed: it takes no further charge.")
             account = self._replay(history)
             _require_agreement(charge, history)
@@ -231,6 +231,11 @@ class PrivacyBudget:
         pgmpy_dp.errors.BudgetExceededError: This budget is closed: it takes no further charge.
         """
         self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Say whether it, or the budget that it is a part of, was closed."""
+        return self._closed or (isinstance(self._ledger, _PartLedger) and self._ledger.closed)
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivacyBudget:
         """Make a ledger for a method of several steps, of which either all are paid for or none begins.
@@ -308,6 +313,10 @@ class _PartLedger(MemoryLedger):
     def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
         super().__init__()
         self._whole, self._entry = whole, entry
+
+    @property
+    def closed(self) -> bool:
+        return self._whole.closed
 
     def append(self, charge: Charge) -> None:
         if (charge.rho is None) != (self._entry.rho is None) or charge.delta:

@@ -100,16 +100,18 @@ def test_the_ledger_has_one_charge_whatever_the_number_of_tries(tries):
     data, seen = dataset(PrivacyBudget(2.0, 1e-3)), []
 
     def attempt(part):
-        noisy = part.measure([("a",)], part.budget.epsilon)
-        seen.append(part)
+        begun = part.set_aside(0.3)
+        begun.measure([("a",)], 0.1)
+        noisy = part.measure([("a",)], part.budget.remaining.epsilon)
+        seen.append((part, begun))
         return noisy if len(seen) >= tries else None
 
     found = data.retry(attempt, 1.0, delta=1e-4, stop=1e-9)
     (charge,) = data.budget.history
     assert (charge.epsilon, float(charge.delta), len(seen)) == (1.0, 1e-4, tries)
     assert (found.guarantee.epsilon, found.guarantee.delta, found.guarantee.accepted) == (1.0, 1e-4, True)
-    for part in seen:  # closed, and with all that hangs on it
-        for late in (part, part.set_aside(1e-3)):
+    for part, begun in seen:  # closed, and with it all that was set aside
+        for late in (part, begun, part.set_aside(1e-3)):
             with pytest.raises(dp.BudgetExceededError, match="closed"):
                 late.measure([("a",)], 1e-3)
 

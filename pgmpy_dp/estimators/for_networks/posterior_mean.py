@@ -133,21 +133,20 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
                 require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
                 release = measure(self, release, cliques, weights, public)
             releases = [release]
-        guarantee = compose([release.guarantee for release in releases])
+        compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
+        held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior = draw_networks(network, releases, self.draws)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
         if undirected:
             potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
-            finish_markov(self, tree, potentials, layout.scopes, releases[0], schema)
+            finish_markov(self, tree, potentials, layout.scopes, held, schema)
         else:
             tables = layout.tables(mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
-            finish(self, cpds, releases[0], schema)
-        self.posterior_, self.guarantee_ = posterior, guarantee
-        if len(releases) > 1:
-            self.release_ = tuple(releases)
+            finish(self, cpds, held, schema)
+        self.posterior_ = posterior
         return self
 
     def _several(self, releases: Sequence[Any], nodes: list[str], public: Any) -> list[Release]:
