@@ -23,7 +23,7 @@ of epsilon, paid by discrete Laplace noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -75,7 +75,7 @@ class LargestError:
 
     Parameters
     ----------
-    tables : iterable of iterables of str
+    tables : sequence of tuples of str
         Cliques whose tables are compared.
     most : float
         In (0, 1].
@@ -86,7 +86,7 @@ class LargestError:
     0.05
     """
 
-    tables: Iterable[Iterable[str]]
+    tables: Sequence[Sequence[str]]
     most: float
 
     def count(self, public: PublicTable, synthetic: Codes) -> Count:
@@ -175,7 +175,7 @@ class UniqueMatches:
     most : int
         Combinations of states that synthetic records may share with exactly one private record. With noise, 0 passes
         only half of what is without any.
-    variables : iterable of str, optional
+    variables : sequence of str, optional
         Whose states are combined; all by default.
 
     Notes
@@ -189,7 +189,7 @@ class UniqueMatches:
     """
 
     most: int
-    variables: Iterable[str] | None = None
+    variables: Sequence[str] | None = None
 
     def count(self, public: PublicTable, synthetic: Codes) -> Count:
         """Prepare the count; see `Criterion`."""
