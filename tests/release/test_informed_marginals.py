@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -113,3 +115,42 @@ def test_releases_of_the_same_records_join_and_keep_public_tables():
         assert joined.guarantee.epsilon == 2.0
         assert set(map(frozenset, joined.noisy.cliques)) == {frozenset({"sex", "job"}), frozenset({"age"})}
         assert PAIR in joined.public
+
+
+def rewritten(path, change):
+    """The same file with its descriptor changed."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    descriptor = json.loads(members["datapackage.json"])
+    change(descriptor["pgmpy_dp:release"])
+    members["datapackage.json"] = json.dumps(descriptor).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [],
+        [1.0] * 5,
+        [1.0] * 5 + [-1.0],
+        [1.0] * 5 + [True],
+        [1.0] * 5 + ["1"],
+        [10**400] * 6,
+        [0.0] * 6,
+        "123456",
+        None,
+    ],
+)
+def test_hostile_tables_in_files_are_refused(tmp_path, table):
+    path = tmp_path / "release.zip"
+    dp.InformedMarginals(noisy(), {PAIR: FRAME}).save(path)
+    rewritten(path, lambda contents: None)
+    assert isinstance(Release.load(path), dp.InformedMarginals)
+    rewritten(path, lambda contents: contents["public"][0].update(table=table))
+    with pytest.raises(dp.ReleaseFormatError):
+        Release.load(path)
+    rewritten(path, lambda contents: contents.update(public=[]))
+    with pytest.raises(dp.ReleaseFormatError, match="no public table"):
+        Release.load(path)
