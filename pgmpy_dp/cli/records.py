@@ -57,6 +57,7 @@ _OPTIONS = (
         "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
+    click.option("--strip", is_flag=True, help="Leave out blanks at the ends of the fields of a .csv file."),
     file_option("--ledger", kinds=("a ledger",), exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
     click.option("--no-ledger", is_flag=True, help="Charge no ledger: nothing then adds this up with other releases."),
 )
@@ -112,6 +113,7 @@ class RecordOptions:
     max_rows: int | None
     delimiter: str
     encoding: str
+    strip: bool
     ledger: Path | None
     no_ledger: bool
 
@@ -161,7 +163,7 @@ class RecordOptions:
             records: Any = _in_memory(data, schema) if in_memory and self.unit is None else data
         else:
             csv = data.name.lower().endswith(CSV_ENDINGS)
-            records = CsvFile(data, self.delimiter, self.encoding) if csv else data
+            records = CsvFile(data, self.delimiter, self.encoding, strip=self.strip) if csv else data
         return PrivateDataset(
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )
