@@ -4,7 +4,17 @@ from . import evaluation as evaluation
 from . import exports as exports
 from . import plotting as plotting
 from . import report as report
-from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, PrivateHouseholds, exact_marginals
+from .data import (
+    CheckedRecords,
+    LargestError,
+    PredictionError,
+    PrivateDataset,
+    PrivateDocuments,
+    PrivateFeatures,
+    PrivateHouseholds,
+    UniqueMatches,
+    exact_marginals,
+)
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     AutoMLE,
@@ -39,9 +49,11 @@ from .records import CsvFile
 from .release import (
     Coefficients,
     Guarantee,
+    InformedMarginals,
     NoisyCoefficients,
     NoisyMarginals,
     PosteriorDraws,
+    PublicTable,
     RegressionDraws,
     mutual_consistency,
 )
@@ -56,6 +68,7 @@ __all__ = [
     "AutoMLE",
     "Bins",
     "BudgetExceededError",
+    "CheckedRecords",
     "Coefficients",
     "CollectiveEM",
     "CsvFile",
@@ -66,6 +79,8 @@ __all__ = [
     "Guarantee",
     "HouseholdMixture",
     "HouseholdSchema",
+    "InformedMarginals",
+    "LargestError",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -78,6 +93,7 @@ __all__ = [
     "PosteriorDraws",
     "PosteriorMean",
     "PosteriorSampler",
+    "PredictionError",
     "PrivacyBudget",
     "PrivateBayesianEstimator",
     "PrivateBayesianNetwork",
@@ -95,6 +111,7 @@ __all__ = [
     "PrivateSigmoidBeliefNetwork",
     "PrivateStructureSearch",
     "PrivateVB",
+    "PublicTable",
     "RegressionDraws",
     "ReleaseFormatError",
     "Schema",
@@ -102,6 +119,7 @@ __all__ = [
     "SimulatedNoise",
     "SizeAllocation",
     "UniformAllocation",
+    "UniqueMatches",
     "calibrate",
     "combine",
     "exact_marginals",

@@ -44,7 +44,7 @@ def prepared(tmp_path, monkeypatch):
     (tmp_path / "dictionary.csv").write_text(lines)
     (tmp_path / "edges.txt").write_text("smoke -> lung\nlung -> xray\n")
     visits = frame.assign(person_id=np.arange(len(frame)) // 2)
-    return {"dp": dp, "frame": frame, "schema": schema, "network": network, "noisy": noisy, "visits": visits}
+    return {"dp": dp, "pd": pd, "frame": frame, "schema": schema, "network": network, "noisy": noisy, "visits": visits}
 
 
 @pytest.mark.parametrize("path", EXECUTED, ids=lambda path: path.stem)

@@ -101,7 +101,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
         noisy.schema.require([list(network.nodes())])
-        if method == "auto" and (markov or not isinstance(noisy, dp.NoisyMarginals)):
+        if method == "auto" and (markov or not isinstance(noisy, (dp.NoisyMarginals, dp.InformedMarginals))):
             method = "collective-em"  # there are no tables of families to choose
         estimator: Any = getattr(dp, METHODS[method])()
         begin(f"Fitting ({method})")

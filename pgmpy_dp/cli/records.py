@@ -61,6 +61,7 @@ _LEDGER = (
         "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
     ),
     click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
+    click.option("--strip", is_flag=True, help="Leave out blanks at the ends of the fields of a .csv file."),
     file_option("--ledger", kinds=("a ledger",), exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
     click.option("--no-ledger", is_flag=True, help="Charge no ledger: nothing then adds this up with other releases."),
 )
@@ -123,6 +124,7 @@ class RecordOptions:
     max_rows: int | None
     delimiter: str
     encoding: str
+    strip: bool
     ledger: Path | None
     no_ledger: bool
 
@@ -180,7 +182,7 @@ class RecordOptions:
         from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 
         csv = data.name.lower().endswith(CSV_ENDINGS)
-        return CsvFile(data, self.delimiter, self.encoding) if csv else data
+        return CsvFile(data, self.delimiter, self.encoding, strip=self.strip) if csv else data
 
     def public(self, schema: Schema, delta: float) -> PublicTable:
         """Say what is public of the records, for a price that is asked before they are read."""

@@ -5,5 +5,16 @@ from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.households import PrivateHouseholds
+from pgmpy_dp.data.mechanisms.checks import CheckedRecords, LargestError, PredictionError, UniqueMatches
 
-__all__ = ["PrivateDataset", "PrivateDocuments", "PrivateFeatures", "PrivateHouseholds", "exact_marginals"]
+__all__ = [
+    "CheckedRecords",
+    "LargestError",
+    "PredictionError",
+    "PrivateDataset",
+    "PrivateDocuments",
+    "PrivateFeatures",
+    "PrivateHouseholds",
+    "UniqueMatches",
+    "exact_marginals",
+]

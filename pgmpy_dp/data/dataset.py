@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.data.mechanisms.checks import CheckedRecords, Criterion, NoisyChecks
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.retries import Retries
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, delta_within
 from pgmpy_dp.data.wall import Wall
@@ -97,6 +99,7 @@ class PrivateDataset(Wall):
         "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
         "Save the release that measure returns instead."
     )
+    _of_tries: tuple[Fraction, float] | None = None  # what all tries cost together, in one of `retry`
 
     def __init__(
         self,
@@ -307,9 +310,105 @@ class PrivateDataset(Wall):
         """
         if delta:
             delta_within(self._public, delta)
+        return self._behind(self._budget.set_aside(epsilon, delta, label))
+
+    def check(self, records: Any, criteria: Sequence[Criterion], epsilon: float | Fraction) -> CheckedRecords:
+        """Hold synthetic records against the private ones by criteria, with noise, for a charge of epsilon.
+
+        Parameters
+        ----------
+        records : pandas, Polars or Arrow frame
+            Synthetic records, which are public.
+        criteria : sequence of LargestError, PredictionError and UniqueMatches
+            They share epsilon equally.
+        epsilon : float
+
+        Returns
+        -------
+        CheckedRecords
+            `passed`, and the noisy value of each criterion with its half-width.
+
+        Raises
+        ------
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; and if synthetic records do not fit the schema.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
+        >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(1.0))
+        >>> synthetic = pandas.DataFrame({"smoke": ["yes", "no"] * 1000})
+        >>> checked = data.check(synthetic, [LargestError([("smoke",)], most=0.05)], epsilon=1.0)
+        >>> checked.passed, bool(0.2 < checked.values["value"].iloc[0] < 0.3)
+        (False, True)
+        """
+        return self.release(NoisyChecks(records, criteria, epsilon))
+
+    def retry(
+        self,
+        attempt: Callable[[PrivateDataset], Any],
+        epsilon: float | Fraction,
+        *,
+        delta: float = 0.0,
+        stop: float = 0.05,
+    ) -> Any:
+        """Try until a result is good enough, for one charge of epsilon and delta, however many tries it takes.
+
+        Parameters
+        ----------
+        attempt : callable
+            From these records, behind a ledger of one try, to a result, or to None where it is not good enough. The
+            ledger has half of epsilon, and with a delta about ``stop * delta / (exp(epsilon / 2) + 1)``:
+            ``part.budget`` tells. It must decide by what is released to it alone, and keep nothing of a failure.
+        epsilon, delta : float
+            Of all tries together, charged before the first.
+        stop : float
+            In (0, 1]: after a failure all ends with this probability, without a result. So there are ``1 / stop``
+            tries at most, on average.
+
+        Returns
+        -------
+        What `attempt` returned, or None.
+
+        Raises
+        ------
+        BudgetExceededError, ValueError
+            As `measure`. Whatever `attempt` raises ends the tries, and stays charged.
+
+        Notes
+        -----
+        This is selection among private candidates (Liu and Talwar 2019): twice the epsilon of a try. Choosing the best
+        of a few tries by hand would cost all of them. Guarantees of what is released in a try state the whole, since
+        one result was chosen by another. How many tries there were must stay with the owner: it tells of the records
+        beyond what is paid for. Warnings of failed tries are kept back.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
+        >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(2.0))
+        >>> def attempt(part):
+        ...     noisy = part.measure([("smoke",)], epsilon=0.5)
+        ...     made = pandas.DataFrame({"smoke": ["yes", "no"]}).loc[[0] * 500 + [1] * 1500]
+        ...     return noisy if part.check(made, [LargestError([("smoke",)], 0.05)], epsilon=0.5).passed else None
+        >>> noisy = data.retry(attempt, epsilon=2.0)
+        >>> noisy.guarantee.epsilon, data.budget.remaining.epsilon
+        (2.0, 0.0)
+        """
+
+        def one(budget: PrivacyBudget, of_tries: tuple[Fraction, float]) -> Any:
+            part = self._behind(budget)
+            part._of_tries = of_tries if self._of_tries is None else self._of_tries
+            return attempt(part)
+
+        return self.release(Retries(one, epsilon, delta, stop))
+
+    def _behind(self, budget: PrivacyBudget) -> PrivateDataset:
+        """Put the same records behind another ledger."""
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._budget = self._budget.set_aside(epsilon, delta, label)
+        part._budget = budget
         return part
 
     def plan(
@@ -412,7 +511,13 @@ class PrivateDataset(Wall):
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
         total = size if public else None
         return PublicTable(
-            self._neighbours, self._unit, total, self._budget.delta, self._noise.private, schema=self._schema
+            self._neighbours,
+            self._unit,
+            total,
+            self._budget.delta,
+            self._noise.private,
+            schema=self._schema,
+            of_tries=self._of_tries,
         )
 
     @property

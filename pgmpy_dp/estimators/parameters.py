@@ -80,3 +80,18 @@ def refuse_weights(estimator: str, sample_weight: Any) -> None:
     """Refuse weighted records: they have another sensitivity than counted ones."""
     if sample_weight is not None:
         raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")
+
+
+def require_informable(estimator: Any) -> Any:
+    """Refuse an estimator that has no use for public tables, before it charges anything.
+
+    Raises
+    ------
+    ValueError
+    """
+    if "public" not in inspect.signature(estimator.fit).parameters:
+        raise ValueError(
+            f"{type(estimator).__name__} cannot use public tables: leave public out, or fit CollectiveEM, AutoMLE, "
+            "PrivateMLE or PosteriorMean."
+        )
+    return estimator

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import markov_factors, table_places, tabular_cpd
+from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference import Layout
@@ -25,12 +26,15 @@ from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release, compose
 from pgmpy_dp.release.kinds import refuse_repeated
+from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
 
-def resolve(estimator: Any, data: Any, variables: Sequence[str], network: Any = None) -> Release | PrivateDataset:
+def resolve(
+    estimator: Any, data: Any, variables: Sequence[str], network: Any = None, public: Any = None
+) -> Release | PrivateDataset:
     """Find the release to fit in what `fit` was handed, or else the data set to measure.
 
     Parameters
@@ -42,23 +46,44 @@ def resolve(estimator: Any, data: Any, variables: Sequence[str], network: Any = 
         Those of the model.
     network : pgmpy network, optional
         It is to hold the rules about its variables.
+    public : mapping of clique to table, optional
+        Public tables join a release here; of what is measured yet, `informed` makes them join, and here they are read.
 
     Raises
     ------
     SchemaError
-        If a variable of the model is not declared, or the network cannot hold a rule.
+        If a variable of the model is not declared, the network cannot hold a rule, or a public table does not fit.
     ValueError
         If epsilon is given with a release, or missing without one; for exact counts.
     """
     data = together(data)
     if isinstance(data, Release):
-        source: Release | PrivateDataset = paid_release(estimator, data, variables)
+        source: Release | PrivateDataset = informed(paid_release(estimator, data, variables), public)
     else:
         delta = getattr(estimator, "delta", 0.0)
         source = dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
+        if public is not None:
+            read_public_tables(public, source.schema)
     if network is not None:
         require_held(network, source.schema)
     return source
+
+
+def informed(release: Release, public: Any) -> Release:
+    """Join public tables to a release, if there are any.
+
+    Raises
+    ------
+    SchemaError, ValueError
+        If they do not fit its schema.
+    TypeError
+        If it is no release of tables.
+    """
+    if public is None:
+        return release
+    if isinstance(release, InformedMarginals):
+        return InformedMarginals(release.noisy, {**release.public, **public})
+    return InformedMarginals(release, public)  # type: ignore[arg-type]  # which it refuses if it is of another kind
 
 
 def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
@@ -98,7 +123,7 @@ def together(data: Any) -> Any:
     if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
         return data
     for part in data:
-        if not isinstance(part, NoisyMarginals) and len(data) > 1:
+        if not isinstance(part, (NoisyMarginals, InformedMarginals)) and len(data) > 1:
             raise TypeError(
                 f"Only noisy tables can be joined, got {type(part).__name__}: fit releases of several kinds with "
                 "PosteriorMean."
@@ -147,11 +172,11 @@ def dataset_of(
 
 
 def measure(
-    estimator: Any, dataset: PrivateDataset, cliques: Sequence[Clique], weights: Sequence[float]
-) -> NoisyMarginals:
-    """Measure tables as an estimator asks for."""
+    estimator: Any, dataset: PrivateDataset, cliques: Sequence[Clique], weights: Sequence[float], public: Any = None
+) -> Release:
+    """Measure tables as an estimator asks for, and join public ones."""
     options = {"delta": estimator.delta, "mechanism": estimator.mechanism}
-    return dataset.measure(cliques, estimator.epsilon, weights=weights, **options)
+    return informed(dataset.measure(cliques, estimator.epsilon, weights=weights, **options), public)
 
 
 def _require_agreement(
@@ -207,7 +232,7 @@ def finish_markov(
     engine: Engine,
     potentials: Vector,
     scopes: Sequence[Clique],
-    release: Release,
+    release: Release | tuple[Release, ...],
     schema: Schema,
 ) -> None:
     """Set the fitted attributes of an estimator of a Markov network.
@@ -238,16 +263,18 @@ def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
         )
 
 
-def finish(estimator: Any, parameters: list[Any], release: Release, schema: Schema) -> None:
+def finish(estimator: Any, parameters: list[Any], release: Release | tuple[Release, ...], schema: Schema) -> None:
     """Set the fitted attributes of an estimator, its CPDs or factors first; CPDs are made to hold rules."""
+    releases = release if isinstance(release, tuple) else (release,)
+    warn_of_contradictions(releases)
     if schema.rules:
-        warn_of_broken_rules([release])
+        warn_of_broken_rules(releases)
         if parameters and isinstance(parameters[0], TabularCPD):
             parameters = _ruled(parameters, schema)
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release
-    estimator.guarantee_ = release.guarantee
+    estimator.guarantee_ = compose([each.guarantee for each in releases])
     estimator._is_fitted = True
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.records.frames import labelled
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
 
@@ -60,7 +61,7 @@ def compare(
     >>> found["error"].round(3).to_dict()
     {('smoke', 'lung'): 0.25, ('lung',): 0.25, ('smoke',): 0.0}
     """
-    if not isinstance(reference, NoisyMarginals):
+    if not isinstance(reference, (NoisyMarginals, InformedMarginals)):
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
         cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]
@@ -93,13 +94,3 @@ def compare(
     frame = frame.sort_values(order, ascending=False, kind="stable")
     frame.attrs["guarantee"] = str(reference.guarantee)
     return frame
-
-
-def labelled(records: Any, schema: Schema) -> Schema:
-    """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
-    kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
-    declared = {
-        v: states if isinstance(kinds.get(v), pd.CategoricalDtype) else schema.bins.get(v, states)
-        for v, states in schema.states.items()
-    }
-    return Schema(declared, schema.missing, schema.other, missing_values=schema.missing_values)

@@ -21,7 +21,7 @@ from pgmpy_dp.fitting.planning import plan_measurements, shares
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -259,7 +259,9 @@ def structure_features(network: DAG) -> pd.DataFrame:
     )
 
 
-def allocation_frame(network: DAG, release: NoisyMarginals, tables: str, features: pd.DataFrame | None) -> pd.DataFrame:
+def allocation_frame(
+    network: DAG, release: NoisyMarginals | InformedMarginals, tables: str, features: pd.DataFrame | None
+) -> pd.DataFrame:
     """Say what the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
     if features is None:
         features = structure_features(network).assign(sensitivity=np.nan, weight=np.nan, dbar=np.nan)
@@ -271,7 +273,7 @@ def allocation_frame(network: DAG, release: NoisyMarginals, tables: str, feature
     own = []
     for scope, clique in zip(scopes, held, strict=True):
         used = {clique} if tables == "joint" or not scope[1:] else {clique, release.holding_clique(scope[1:])}
-        own.append(sum(spent[table] for table in used))
+        own.append(sum(spent.get(table, 0.0) for table in used))
     frame = features.copy()
     frame.insert(0, "table", held)
     frame.insert(1, "cells", [release.schema.cells(scope) for scope in scopes])

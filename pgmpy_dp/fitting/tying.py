@@ -16,7 +16,7 @@ from pgmpy_dp.fitting.planning import shares
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.marginals import require_tables
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.release.observations import IndependentTables, maximal
 from pgmpy_dp.schema import Clique, Schema
 

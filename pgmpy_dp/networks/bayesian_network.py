@@ -11,6 +11,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import AutoMLE
+from pgmpy_dp.estimators.parameters import require_informable
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
@@ -48,7 +49,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     True
     """
 
-    def fit(self, data: Any, estimator: Any = "auto", sample_weight: None = None) -> PrivateBayesianNetwork:
+    def fit(
+        self, data: Any, estimator: Any = "auto", sample_weight: None = None, public: Any = None
+    ) -> PrivateBayesianNetwork:
         """Estimate the CPDs and keep the release.
 
         Parameters
@@ -59,13 +62,20 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             "auto" stands for `AutoMLE()`. Bounds need one that releases tables or coefficients.
         sample_weight : None
             pgmpy has it; no private estimator takes weights.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
+            cost no privacy; see `InformedMarginals`.
         """
         if estimator is None or isinstance(estimator, str):
             choice(None, "auto")("estimator", estimator)
             estimator = AutoMLE()
         held = self._forget()
         try:
-            super().fit(data, estimator=estimator, sample_weight=sample_weight)
+            if public is None:
+                super().fit(data, estimator=estimator, sample_weight=sample_weight)
+            else:
+                require_informable(estimator).fit(self, data, sample_weight=sample_weight, public=public)
+                self.add_cpds(*estimator.parameters_)
         except BaseException:  # with its old parameters it has its old promise
             self._forget()
             self.__dict__.update(held)

@@ -14,6 +14,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
+from pgmpy_dp.estimators.parameters import require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
@@ -94,7 +95,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
                 raise ValueError(f"The cliques of a tied group, {group!r}, must have the same number of variables.")
         return tuple(groups) if names is None else dict(zip(names, groups, strict=True))
 
-    def fit(self, data: Any, estimator: Any = None) -> PrivateMarkovNetwork:
+    def fit(self, data: Any, estimator: Any = None, public: Any = None) -> PrivateMarkovNetwork:
         """Fit the factors and replace those of an earlier fit.
 
         Parameters
@@ -103,9 +104,15 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
         estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
             The default is `CollectiveEM()`.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
+            cost no privacy; see `InformedMarginals`.
         """
         estimator = CollectiveEM() if estimator is None else estimator
-        estimator.fit(self, data)
+        if public is None:
+            estimator.fit(self, data)
+        else:
+            require_informable(estimator).fit(self, data, public=public)
         self.set_factors(estimator.parameters_, getattr(estimator, "guarantee_", None))
         self._keep(estimator)
         return self

@@ -107,6 +107,7 @@ class PrivacyBudget:
         account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._replayed = (0, account)  # charges counted so far, and their account; replaced as one
         self._ledger: MemoryLedger | FileLedger = MemoryLedger()
+        self._closed = False
 
     @classmethod
     def open(
@@ -207,6 +208,8 @@ class PrivacyBudget:
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
         with self._ledger.held() as history:
+            if self.closed:
+                raise BudgetExceededError("This budget is closed: it takes no further charge.")
             account = self._replay(history)
             _require_agreement(charge, history)
             after = account.with_charge(charge)
@@ -214,6 +217,25 @@ class PrivacyBudget:
                 raise BudgetExceededError(_refusal(charge, account))
             self._ledger.append(charge)
             self._replayed = len(history) + 1, after
+
+    def close(self) -> None:
+        """Take no further charge, for good: what has the budget in hand can spend nothing more.
+
+        Examples
+        --------
+        >>> budget = PrivacyBudget(1.0)
+        >>> budget.close()
+        >>> budget.charge(Charge("a table", "laplace", epsilon=0.1))
+        Traceback (most recent call last):
+            ...
+        pgmpy_dp.errors.BudgetExceededError: This budget is closed: it takes no further charge.
+        """
+        self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Say whether it, or the budget that it is a part of, was closed."""
+        return self._closed or (isinstance(self._ledger, _PartLedger) and self._ledger.closed)
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivacyBudget:
         """Make a ledger for a method of several steps, of which either all are paid for or none begins.
@@ -291,6 +313,10 @@ class _PartLedger(MemoryLedger):
     def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
         super().__init__()
         self._whole, self._entry = whole, entry
+
+    @property
+    def closed(self) -> bool:
+        return self._whole.closed
 
     def append(self, charge: Charge) -> None:
         if (charge.rho is None) != (self._entry.rho is None) or charge.delta:

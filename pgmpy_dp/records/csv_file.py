@@ -25,6 +25,8 @@ class CsvFile:
     encoding : str
         UTF-8, with or without a byte order mark, or an encoding of one byte a character that extends ASCII, such
         as latin-1 and cp1252. Bytes that are no text in it are an undeclared value.
+    strip : bool
+        Whether blanks (spaces) at the ends of a field, quoted or not, are no part of it, nor of a column's name.
 
     Raises
     ------
@@ -35,8 +37,8 @@ class CsvFile:
     -----
     Files are read by RFC 4180 to the letter: every record has as many fields as the header; lines end as the header
     does, with LF or CR LF; a field with a delimiter, a quotation mark or an end of line is quoted, and quotation marks
-    in it are doubled. Other files are refused. Blanks belong to the text. An empty field is a missing value, unless the
-    empty text is a state.
+    in it are doubled. Other files are refused. Blanks belong to the text, unless they are stripped. An empty field is a
+    missing value, unless the empty text is a state.
 
     Examples
     --------
@@ -47,8 +49,11 @@ class CsvFile:
     path: Path
     delimiter: str = ","
     encoding: str = "utf-8"
+    strip: bool = False
 
-    def __init__(self, path: str | os.PathLike[str], delimiter: str = ",", encoding: str = "utf-8") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], delimiter: str = ",", encoding: str = "utf-8", *, strip: bool = False
+    ) -> None:
         if not isinstance(delimiter, str) or len(delimiter) != 1 or not "\0" < delimiter < "\x80":
             raise ValueError(f"delimiter must be one character of ASCII, such as ';' or '\\t', got {delimiter!r}.")
         if delimiter in '"\r\n':
@@ -56,6 +61,9 @@ class CsvFile:
         object.__setattr__(self, "path", Path(path))
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "encoding", _checked_encoding(encoding))
+        if not isinstance(strip, bool):
+            raise ValueError(f"strip must be True or False, got {strip!r}.")
+        object.__setattr__(self, "strip", strip)
 
 
 def _checked_encoding(encoding: Any) -> str:

@@ -193,7 +193,8 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
         while True:
             records, _ = window.split(ending, len(names), places, starts, stops)
             if records:
-                yield window.buffer, starts[:, :records], stops[:, :records]
+                ends = starts[:, :records], stops[:, :records]
+                yield window.buffer, *(_stripped(window.buffer, *ends) if file.strip else ends)
             elif not window.read_on():
                 return
             bar.update(min(window.consumed, whole) - bar.n)
@@ -220,6 +221,7 @@ class _Window:
         fields = found[1]
         cells = zip(starts[:fields, 0], stops[:fields, 0], strict=True)
         names = [_text(bytes(self.buffer[start:stop]), self._file.encoding) for start, stop in cells]
+        names = [name.strip(" ") for name in names] if self._file.strip else names
         crlf = bytes(self.buffer[max(self._start - 2, 0) : self._start]) == b"\r\n"
         return names, grammar.CRLF if crlf else grammar.LF
 
@@ -259,6 +261,18 @@ class _Window:
             )
         self._start = start
         return records, fields
+
+
+def _stripped(buffer: Any, starts: Any, stops: Any) -> tuple[Any, Any]:
+    """Move the ends of fields inwards past blanks; what a field becomes depends on its own bytes alone."""
+    starts, stops = starts.copy(), stops.copy()
+    for ends, at, step in ((starts, 0, 1), (stops, -1, -1)):
+        flat, left = ends.reshape(-1), np.flatnonzero(starts.reshape(-1) < stops.reshape(-1))
+        while left.size:
+            left = left[buffer[flat[left] + at] == ord(" ")]
+            flat[left] += step
+            left = left[starts.reshape(-1)[left] < stops.reshape(-1)[left]]
+    return starts, stops
 
 
 def _opened(path: Path) -> Any:

@@ -68,6 +68,16 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     return codes
 
 
+def labelled(records: Any, schema: Schema) -> Schema:
+    """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
+    kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
+    declared = {
+        v: states if isinstance(kinds.get(v), pd.CategoricalDtype) else schema.bins.get(v, states)
+        for v, states in schema.states.items()
+    }
+    return Schema(declared, schema.missing, schema.other, missing_values=schema.missing_values)
+
+
 def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:
     return sealed(lambda: column_codes(column_at(frame, place), reader), f"variable {variable!r}")
 

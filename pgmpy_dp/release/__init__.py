@@ -8,18 +8,22 @@ from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.release.informed_marginals import InformedMarginals
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
+from pgmpy_dp.release.public_tables import PublicTable
 
 read_release = Release.load
 
 __all__ = [
     "Coefficients",
     "Guarantee",
+    "InformedMarginals",
     "NoisyCoefficients",
     "NoisyMarginals",
     "PosteriorDraws",
+    "PublicTable",
     "RegressionDraws",
     "Release",
     "compose",

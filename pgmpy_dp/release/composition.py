@@ -51,6 +51,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         unit=first.unit,
         versions={name: text for guarantee in guarantees for name, text in guarantee.versions.items()},
         max_rows=first.max_rows,
+        accepted=any(guarantee.accepted for guarantee in guarantees),
     )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.checks import choice
+from pgmpy_dp.release.informed_marginals import InformedMarginals
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
@@ -18,14 +19,16 @@ MAX_INTERSECTIONS = 20_000
 Tables = Mapping[Clique, NDArray[np.float64]]
 
 
-def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
+def mutual_consistency(
+    release: NoisyMarginals | InformedMarginals, weights: str = "inverse_variance"
+) -> dict[Clique, NDArray[np.float64]]:
     """Change the tables of a release least so that all agree on the marginals of all variables they share.
 
     It is post-processing and costs no privacy. Cells may be negative, before and after.
 
     Parameters
     ----------
-    release : NoisyMarginals
+    release : NoisyMarginals or InformedMarginals
     weights : {"epsilon", "inverse_variance"}
         What a common marginal weighs its tables with: their privacy loss, as published, or the inverse variance of
         that marginal in each, which is the better.
@@ -56,12 +59,14 @@ def mutual_consistency(release: NoisyMarginals, weights: str = "inverse_variance
     return make_consistent(tables, consistency_weights(release, weights), release.public_total)
 
 
-def consistency_weights(release: NoisyMarginals, weights: str) -> dict[Clique, float]:
+def consistency_weights(release: NoisyMarginals | InformedMarginals, weights: str) -> dict[Clique, float]:
     """Weigh each measured table in the common marginals; see `mutual_consistency`.
 
     A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
     """
     choice(*WEIGHTS)("weights", weights)
+    if weights == "epsilon" and isinstance(release, InformedMarginals):
+        raise ValueError('Public tables cost no epsilon to weigh them by: leave weights="inverse_variance".')
     if release.guarantee.mechanism == "none":
         return dict.fromkeys(release.cliques, 1.0)
     if weights == "epsilon":

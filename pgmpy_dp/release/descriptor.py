@@ -84,7 +84,7 @@ def checked_schema(contents: Mapping[str, Any]) -> Schema:
 def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
     stated = entry(contents, "guarantee", dict)
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
-    if set(stated) - {"sampling_rate", "max_rows"} != set(names):
+    if set(stated) - {"sampling_rate", "max_rows", "accepted"} != set(names):
         raise ValueError(f"guarantee must have the properties {list(names)}.")
     for name in ("neighbours", "mechanism", "unit"):
         entry(stated, name, str)

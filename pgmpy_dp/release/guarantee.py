@@ -59,6 +59,9 @@ class Guarantee:
     max_rows : int or None
         The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
         weigh 1 together.
+    accepted : bool
+        Whether it was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then what all tries cost
+        together, and rho, where there is one, is that of the noise alone.
 
     Raises
     ------
@@ -83,12 +86,14 @@ class Guarantee:
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     sampling_rate: float = 1.0
     max_rows: int | None = 1
+    accepted: bool = False
 
     def __post_init__(self) -> None:
         epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
         rho = None if self.rho is None else checked_number("rho", self.rho)
-        if not isinstance(self.private, (bool, np.bool_)):
-            raise ValueError(f"Guarantee: private must be True or False, got {self.private!r}.")
+        for name in ("private", "accepted"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"Guarantee: {name} must be True or False, got {getattr(self, name)!r}.")
         if self.neighbours not in NEIGHBOURS:
             raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
         if self.mechanism not in MECHANISMS:
@@ -128,6 +133,7 @@ class Guarantee:
             "delta": delta,
             "rho": rho,
             "private": bool(self.private),
+            "accepted": bool(self.accepted),
             "sampling_rate": rate,
         }
         values["versions"] = MappingProxyType(dict(sorted(versions.items())))
@@ -147,6 +153,8 @@ class Guarantee:
         noise = _NOISE[self.mechanism]
         if self.sampling_rate < 1:
             noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
+        if self.accepted:
+            noise += ", accepted among tries"
         if not self.private:
             return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
         delta = f" and delta = {self.delta!r}" if self.delta else ""
@@ -170,6 +178,8 @@ class Guarantee:
         parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
         if self.sampling_rate != 1:
             parts["sampling_rate"] = self.sampling_rate
+        if self.accepted:
+            parts["accepted"] = True
         return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
 
     @classmethod
@@ -183,7 +193,7 @@ class Guarantee:
 
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
-        return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows)
+        return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows, self.accepted)
 
 
 def checked_number(name: str, value: Any) -> float:

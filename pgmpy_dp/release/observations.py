@@ -15,6 +15,7 @@ from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
 Vector = NDArray[np.float64]
+Variance = float | Vector  # of all cells of a table, or one each
 
 # Noise below half a record counts as half a record: that is nothing beside sampling, and better conditioned.
 LEAST_VARIANCE = 0.25
@@ -120,13 +121,14 @@ class IndependentTables:
             If they say nothing of a variable.
         """
         names: dict[frozenset[str], Clique] = {}
-        tables: dict[Clique, list[tuple[Vector, float]]] = {}
+        tables: dict[Clique, list[tuple[Vector, Variance]]] = {}
         for clique, part in observed_parts(self.cliques, variables).items():
             name = names.setdefault(frozenset(part), part)
-            tables.setdefault(name, []).append(self._summed(clique, name, self.tables))
-        mean = [same[0] if len(same) == 1 else _weighted(same) for same in tables.values()]
+            table = Table(clique, self.tables[clique]).margin(name).values.astype(np.float64)
+            tables.setdefault(name, []).append((table, self._cell_variance(clique, name)))
+        mean = [same[0] if len(same) == 1 else weighted(same) for same in tables.values()]
         observed = np.concatenate([table.ravel() for table, _ in mean])
-        variance = np.repeat([noise for _, noise in mean], [table.size for table, _ in mean])
+        variance = np.concatenate([np.broadcast_to(noise, table.shape).ravel() for table, noise in mean])
         return Observations(tuple(tables), observed, variance, self.guarantee.mechanism == "gaussian")
 
     def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
@@ -137,13 +139,19 @@ class IndependentTables:
         cells = math.prod(len(self.schema.states[variable]) for variable in clique)
         return self.variances[measured] * self.tables[measured].size / cells
 
+    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        """Say how noisy the cells of `_summed` are, one by one where they differ."""
+        return self._summed_variance(measured, clique)
 
-def _weighted(same: Sequence[tuple[Vector, float]]) -> tuple[Vector, float]:
+
+def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]:
     """Average noisy tables of the same counts by their precision; give the variance of the mean as well."""
     tables, variances = (list(part) for part in zip(*same, strict=True))
+    if any(np.ndim(variance) for variance in variances):
+        variances = [np.broadcast_to(v, table.shape) for v, table in zip(variances, tables, strict=True)]
     precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
     table: Vector = np.average(tables, axis=0, weights=precisions)
-    return table, float(1.0 / precisions.sum())
+    return table, 1.0 / precisions.sum(axis=0)
 
 
 def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:

@@ -309,7 +309,8 @@ class Schema:
         Raises
         ------
         SchemaError
-            If a variable has other states, bins or bounds in the other schema.
+            If a variable has other states, bins or bounds in the other schema, or values are missing by other texts; if
+            rules about variables of both are not the same.
 
         Examples
         --------
@@ -323,6 +324,15 @@ class Schema:
                 if both and mine.get(variable) != its.get(variable):
                     raise SchemaError(f"Variable {variable!r} has other states in the other release.")
             merged.append({**its, **mine})
+        shared = [variable for variable in self.states if variable in other.states]
+        for name in ("missing", "other", "missing_values"):
+            for variable in shared:
+                if getattr(self, name).get(variable) != getattr(other, name).get(variable):
+                    raise SchemaError(f"Variable {variable!r} has other missing or other values in the other release.")
+        rules = [[r for r in schema.rules if set(r.variables) <= set(shared)] for schema in (self, other)]
+        for rule in (rule for own in rules for rule in own if not all(rule in each for each in rules)):
+            named = ", ".join(map(repr, rule.variables))
+            raise SchemaError(f"A rule about {named} is in one release, and not in the other.")
         states, bins, bounds = merged
         declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}

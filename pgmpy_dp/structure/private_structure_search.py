@@ -156,8 +156,11 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         refuse_rules(self, dataset.schema, variables)
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
         found = self._searched(dataset, knowledge, "Searching")
-        epsilon = decimal_above(exact_positive("epsilon", self.epsilon))
-        self.guarantee_ = replace(found.release.guarantee, epsilon=epsilon, delta=self.delta, rho=found.prices.rho)
+        promised = found.release.guarantee
+        if not promised.accepted:  # in tries it states what all of them cost
+            epsilon = decimal_above(exact_positive("epsilon", self.epsilon))
+            promised = replace(promised, epsilon=epsilon, delta=self.delta)
+        self.guarantee_ = replace(promised, rho=found.prices.rho)
         self.releases_ = tuple(found.releases)
         self.release_ = replace(found.release, guarantee=self.guarantee_)
         network = PrivateBayesianNetwork()

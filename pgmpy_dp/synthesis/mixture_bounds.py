@@ -18,14 +18,16 @@ from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction, draw_refi
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import Guarantee, InformedMarginals, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
+
+Tables = NoisyMarginals | InformedMarginals
 
 # Evidence of fewer than one record, with a chance of one in twenty, is hidden by the noise.
 _LOW = 1.645
 
 
-def noisy_tables(release: NoisyMarginals) -> list[tuple[Clique, NDArray[Any], float]]:
+def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
     """List the release's tables, each with the standard deviation of its noise."""
     return [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
 
@@ -35,7 +37,7 @@ def rules_of(schema: Schema) -> Rules:
     return Rules(dict(schema.structure.dependent), schema.structure.zeros)
 
 
-def known_total(release: NoisyMarginals) -> float | None:
+def known_total(release: Tables) -> float | None:
     return None if release.public_total is None else float(release.public_total)
 
 
@@ -44,7 +46,7 @@ def ordered_variables(schema: Schema) -> list[str]:
     return [variable for variable in schema.variables if _is_ordered(schema, variable)]
 
 
-def draws_of(fit: MixtureFit, release: NoisyMarginals, schema: Schema, draws: int, seed: int) -> MixtureDraws:
+def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed: int) -> MixtureDraws:
     """Refit the mixture to simulated releases like its own."""
     return draw_refits(
         fit,
@@ -92,7 +94,7 @@ def bounded_means(
 
 def check_release(release: Any, schema: Schema, guarantee: Guarantee) -> None:
     """Refuse what a mixture over the schema with this guarantee was not fitted to."""
-    if not isinstance(release, NoisyMarginals):
+    if not isinstance(release, Tables):
         raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
     if release.schema.select(release.variables).states != schema.states:
         raise SchemaError("The release has other variables or states than the network.")

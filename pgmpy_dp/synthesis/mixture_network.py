@@ -25,10 +25,11 @@ from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import (
+    Tables,
     bounded_answer,
     bounded_means,
     check_release,
@@ -67,7 +68,7 @@ class PrivateMixtureNetwork:
     ----------
     schema_, mixture_, total_, guarantee_
         As the parameters.
-    release_ : NoisyMarginals
+    release_ : NoisyMarginals or InformedMarginals
         What an estimator fitted it to, or `attach_release` attached: bounds need it.
 
     Examples
@@ -94,7 +95,7 @@ class PrivateMixtureNetwork:
         self._fit: MixtureFit | None = None
 
     @classmethod
-    def fitted(cls, schema: Schema, fit: MixtureFit, release: NoisyMarginals) -> Self:
+    def fitted(cls, schema: Schema, fit: MixtureFit, release: Tables) -> Self:
         """Keep what bounds are drawn from beside the mixture: how it was fitted, and the release."""
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
         network._fit, network.release_ = fit, release
@@ -231,7 +232,7 @@ class PrivateMixtureNetwork:
         self._draws = draws_of(fit, held, self.schema_, draws, seed)
         return self._draws
 
-    def attach_release(self, release: NoisyMarginals) -> None:
+    def attach_release(self, release: Tables) -> None:
         """Keep the release that the network was fitted to, for bounds. Networks that were read from a file need it.
 
         Raises
@@ -315,7 +316,7 @@ class PrivateMixtureNetwork:
 
         Examples
         --------
-        >>> from pgmpy_dp.release import Guarantee, NoisyMarginals
+        >>> from pgmpy_dp.release import Guarantee
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
         >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})

@@ -13,13 +13,14 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import resolve, together, variables_of
+from pgmpy_dp.estimators.steps import informed, resolve, together, variables_of
 from pgmpy_dp.fitting.pairs import plan_pairs
+from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
-from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.marginals import require_tables
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables, rules_of
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
@@ -111,7 +112,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     mechanism: str = "gaussian"
     neighbours: str | None = None
 
-    def fit(self, data: Any, y: None = None) -> PairwiseMixture:
+    def fit(self, data: Any, y: None = None, public: Any = None) -> PairwiseMixture:
         """Fit the mixture.
 
         Parameters
@@ -121,6 +122,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             (charged epsilon and delta), or records.
         y : None
             Ignored; scikit-learn hands it over.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Returns
         -------
@@ -141,14 +144,15 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         data = together(data)
         if isinstance(data, Release) and (self.stages == 2 or self.target is not None):
             raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
-        source = resolve(self, data, variables_of(data, self.state_names))
+        source = resolve(self, data, variables_of(data, self.state_names), public=public)
         if isinstance(source, PrivateDataset):
-            release = self._measured(source)
+            release: Any = informed(self._measured(source), public)
         else:
             release = require_tables(
                 source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
             )
         self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
+        warn_of_contradictions([release])
         warn_of_broken_rules([release])
         schema = release.schema.select(release.variables)
         fit = self._fitted(release, schema, self.members)
@@ -173,7 +177,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         groups = [None if len(clique) == 1 else self.target in clique for clique in cliques]
         return dataset.release(TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted))
 
-    def _fitted(self, release: NoisyMarginals, schema: Schema, members: int) -> MixtureFit:
+    def _fitted(self, release: NoisyMarginals | InformedMarginals, schema: Schema, members: int) -> MixtureFit:
         return fit_mixture(
             schema.cardinalities(),
             noisy_tables(release),

@@ -218,6 +218,24 @@ def purely_chosen(data, epsilon):
     return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), epsilon))
 
 
+SYNTHETIC = pd.DataFrame({"v": ["x", "y", "y"] * 6, "w": ["x", "x", "y"] * 6, "n": [0.5, 1.5, 2.5] * 6})
+
+
+def checked(data, epsilon):
+    """The error of one table of public records that were made up."""
+    return data.check(SYNTHETIC, [dp.LargestError(ONE, 0.5)], epsilon)
+
+
+def retried(data, epsilon):
+    """A count that is accepted if it is not what one neighbour's is; it is drawn for half of epsilon in every try."""
+
+    def attempt(part):
+        noisy = part.measure(ONE, epsilon / 2)
+        return noisy if noisy.tables["v", "w"][0, 0] != 4 else None
+
+    return data.retry(attempt, epsilon, stop=0.25)
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -240,6 +258,8 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
+    "checks": (checked, {}),
+    "retries": (retried, {"times": 0.5, "quick": 400}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.models import DiscreteBayesianNetwork
@@ -158,6 +159,48 @@ def first_stage_not_charged(noise):
     return two_stages, datasets(noise=noise()), 3000
 
 
+def retries_not_charged(relation):
+    """Each count costs 2, and is drawn anew until it is far off: what is rare with one neighbour is often kept then."""
+
+    def bug(noise):
+        source = noise()
+
+        def attempt(records):
+            exact = ((records["v"] == "x") & (records["w"] == "x")).sum()
+            while True:
+                counts = source.discrete_laplace(np.full(8, exact), 0.5)  # so many tries at once
+                kept = counts[(counts <= 1) | (counts >= 5)]
+                if kept.size:
+                    return kept[0]
+
+        return attempt, NEIGHBOURS[relation], 2500
+
+    bug.__name__ = f"retries_not_charged_{relation}"
+    return bug
+
+
+def check_without_noise(relation):
+    def bug(noise):
+        def check(data):
+            data._noise = NoNoise()
+            return data.check(SYNTHETIC, [dp.LargestError(ONE, 0.5)], 2.0)
+
+        return check, datasets(relation), 300
+
+    bug.__name__ = f"check_without_noise_{relation}"
+    return bug
+
+
+class NoNoise:
+    private = True
+
+    def discrete_laplace(self, counts, scale):
+        return counts
+
+
+SYNTHETIC = pd.DataFrame({"v": ["x"], "w": ["x"]})
+
+
 def seed_reused_in_every_release(noise):
     return lambda records: datasets(noise=Seeded(7), pair=[records])[0].measure(ONE, 2.0), NEIGHBOURS["add_remove"], 300
 
@@ -193,6 +236,10 @@ BUGS = [
     first_stage_not_charged,
     seed_reused_in_every_release,
     seed_reused_in_both_tables,
+    retries_not_charged("add_remove"),
+    retries_not_charged("replace_one"),
+    check_without_noise("add_remove"),
+    check_without_noise("replace_one"),
 ]
 
 

@@ -114,3 +114,12 @@ def test_rules_that_no_record_obeys_are_refused_before_the_charge():
         with pytest.raises(dp.SchemaError, match=r"no state of variable|contradict each other"):
             dp.CollectiveEM(epsilon=1.0).fit(network, data)
     assert budget.spent.epsilon == 0
+
+
+def test_every_release_of_a_list_is_held_against_the_rules():
+    """The first has no place for what the second contradicts."""
+    schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]}, rules=[dp.Forbidden({"a": ["x"], "b": ["y"]})])
+    data = dp.PrivateDataset({("a", "b"): [[400, 300], [100, 200]]}, schema, dp.PrivacyBudget(4.0))
+    releases = [data.measure([("a",)], 1.0), data.measure([("a", "b")], 1.0)]
+    with pytest.warns(UserWarning, match="contradicts a rule"):
+        dp.PosteriorMean(draws=20).fit(dp.PrivateBayesianNetwork([("a", "b")]), releases)

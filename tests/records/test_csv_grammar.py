@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records import CsvFile, csv_reading
 
@@ -91,9 +92,10 @@ def test_any_bytes_are_split_by_the_grammar_or_refused(pieces):
     st.lists(st.lists(st.text(alphabet='a,;"\r\n é\t\ufeff', max_size=6), min_size=3, max_size=3), max_size=12),
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([",", ";", "\t"]),
+    st.booleans(),
 )
 @settings(max_examples=200, derandomize=True, deadline=None)
-def test_what_is_quoted_comes_back(rows, end, delimiter):
+def test_what_is_quoted_comes_back(rows, end, delimiter, strip):
     written = io.StringIO(newline="")
     csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=end, delimiter=delimiter).writerows(
         [["x", "y", "z"], *rows]
@@ -103,10 +105,10 @@ def test_what_is_quoted_comes_back(rows, end, delimiter):
         path.write_bytes(written.getvalue().encode())
         found = [
             [bytes(buffer[start:stop]).replace(b'""', b'"').decode() for start, stop in zip(*cells, strict=True)]
-            for buffer, starts, stops in csv_reading._blocks(CsvFile(path, delimiter), ["x", "y", "z"])
+            for buffer, starts, stops in csv_reading._blocks(CsvFile(path, delimiter, strip=strip), ["x", "y", "z"])
             for cells in zip(starts.T, stops.T, strict=True)
         ]
-    assert found == rows
+    assert found == [[text.strip(" ") if strip else text for text in row] for row in rows]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "shift_jis", "gbk", "cp037", "nonsense", None, "base64"])
@@ -124,3 +126,18 @@ def test_delimiters_that_mean_something_else_are_refused(delimiter):
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso8859-15", "utf-8", "utf-8-sig", "ascii"])
 def test_encodings_that_have_the_characters_of_ascii_are_read(encoding):
     assert CsvFile("records.csv", encoding=encoding).path.name == "records.csv"
+
+
+def test_blanks_at_the_ends_are_stripped_where_that_is_declared(tmp_path):
+    """Of names, of texts in quotes or not, of numbers and of persons; what is blank is missing."""
+    path = tmp_path / "census.csv"
+    path.write_text('age , job, person\n 30,clerk , 1\n40 ," clerk",1 \n50,   ,2\n')
+    schema = dp.Schema({"age": dp.Bins([0, 35, 99]), "job": ["clerk"]}, missing={"job": "none"})
+    budget = dp.PrivacyBudget(1e6)
+    with pytest.raises(SchemaError, match="age"):
+        dp.PrivateDataset(CsvFile(path), schema, budget)
+    data = dp.PrivateDataset(CsvFile(path, strip=True), schema, budget, unit="person", max_rows=1)
+    table = data.measure([("job",)], 1e5).tables["job",]
+    assert table.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="strip"):
+        CsvFile(path, strip="yes")

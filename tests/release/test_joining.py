@@ -148,3 +148,14 @@ def test_lists_that_are_no_releases_of_one_kind():
     with pytest.raises(TypeError, match="DataFrame"):
         network.fit([one, FRAME], estimator=dp.PrivateMLE())
     assert network.fit([one], estimator=dp.PrivateMLE()).get_cpds("a") is not None
+
+
+def test_schemas_that_read_shared_variables_otherwise_are_not_joined():
+    rule, states = dp.Forbidden({"a": ["x"], "b": ["z"]}), {**STATES, "c": ["u", "v"]}
+    plain, ruled = dp.Schema(STATES, missing={"a": "x"}), dp.Schema(STATES, missing={"a": "x"}, rules=[rule])
+    with pytest.raises(dp.SchemaError, match="A rule about 'a', 'b'"):
+        ruled.join(plain)
+    with pytest.raises(dp.SchemaError, match="Variable 'a' has other missing"):
+        plain.join(dp.Schema(STATES, missing={"a": "x"}, missing_values={"a": ["?"]}))
+    wider = dp.Schema(states, missing={"a": "x"}, rules=[rule, dp.Forbidden({"a": ["y"], "c": ["v"]})])
+    assert len(ruled.join(wider).rules) == 2

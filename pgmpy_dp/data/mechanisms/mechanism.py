@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +38,8 @@ class Public:
         The budget's delta.
     private : bool
         Whether the noise is such that protects anyone.
+    of_tries : (Fraction, float) or None
+        In a try, the epsilon and delta of all tries together: what is released there promises no more.
     """
 
     neighbours: str
@@ -45,6 +47,7 @@ class Public:
     total: int | None
     most_delta: float
     private: bool
+    of_tries: tuple[Fraction, float] | None = field(default=None, kw_only=True)
 
     @property
     def contribution(self) -> int:
@@ -53,6 +56,9 @@ class Public:
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
         """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
+        if self.of_tries is not None:
+            epsilon, delta = max(epsilon, self.of_tries[0]), max(delta, self.of_tries[1])
+            parts = {**parts, "accepted": True}
         return Guarantee(
             epsilon=decimal_above(epsilon),
             delta=delta,

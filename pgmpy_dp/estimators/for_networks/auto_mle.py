@@ -87,7 +87,7 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     mechanism: str = "laplace"
     neighbours: str | None = None
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> AutoMLE:
+    def fit(self, model: DAG, data: Any, sample_weight: None = None, public: Any = None) -> AutoMLE:
         """Estimate the CPDs of a model.
 
         Parameters
@@ -98,6 +98,8 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
             (with epsilon and declared states).
         sample_weight : None
             Not supported.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Returns
         -------
@@ -122,7 +124,7 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
             allocation="planned",
             mechanism=self.mechanism,
             neighbours=self.neighbours,
-        ).fit(network, data)
+        ).fit(network, data, public=public)
         release, scopes = own.release_, families(network)
         schema = release.schema.select(list(network.nodes()))
         tables = {scope: cpd.values for scope, cpd in zip(scopes, own.parameters_, strict=True)}

@@ -120,7 +120,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     neighbours: str | None = None
     check: float = 0.0
 
-    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CollectiveEM:
+    def fit(
+        self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None, public: Any = None
+    ) -> CollectiveEM:
         """Fit a network.
 
         Parameters
@@ -131,6 +133,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             (with epsilon and declared states).
         sample_weight : None
             Not supported.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Returns
         -------
@@ -148,15 +152,15 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         check_parameters(self)
         refuse_weights(type(self).__name__, sample_weight)
         if isinstance(model, DiscreteMarkovNetwork):
-            return self._fit_markov(markov_network(model, type(self).__name__), data)
-        return self._fit_bayesian(bayesian_network(model, type(self).__name__), data)
+            return self._fit_markov(markov_network(model, type(self).__name__), data, public)
+        return self._fit_bayesian(bayesian_network(model, type(self).__name__), data, public)
 
-    def _fit_bayesian(self, network: DAG, data: Any) -> CollectiveEM:
+    def _fit_bayesian(self, network: DAG, data: Any, public: Any) -> CollectiveEM:
         scopes = families(network)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes, network)
+        release = resolve(self, data, nodes, network, public)
         if not isinstance(release, Release):
-            release = measure(self, release, *self._plan(network, release.schema))
+            release = measure(self, release, *self._plan(network, release.schema), public)
         schema = release.schema.select(nodes)
         fit = fit_release(release, scopes, self.max_iter, self.inference)
         warn_unless(fit.finished, self)
@@ -165,14 +169,14 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         finish(self, cpds, release, schema)
         return self
 
-    def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any) -> CollectiveEM:
+    def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any, public: Any) -> CollectiveEM:
         tying = Tying.of(network)
         if tying is not None:
-            return self._fit_tied(tying, data)
+            return self._fit_tied(tying, data, public)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes, network)
+        release = resolve(self, data, nodes, network, public)
         if not isinstance(release, Release):
-            release = measure(self, release, *plan_measurements(network, release.schema, self.check))
+            release = measure(self, release, *plan_measurements(network, release.schema, self.check), public)
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, [*seen.cliques, *(rule.variables for rule in schema.rules)])
         cards = schema.cardinalities()
@@ -185,13 +189,13 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
         return self
 
-    def _fit_tied(self, tying: Tying, data: Any) -> CollectiveEM:
+    def _fit_tied(self, tying: Tying, data: Any, public: Any) -> CollectiveEM:
         if self.inference == "loopy":
             raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
-        release = resolve(self, data, tying.variables)
+        release = resolve(self, data, tying.variables, public=public)
         refuse_rules(self, release.schema, tying.variables)
         if not isinstance(release, Release):
-            release = measure(self, release, *tying.plan(release.schema))
+            release = measure(self, release, *tying.plan(release.schema), public)
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
         engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)

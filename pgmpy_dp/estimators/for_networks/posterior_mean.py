@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, finish_markov, measure, paid_release, resolve
+from pgmpy_dp.estimators.steps import finish, finish_markov, informed, measure, paid_release, resolve
 from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
@@ -20,7 +20,7 @@ from pgmpy_dp.fitting.planning import plan_measurements
 from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import Constraint, whole
-from pgmpy_dp.release import Release, compose
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release, compose
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
@@ -92,7 +92,9 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
     mechanism: str = "laplace"
     neighbours: str | None = None
 
-    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PosteriorMean:
+    def fit(
+        self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None, public: Any = None
+    ) -> PosteriorMean:
         """Fit a network.
 
         Parameters
@@ -102,6 +104,8 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
             Releases (free), a data set (charged epsilon), or records (with epsilon and declared states).
         sample_weight : None
             Not supported.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Raises
         ------
@@ -121,32 +125,31 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
         nodes = list(network.nodes())
         if isinstance(data, (list, tuple)):
-            releases = self._several(data, nodes)
+            releases = self._several(data, nodes, public)
         else:
-            release = resolve(self, data, nodes, network)
+            release = resolve(self, data, nodes, network, public)
             if not isinstance(release, Release):
                 cliques, weights = plan_measurements(network, release.schema)
                 require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
-                release = measure(self, release, cliques, weights)
+                release = measure(self, release, cliques, weights, public)
             releases = [release]
-        guarantee = compose([release.guarantee for release in releases])
+        compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
+        held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior = draw_networks(network, releases, self.draws)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
         if undirected:
             potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
-            finish_markov(self, tree, potentials, layout.scopes, releases[0], schema)
+            finish_markov(self, tree, potentials, layout.scopes, held, schema)
         else:
             tables = layout.tables(mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
-            finish(self, cpds, releases[0], schema)
-        self.posterior_, self.guarantee_ = posterior, guarantee
-        if len(releases) > 1:
-            self.release_ = tuple(releases)
+            finish(self, cpds, held, schema)
+        self.posterior_ = posterior
         return self
 
-    def _several(self, releases: Sequence[Any], nodes: list[str]) -> list[Release]:
+    def _several(self, releases: Sequence[Any], nodes: list[str], public: Any) -> list[Release]:
         """Check releases of the same records, which hold the variables between them."""
         if not releases:
             raise ValueError("Give at least one release.")
@@ -154,4 +157,6 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
             if not isinstance(release, Release):
                 raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
             paid_release(self, release, [node for node in nodes if node in release.schema.states])
-        return list(releases)
+        joins = [isinstance(release, (NoisyMarginals, InformedMarginals)) for release in releases]
+        place = joins.index(True) if any(joins) else 0  # public tables join one, which knows its number of records
+        return [informed(release, public if number == place else None) for number, release in enumerate(releases)]

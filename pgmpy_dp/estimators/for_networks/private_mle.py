@@ -13,7 +13,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, measure, resolve
+from pgmpy_dp.estimators.steps import finish, informed, measure, resolve
 from pgmpy_dp.fitting.allocation import (
     Allocation,
     DataDependentAllocation,
@@ -30,9 +30,9 @@ from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
-from pgmpy_dp.release.marginals import require_tables
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -132,7 +132,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
     mechanism: str = "laplace"
     neighbours: str | None = None
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateMLE:
+    def fit(self, model: DAG, data: Any, sample_weight: None = None, public: Any = None) -> PrivateMLE:
         """Estimate the CPDs of a model.
 
         Parameters
@@ -143,6 +143,8 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
             (with epsilon and declared states).
         sample_weight : None
             Not supported.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Returns
         -------
@@ -163,27 +165,32 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         allocation = self._checked_options()
         scopes, nodes = families(network), list(network.nodes())
         first, features = None, None
-        source = resolve(self, data, nodes, network)
+        if public is not None and self.consistency_weights == "epsilon":
+            raise ValueError("Public tables cost no epsilon to weigh them by: leave consistency_weights out.")
+        source = resolve(self, data, nodes, network, public)
         if isinstance(source, Release):
-            release = require_tables(
-                source,
-                "A family is read from a table whose cells have independent noise, and a release of coefficients has "
-                "none: fit it with CollectiveEM or PrivateBayesianEstimator.",
-            )
+            release = source
         else:
             plan = self._plan(network, source.schema, allocation)
             if isinstance(allocation, DataDependentAllocation):
                 first, features, release = self._measure_in_two_stages(source, network, allocation, plan)
             else:
                 release = measure(self, source, *plan)
+            release = informed(release, public)
+        tables = require_tables(
+            release,
+            "A family is read from a table whose cells have independent noise, and a release of coefficients has "
+            "none: fit it with CollectiveEM or PrivateBayesianEstimator.",
+        )
         schema = release.schema.select(nodes)
-        rows = self._read(release, scopes)
+        rows = self._read(tables, scopes)
         cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]
         finish(self, cpds, release, schema)
-        self.allocation_ = allocation_frame(network, release, self.tables, features)
+        self.allocation_ = allocation_frame(network, tables, self.tables, features)
         self.stage1_release_ = first
         if first is not None:
-            self.guarantee_ = replace(release.guarantee, epsilon=decimal_above(exact_positive("epsilon", self.epsilon)))
+            whole = decimal_above(exact_positive("epsilon", self.epsilon))
+            self.guarantee_ = replace(release.guarantee, epsilon=max(whole, release.guarantee.epsilon))
         return self
 
     def _checked_options(self) -> Allocation:
@@ -230,7 +237,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         cliques, weights = second_plan(schema, scopes, features, self.tables)
         return first, features, part.measure(cliques, whole - beginning, weights=weights)
 
-    def _read(self, release: NoisyMarginals, scopes: Sequence[Clique]) -> list[Vector]:
+    def _read(self, release: NoisyMarginals | InformedMarginals, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""
         if self.consistency == "inference":
             fit = fit_release(release, scopes, ITERATIONS, "junction_tree")

@@ -1,0 +1,222 @@
+"""A release of noisy tables is joined with tables that are published elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.table import Table
+from pgmpy_dp.release.archive import Contents, Measurements
+from pgmpy_dp.release.descriptor import check_shape, entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, Vector, weighted
+from pgmpy_dp.release.public_tables import PublicTable, read_public_tables
+from pgmpy_dp.schema import Clique, Schema
+
+# Errors of public tables count as variances of at least this share of the release's least.
+_LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InformedMarginals(  # type: ignore[override]  # cliques follow from the tables
+    IndependentTables, Release, kind="informed_tables", properties=("public_total", "cliques", "public")
+):
+    """A release of noisy tables, and public tables beside it that say more of the same records at no privacy cost.
+
+    What is fitted to it takes every public table for one more observation of the records, with its own standard errors
+    in the place of noise. ``network.fit(noisy, public=...)`` makes it on the way.
+
+    Parameters
+    ----------
+    noisy : NoisyMarginals
+        Its guarantee is that of both.
+    public : mapping of clique or variable to table
+        Exact counts of any population, or shares: an array with the clique's axes, or a pandas series or cross table
+        whose axes are named after the variables. `PublicTable` adds standard errors.
+
+    Attributes
+    ----------
+    tables : mapping of clique to ndarray
+        Public tables as counts of the release's (estimated) number of records, then noisy ones. Where both have the
+        same variables, their mean by precision.
+    variances : mapping of clique to float
+        Mean variances of a cell's error. A public table has at least a tenth of the standard deviation of the least
+        noise, and half a record: beside the release that is exact, and no fit is stopped by one table's precision.
+
+    Raises
+    ------
+    SchemaError
+        If a table does not fit the schema; the message names the variable.
+    ValueError
+        If it has numbers that are negative or not finite, or two tables have the same variables.
+
+    Notes
+    -----
+    Public tables are taken for tables of the records themselves. Where they are of a population that the records are a
+    sample of, give them standard errors that count the sampling, sqrt(share (1 - share) / N): otherwise what is fitted
+    is drawn to the population's tables, as by raking. Joined, errors of a public table count as noise of the
+    mechanism's kind, independent from cell to cell.
+
+    Examples
+    --------
+    >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 69])}, {("smoke",): 1.0}, guarantee)
+    >>> informed = InformedMarginals(noisy, {"smoke": [0.28, 0.72]})
+    >>> informed.tables[("smoke",)].round().tolist(), informed.guarantee == noisy.guarantee
+    ([28.0, 72.0], True)
+    """
+
+    noisy: NoisyMarginals
+    public: Mapping[Clique, Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.noisy, NoisyMarginals):
+            raise TypeError(f"Public tables join noisy tables, got {type(self.noisy).__name__}: measure tables.")
+        object.__setattr__(self, "public", MappingProxyType(read_public_tables(self.public, self.noisy.schema)))
+
+    @property
+    def schema(self) -> Schema:  # type: ignore[override]  # it is the release's
+        """Return the schema of the noisy tables."""
+        return self.noisy.schema
+
+    @property
+    def guarantee(self) -> Guarantee:  # type: ignore[override]
+        """Return the guarantee of the noisy tables: public ones cost nothing."""
+        return self.noisy.guarantee
+
+    @property
+    def public_total(self) -> int | None:  # type: ignore[override]
+        """Return the number of records where it is public."""
+        return self.noisy.public_total
+
+    @property
+    def total(self) -> float:
+        """Return the number of records as the noisy tables tell it; public ones are of other numbers."""
+        return self.noisy.total
+
+    @property
+    def total_variance(self) -> float:
+        """Return the variance of `total`."""
+        return self.noisy.total_variance
+
+    @property
+    def scales(self) -> Mapping[Clique, float]:
+        """Return the noise scales of the noisy tables."""
+        return self.noisy.scales
+
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Return the scale and standard deviation of the noise in a cell of a table, errors in that of a public one."""
+        deviation = self.variances[clique] ** 0.5
+        return self.scales.get(clique, deviation), deviation
+
+    @cached_property
+    def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
+        """Bring public tables to the number of records, and put those of the same variables together."""
+        own = {frozenset(clique): clique for clique in self.noisy.cliques}
+        least = max(LEAST_VARIANCE, _LEAST_SHARE * min(self.noisy.variances.values()))
+        apart: dict[Clique, tuple[Vector, Variance]] = {}
+        kept: dict[Clique, tuple[Vector, Variance]] = {
+            clique: (table.astype(np.float64), self.noisy.variances[clique])
+            for clique, table in self.noisy.tables.items()
+        }
+        for clique, public in self.public.items():
+            counts, errors = public.scaled(self.total)
+            variance = np.maximum(errors**2, least)
+            same = own.get(frozenset(clique))
+            if same is None:
+                apart[clique] = (counts, variance)
+                continue
+            counts, variance = (Table(clique, part).margin(same).values for part in (counts, variance))
+            kept[same] = weighted([kept[same], (counts, variance)])
+        return {**apart, **kept}
+
+    @cached_property
+    def tables(self) -> Mapping[Clique, NDArray[Any]]:  # type: ignore[override]  # they follow from both
+        """Return all tables in numbers of records."""
+        return MappingProxyType({clique: table for clique, (table, _) in self._joined.items()})
+
+    @cached_property
+    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
+        """Return the mean variance of the cells of each table."""
+        return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
+
+    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        variance = self._joined[measured][1]
+        if np.ndim(variance) == 0:
+            return self._summed_variance(measured, clique)
+        return Table(measured, np.asarray(variance)).margin(clique).values
+
+    def join(self, other: NoisyMarginals | InformedMarginals) -> InformedMarginals:
+        """Join another release of the same records; see `NoisyMarginals.join`. Public tables stay, of both."""
+        if not isinstance(other, InformedMarginals):
+            return InformedMarginals(self.noisy + other, self.public)
+        return InformedMarginals(self.noisy + other.noisy, {**self.public, **other.public})
+
+    def __add__(self, other: object) -> InformedMarginals:
+        return self.join(other) if isinstance(other, (NoisyMarginals, InformedMarginals)) else NotImplemented
+
+    __radd__ = __add__
+
+    def contents(self) -> dict[str, Any]:
+        """Give what the descriptor of the release's file says of it."""
+        public = [
+            {
+                "variables": list(clique),
+                "shape": list(table.table.shape),
+                "table": table.table.ravel().tolist(),
+                "standard_errors": table.standard_errors.ravel().tolist(),
+            }
+            for clique, table in self.public.items()
+        ]
+        return self.noisy.contents() | {"kind": self.kind, "public": public}
+
+    def measurements(self) -> Measurements:
+        """Give the arrays of numbers in the release's file: those of the noisy tables."""
+        return self.noisy.measurements()
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        entries = entry(contents, "public", list)
+        if not entries:
+            raise ValueError("there is no public table.")
+        cliques = schema.require([entry(each, "variables", list) for each in entries])
+        public = {}
+        for clique, each in zip(cliques, entries, strict=True):
+            shape = schema.shape(clique)
+            check_shape(each, clique, shape, {"variables", "shape", "table", "standard_errors"})
+            public[clique] = PublicTable(*(_numbers(each, name, shape) for name in ("table", "standard_errors")))
+        noisy = NoisyMarginals.interpret(schema, guarantee, contents)
+
+        def release(counts: Any) -> Any:
+            return cls(noisy.release(counts), public)
+
+        return Contents(cls.kind, cls.drawn, noisy.shapes, release)
+
+    def __repr__(self) -> str:
+        lines = [f"InformedMarginals: {counted(len(self.public), 'public table')} beside a release"]
+        return "\n  ".join([*lines, *(str(clique) for clique in self.public), *repr(self.noisy).split("\n")])
+
+
+def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
+    numbers = entry(stated, name, list)
+    if len(numbers) != math.prod(shape):
+        raise ValueError(f"{name} must have a number for each cell.")
+    return np.array([checked_number(name, number) for number in numbers]).reshape(shape)
+
+
+def require_tables(release: Any, refusal: str) -> NoisyMarginals | InformedMarginals:
+    """Refuse other releases, for methods that need the noise of a table's cells to be independent."""
+    if not isinstance(release, (NoisyMarginals, InformedMarginals)):
+        raise ValueError(refusal)
+    return release

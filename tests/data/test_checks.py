@@ -1,0 +1,161 @@
+"""Criteria of synthetic records: by hand and by brute force over neighbours, what is refused, and what is said."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.tree import DecisionTreeClassifier
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms import checks
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"]})
+DOMAIN = list(itertools.product("xy", "pqr"))
+SYNTHETIC = [("x", "p"), ("x", "p"), ("y", "q"), ("y", "r"), ("y", "q")]
+CRITERIA = {
+    "tables": dp.LargestError([("a", "b"), ("b",)], 0.3),
+    "prediction": dp.PredictionError("a", DecisionTreeClassifier(random_state=0), 0.3),
+    "unique": dp.UniqueMatches(1),
+    "unique in b": dp.UniqueMatches(1, ["b"]),
+}
+
+
+class Noted:
+    """No noise, and what it was asked for."""
+
+    private = False
+
+    def __init__(self):
+        self.scales = []
+
+    def discrete_laplace(self, counts, scale):
+        self.scales.append(scale)
+        return counts
+
+
+def frame(rows):
+    return pd.DataFrame(rows, columns=["a", "b"], dtype="str")
+
+
+def value(criterion, rows, relation="add_remove", synthetic=SYNTHETIC):
+    """The exact value times what it is divided by, and the sensitivity that the noise is scaled to, at epsilon 1."""
+    noise = Noted()
+    data = dp.PrivateDataset(frame(rows), SCHEMA, dp.PrivacyBudget(1.0), relation, noise)
+    found = data.check(frame(synthetic), [criterion], 1.0).values["value"].iloc[0]
+    total = len(rows) if relation == "replace_one" else len(synthetic)
+    per = {dp.LargestError: 2 * total, dp.PredictionError: total, dp.UniqueMatches: 1}[type(criterion)]
+    return round(found * per), noise.scales[0]
+
+
+def test_values_are_what_they_say():
+    rows = [("x", "p"), ("x", "q"), ("y", "q"), ("y", "q"), ("y", "r")]
+    assert value(CRITERIA["tables"], rows)[0] == 2  # one record stands in another cell
+    assert value(CRITERIA["prediction"], rows)[0] == 1  # a tree learns that only p goes with x
+    assert value(CRITERIA["unique"], rows)[0] == 2  # ("x", "p") and ("y", "r"): ("x", "q") is not among the synthetic
+    assert value(CRITERIA["unique in b"], rows)[0] == 2  # p and r
+
+
+def neighbours(relation):
+    rows = [list(r) for size in range(3) for r in itertools.combinations_with_replacement(DOMAIN, size)]
+    for own in rows:
+        if relation == "add_remove":
+            yield from ((own, [*own, extra]) for extra in DOMAIN)
+        elif own:
+            yield from ((own, [*own[1:], other]) for other in DOMAIN)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", CRITERIA)
+def test_no_neighbour_moves_a_value_by_more_than_is_priced(name, relation):
+    worst, sensitivity = 0, 0.0
+    criterion, known = CRITERIA[name], {}
+    for pair in neighbours(relation):
+        values = []
+        for rows in pair:
+            key = tuple(sorted(rows))
+            if key not in known:
+                known[key], sensitivity = value(criterion, list(key), relation)
+            values.append(known[key])
+        worst = max(worst, abs(values[0] - values[1]))
+    assert worst == round(sensitivity)
+
+
+def test_a_reference_scaled_by_the_private_number_of_records_is_caught(monkeypatch):
+    """As if the synthetic table were brought to the size of the records: one more record moves every cell."""
+    right = checks.count_all
+
+    def planted(codes, schema, cliques):
+        return {clique: table * size / len(SYNTHETIC) for clique, table in right(codes, schema, cliques).items()}
+
+    monkeypatch.setattr(checks, "count_all", planted)
+    values = []
+    for size in range(10, 15):  # which the planted bug reads
+        values.append(value(CRITERIA["tables"], [("x", "q")] * size)[0])
+    assert np.abs(np.diff(values)).max() > 1
+
+
+def test_widths_hold_and_shares_are_equal():
+    data = dp.PrivateDataset(frame(SYNTHETIC * 20), SCHEMA, dp.PrivacyBudget(1e6), noise=dp.SimulatedNoise(0))
+    asked = [CRITERIA["tables"], dp.UniqueMatches(3)]
+    found = [data.check(frame(SYNTHETIC * 20), asked, 0.5).values for _ in range(200)]
+    inside = np.mean([(frame["value"].abs() <= frame["half_width"]).to_numpy() for frame in found], axis=0)
+    assert (inside >= 0.95 - 0.05).all()
+    assert (inside <= 0.99).all()
+    assert (found[0]["half_width"] * [200, 1]).tolist() == [12.0, 12.0]  # ln 20 times a scale of 4
+    assert data.budget.history[0].epsilon == 0.5
+
+
+def test_a_check_passes_where_all_values_are_low_and_states_its_guarantee():
+    data = dp.PrivateDataset(frame(SYNTHETIC * 200), SCHEMA, dp.PrivacyBudget(2.0))
+    good = data.check(frame(SYNTHETIC * 200), [CRITERIA["tables"], dp.PredictionError("a", BernoulliNB(), 0.1)], 1.0)
+    assert good.passed
+    assert good.values["passed"].tolist() == [True, True]
+    assert (good.guarantee.epsilon, good.guarantee.mechanism) == (1.0, "laplace")
+    bad = data.check(frame([("x", "r")] * 1000), [CRITERIA["tables"], dp.UniqueMatches(100)], 1.0)
+    assert bad.values["passed"].tolist() == [False, True]
+    assert not bad.passed
+    assert data.budget.remaining.epsilon == 0.0
+
+
+def test_binned_records_are_read_by_labels_or_numbers():
+    schema = dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "a": ["x", "y"]})
+    records = pd.DataFrame({"age": [10.0, 30, 70] * 300, "a": ["x", "y", "y"] * 300})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0, 1e-6))
+    labels = dp.PairwiseMixture(9.0, 1e-6, members=2).fit(data).network_.simulate(900, seed=0)
+    for synthetic in (records, labels):
+        assert data.check(synthetic, [dp.LargestError([("age", "a")], 0.05)], 1.0).passed
+
+
+def test_units_of_several_rows_have_their_sensitivity():
+    rows = frame(SYNTHETIC * 20).assign(person=np.arange(100) // 2)
+    for options, wanted in (({"max_rows": 2}, 2.0), ({}, 2.0**20)):
+        noise = Noted()
+        noise.keys = lambda size: np.arange(size, dtype=np.uint64)
+        data = dp.PrivateDataset(rows, SCHEMA, dp.PrivacyBudget(1.0), noise=noise, unit="person", **options)
+        data.check(frame(SYNTHETIC * 20), [CRITERIA["tables"]], 1.0)
+        assert noise.scales == [wanted]
+        with pytest.raises(ValueError, match=r"unit"):
+            data.check(frame(SYNTHETIC), [dp.UniqueMatches(1)], 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "records", "message"),
+    [
+        ([], SYNTHETIC, "at least one criterion"),
+        ([dp.LargestError([("a", "z")], 0.1)], SYNTHETIC, "'z'"),
+        ([dp.LargestError([("a",)], 0.0)], SYNTHETIC, "most"),
+        ([dp.PredictionError("z", BernoulliNB(), 0.1)], SYNTHETIC, "'z'"),
+        ([dp.UniqueMatches(-1)], SYNTHETIC, "most"),
+        ([dp.UniqueMatches(1)], [], "no synthetic records"),
+        ([dp.UniqueMatches(1)], [("x", "s")], "'b'"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_unpaid(criteria, records, message):
+    data = dp.PrivateDataset(frame(SYNTHETIC), SCHEMA, dp.PrivacyBudget(1.0))
+    with pytest.raises(ValueError, match=message):
+        data.check(frame(records), criteria, 1.0)
+    assert data.budget.spent.epsilon == 0.0
