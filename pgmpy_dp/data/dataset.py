@@ -336,6 +336,7 @@ class PrivateDataset(Wall):
         Examples
         --------
         >>> import pandas
+        >>> from pgmpy_dp.data import LargestError
         >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
         >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(1.0))
         >>> synthetic = pandas.DataFrame({"smoke": ["yes", "no"] * 1000})
@@ -386,6 +387,7 @@ class PrivateDataset(Wall):
         Examples
         --------
         >>> import pandas
+        >>> from pgmpy_dp.data import LargestError
         >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
         >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(2.0))
         >>> def attempt(part):

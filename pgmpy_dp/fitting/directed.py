@@ -11,6 +11,7 @@ import numpy as np
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
+from pgmpy_dp.fitting.public_tables import warn_of_tables_left_out
 from pgmpy_dp.fitting.testing_tables import affordable, only, telling, tree_cells
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
@@ -198,7 +199,9 @@ def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, infer
     nodes = [scope[0] for scope in scopes]
     schema, seen = release.schema.select(nodes), release.observe(nodes)
     cards = schema.cardinalities()
-    seen = only(seen, affordable(cards, scopes, seen.cliques), schema)
+    kept = affordable(cards, scopes, seen.cliques)
+    warn_of_tables_left_out(release, seen.cliques, kept)
+    seen = only(seen, kept, schema)
     engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
         return fit_directed_loopily(engine, scopes, seen, release, max_iter)

@@ -42,6 +42,32 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
         )
 
 
+def warn_of_tables_left_out(release: Release, seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
+    """Warn of public tables that a fit leaves out: the network does not join them, and a tree that does is too large.
+
+    Parameters
+    ----------
+    release : Release
+    seen, kept : sequence of tuples of str
+        Tables about the network's variables, and those of them that are fitted.
+
+    Warns
+    -----
+    UserWarning
+    """
+    if not isinstance(release, InformedMarginals):
+        return
+    lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
+    nodes = {variable for clique in seen for variable in clique}
+    found = [clique for clique in release.public if frozenset(clique) & nodes in lost]
+    if found:
+        warnings.warn(
+            f"The network does not join the public {', '.join(map(str, found))}, and a tree that does is too large: "
+            "the fit leaves it out. Add edges there, or fit PairwiseMixture, which needs no network.",
+            stacklevel=4,
+        )
+
+
 def _contradictions(release: InformedMarginals) -> Iterator[str]:
     tests = list(_tests(release))
     cells = sum(apart.size for _, apart, _, _ in tests)

@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measur
 from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements
+from pgmpy_dp.fitting.public_tables import warn_of_tables_left_out
 from pgmpy_dp.fitting.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.fitting.testing_tables import affordable, only
 from pgmpy_dp.fitting.tying import Tying
@@ -180,7 +181,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, [*seen.cliques, *(rule.variables for rule in schema.rules)])
         cards = schema.cardinalities()
-        seen = only(seen, affordable(cards, scopes, seen.cliques), schema)
+        kept = affordable(cards, scopes, seen.cliques)
+        warn_of_tables_left_out(release, seen.cliques, kept)
+        seen = only(seen, kept, schema)
         engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
         fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale, barred)
