@@ -37,6 +37,7 @@ from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import (
     Coefficients,
+    DiscoveredStates,
     Guarantee,
     NoisyCoefficients,
     NoisyMarginals,
@@ -60,6 +61,7 @@ __all__ = [
     "CsvFile",
     "DataDependentAllocation",
     "Dependency",
+    "DiscoveredStates",
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",

@@ -99,6 +99,20 @@ def positions(given: Any, reader: Reader) -> Positions:
     return places
 
 
+def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
+    """Find the cells that no state stands for, and their values if a state could be of the column's type."""
+    rows = np.flatnonzero(positions(given, reader) == UNDECLARED)
+    column = decoded(nw.from_native(given, series_only=True))
+    dtype, native = column.dtype, column.to_native()
+    if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
+        values = native.to_list()
+    elif is_number(dtype) or isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Int128, nw.UInt128)):
+        values = column.to_list()
+    else:
+        return rows[:0], []
+    return rows, values if rows.size == len(values) else [values[row] for row in rows.tolist()]
+
+
 def is_number(dtype: Any) -> bool:
     """Say whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
     return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))

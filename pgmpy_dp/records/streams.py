@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -31,7 +31,8 @@ from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.records.values import ValueCounts, ValueNumbers, require_few
+from pgmpy_dp.schema import Clique, Schema, State
 
 Numbers = NDArray[np.int64]
 
@@ -66,7 +67,8 @@ class Tally:
             if self.max_rows is None:
                 weights = UNIT_WEIGHT // sizes
             else:
-                codes = {variable: column[ranks <= self.max_rows] for variable, column in codes.items()}
+                kept = self.kept(batch)
+                codes = {variable: column[kept] for variable, column in codes.items()}
         tables = count_all(codes, self.schema, self.cliques, weights)
         return np.concatenate([[rows, units, nobody, *cells], *(table.ravel() for table in tables.values())]).astype(
             np.int64
@@ -78,6 +80,11 @@ class Tally:
 
     def _numbers(self, batch: Any, place: int) -> Numbers:
         return np.asarray(column_at(batch, len(self.variables) + place)).astype(np.int64)
+
+    def kept(self, batch: Any) -> NDArray[np.bool_]:
+        """Say which rows count where a unit has a most of rows."""
+        kept: NDArray[np.bool_] = self._numbers(batch, 1) <= (self.max_rows or 0)
+        return kept
 
     def empty(self) -> Numbers:
         """Return the tally of no rows."""
@@ -101,10 +108,55 @@ class Tally:
         return (rows, units), tables
 
 
+@dataclass
+class CountedValues:
+    """What a value tally counts: the numbers of a tally without tables, and the rows of each undeclared value."""
+
+    variable: str
+    numbers: Numbers
+    counts: dict[State, int] = field(default_factory=dict)
+
+    def __iadd__(self, other: CountedValues) -> CountedValues:
+        self.numbers = self.numbers + other.numbers
+        for value, rows in other.counts.items():
+            self.counts[value] = self.counts.get(value, 0) + rows
+        require_few(self.variable, self.counts)
+        return self
+
+    def __radd__(self, start: int) -> CountedValues:  # what sum() begins with
+        return CountedValues(self.variable, self.numbers, dict(self.counts))
+
+    __add__ = __iadd__
+
+
+@dataclass(frozen=True)
+class ValueTally:
+    """A value tally counts the rows of each undeclared value of the one variable of a tally without tables."""
+
+    tally: Tally
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the variable, which is the first column of a batch."""
+        return self.tally.variables
+
+    def __call__(self, batch: Any) -> CountedValues:
+        """Count a batch."""
+        (variable,) = self.variables
+        values = ValueNumbers(variable)
+        of_rows = values.number_column(column_at(batch, 0), Reader.of(self.tally.schema, variable))
+        values.of_rows = of_rows[self.tally.kept(batch)] if self.tally.has_unit else of_rows
+        return CountedValues(variable, self.tally(batch), dict(values.counts()))
+
+    def empty(self) -> CountedValues:
+        """Return the tally of no rows."""
+        return CountedValues(self.variables[0], self.tally.empty())
+
+
 class Source(Protocol):
     """A source can be read again and again, in batches."""
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """Sum the tally over batches of all rows; their number, where it is known, is for a progress bar."""
 
 
@@ -153,25 +205,36 @@ class StreamedRecords:
         used = tuple(dict.fromkeys(variable for clique in cliques for variable in clique))
         tally = _tally(self.schema, used, tuple(cliques), self.unit)
         found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
+        self._require_same(found)
+        return tables
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Count the rows of each undeclared value of a variable, with the errors of `counts`."""
+        tally = _tally(self.schema, (variable,), (), self.unit)
+        total = _total(self.source, ValueTally(tally), self.rows)
+        self._require_same(tally.checked(total.numbers, self.unit)[0])
+        return dict(total.counts)
+
+    def _require_same(self, found: tuple[int, int]) -> None:
         if found != (self.rows, self.size):
             raise SchemaError(
                 "The records are not what they were when they were opened: a source must give the same rows each time "
                 "it is read. Collect it, or write it to a file, and hand that in. Nothing was charged."
             )
-        return tables
 
 
 def _tally(schema: Schema, variables: tuple[str, ...], cliques: tuple[Clique, ...], unit: Unit | None) -> Tally:
     return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows)
 
 
-def _total(source: Source, tally: Tally, rows: int | None) -> Numbers:
+def _total(source: Source, tally: Tally | ValueTally, rows: int | None) -> Any:
     return sealed(lambda: source.total(tally, rows), "the records")
 
 
-def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Numbers:
+def sum_of_batches(batches: Iterable[Any], tally: Tally | ValueTally, rows: int | None) -> Any:
     """Add up the tallies of batches that come one after another; some are counted while others are fetched."""
-    total, pending = tally.empty(), deque[Future[Numbers]]()
+    total: Any = tally.empty()
+    pending = deque[Future[Any]]()
     with (
         ThreadPoolExecutor(cores()) as pool,
         tqdm(total=rows, desc="Counting", unit="row", unit_scale=True, delay=1, leave=False, disable=None) as bar,

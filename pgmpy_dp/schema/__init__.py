@@ -4,6 +4,18 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
-from pgmpy_dp.schema.states import State, plain
+from pgmpy_dp.schema.states import State, is_text, plain
 
-__all__ = ["Allowed", "Bins", "Clique", "Dependency", "Forbidden", "Rule", "Schema", "State", "parse_json", "plain"]
+__all__ = [
+    "Allowed",
+    "Bins",
+    "Clique",
+    "Dependency",
+    "Forbidden",
+    "Rule",
+    "Schema",
+    "State",
+    "is_text",
+    "parse_json",
+    "plain",
+]

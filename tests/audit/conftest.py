@@ -25,6 +25,7 @@ from pgmpy_dp.structure.steps import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+OPEN = dp.Schema({"v": [], "w": ["x", "y"]}, other={"v": "z"})
 NUMBERS = dp.Schema(bounds={"n": (0, 3), "person": (0, 60)})
 DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
 
@@ -51,6 +52,10 @@ NEIGHBOURS = {
     "one of two": {
         "add_remove": (_records([]), _records([_X[0]])),
         "replace_one": (_records(_Y[:2]), _records([_Y[0], _X[0]])),
+    },
+    "at the threshold": {
+        "add_remove": (_records(_X[:1] * 7 + _Y), _records(_X[:1] * 8 + _Y)),
+        "replace_one": (_records(_X[:1] * 7 + _Y[:1] * 8), _records(_X[:1] * 8 + _Y[:1] * 7)),
     },
     "persons": {
         "add_remove": (_records(_COMMON), _records([*_COMMON, *_X])),
@@ -208,6 +213,14 @@ def purely_chosen(data, epsilon):
     return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), epsilon))
 
 
+def discovered(data, epsilon, threshold=8):
+    """The states of v. At the delta that gives this threshold, one record decides whether x reaches it."""
+    if not isinstance(epsilon, float):
+        return data.discover_states("v", epsilon, delta=DELTA)
+    q = np.exp(-epsilon / (1 if data.neighbours == "add_remove" else 2))
+    return data.discover_states("v", epsilon, delta=q ** (threshold - 1) / (1 + q) * (1 + 1e-6))
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -229,6 +242,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
+    "partition selection": (discovered, {"delta": DELTA, "schema": OPEN, "pairs": "at the threshold", "times": 0.5}),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
