@@ -27,6 +27,7 @@ from .estimators import (
     SizeAllocation,
     UniformAllocation,
     laskey_sensitivities,
+    merge_rare_states,
     plan_accuracy,
     plan_measurements,
     plan_pairs,
@@ -45,7 +46,7 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, Hierarchy, Schema
 from .structure import NoisyScore, PrivateStructureSearch
 from .synthesis import PairwiseMixture, PrivateMixtureNetwork
 
@@ -65,6 +66,7 @@ __all__ = [
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",
+    "Hierarchy",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -103,6 +105,7 @@ __all__ = [
     "combine",
     "exact_marginals",
     "laskey_sensitivities",
+    "merge_rare_states",
     "mutual_consistency",
     "plan_accuracy",
     "plan_measurements",

@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float
-from pgmpy_dp.schema import Bins
+from pgmpy_dp.schema import Bins, Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]
@@ -67,6 +67,24 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
             found[role] = stand_in is None and bool(marked.any())
             places = np.where(marked, places.dtype.type(stand_in or 0), places)
     return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*found)
+
+
+def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
+    """Name the columns that variables are read from: those of a hierarchy's coarser one are the finer one's."""
+    derived = schema.structure.derived
+    return list(dict.fromkeys(derived[variable][0] if variable in derived else variable for variable in variables))
+
+
+def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
+    """Find each variable's codes in those of the columns that were read, record by record."""
+    derived, found = schema.structure.derived, {}
+    for variable in variables:
+        if variable in derived:
+            finer, places = derived[variable]
+            found[variable] = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[codes[finer]]
+        else:
+            found[variable] = codes[variable]
+    return found
 
 
 def positions(given: Any, reader: Reader) -> Positions:

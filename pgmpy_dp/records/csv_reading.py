@@ -20,7 +20,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, Positions, settled
+from pgmpy_dp.records.columns import Codes, Positions, read_columns, settled, with_derived
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import Unit, require_ids
@@ -73,6 +73,7 @@ def encode_csv(
     SchemaError
         If it is no such file, as well. Where it is damaged is not told.
     """
+    wanted, variables = variables, read_columns(schema, variables)
     asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
     readers = {variable: Reader.of(schema, variable) for variable in variables}
     values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
@@ -98,7 +99,7 @@ def encode_csv(
             places = values[variable].settle(places, readers[variable])
         codes[variable], found[variable] = settled(places, readers[variable])
     require_declared(schema, found)
-    return codes, None if unit is None else np.concatenate(ids), values
+    return with_derived(codes, schema, wanted), None if unit is None else np.concatenate(ids), values
 
 
 def _text(raw: bytes, encoding: str) -> str:

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, Found, column_codes, decoded, is_number
+from pgmpy_dp.records.columns import (
+    Codes,
+    Found,
+    column_codes,
+    decoded,
+    is_number,
+    read_columns,
+    with_derived,
+)
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
@@ -61,12 +69,13 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     [1, 0]
     """
     asked = list(variables)
-    places = require_columns(column_names(frame), asked)
+    columns = read_columns(schema, asked)
+    places = require_columns(column_names(frame), columns)
     codes, found = {}, {}
-    for variable, place in zip(asked, places, strict=True):
+    for variable, place in zip(columns, places, strict=True):
         codes[variable], found[variable] = _encoded(frame, place, Reader.of(schema, variable), variable)
     require_declared(schema, found)
-    return codes
+    return with_derived(codes, schema, asked)
 
 
 def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.columns import read_columns
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
@@ -82,7 +83,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         If the records do not agree with the schema; the message names the variables.
     """
     asked = list(variables)
-    columns = list(dict.fromkeys([*asked, *([unit.column] if unit else [])]))
+    columns = list(dict.fromkeys([*read_columns(schema, asked), *([unit.column] if unit else [])]))
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: hand in the records, or no unit.")

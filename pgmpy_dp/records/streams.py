@@ -26,7 +26,7 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Found, column_codes
+from pgmpy_dp.records.columns import Found, column_codes, read_columns, with_derived
 from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
@@ -43,8 +43,8 @@ BATCH_ROWS = 2**17
 class Tally:
     """A tally counts a batch into one array of integers, so that batches add up.
 
-    A batch has a column for each variable, in their order; with a unit, then the number of rows of its unit, the row's
-    rank among them from 1, and whether the row is nobody's.
+    A batch has a column for each variable, in their order, none of them a hierarchy's coarser one; with a unit, then
+    the number of rows of its unit, the row's rank among them from 1, and whether the row is nobody's.
     """
 
     schema: Schema
@@ -69,7 +69,8 @@ class Tally:
             else:
                 kept = self.kept(batch)
                 codes = {variable: column[kept] for variable, column in codes.items()}
-        tables = count_all(codes, self.schema, self.cliques, weights)
+        used = {variable for clique in self.cliques for variable in clique}
+        tables = count_all(with_derived(codes, self.schema, used), self.schema, self.cliques, weights)
         return np.concatenate([[rows, units, nobody, *cells], *(table.ravel() for table in tables.values())]).astype(
             np.int64
         )
@@ -190,7 +191,7 @@ class StreamedRecords:
         SchemaError
             As :func:`~pgmpy_dp.records.frames.encode`.
         """
-        tally = _tally(schema, tuple(variables), (), unit)
+        tally = _tally(schema, tuple(read_columns(schema, variables)), (), unit)
         (rows, size), _ = tally.checked(_total(source, tally, None), unit)
         return cls(source, schema, unit, rows, size)
 
@@ -202,7 +203,7 @@ class StreamedRecords:
         SchemaError
             If the source gives other rows than when it was opened.
         """
-        used = tuple(dict.fromkeys(variable for clique in cliques for variable in clique))
+        used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit)
         found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
         self._require_same(found)

@@ -51,7 +51,7 @@ class Schema:
     missing_values : iterable of str, or mapping of str to iterable of str, optional
         Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
         named. Empty cells always say so.
-    rules : iterable of Forbidden, Allowed or Dependency, optional
+    rules : iterable of Forbidden, Allowed, Dependency or Hierarchy, optional
         What holds in every record, as is known without looking at one. See the notes.
 
     Attributes

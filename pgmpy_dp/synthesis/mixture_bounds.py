@@ -32,7 +32,8 @@ def noisy_tables(release: NoisyMarginals) -> list[tuple[Clique, NDArray[Any], fl
 
 def rules_of(schema: Schema) -> Rules:
     """Hand over what the rules of a schema come to."""
-    return Rules(dict(schema.structure.dependent), schema.structure.zeros)
+    structure = schema.structure
+    return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
 
 
 def known_total(release: NoisyMarginals) -> float | None:

@@ -20,6 +20,7 @@ from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.inference.refinement import Refinement
 from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
@@ -305,8 +306,8 @@ class PrivateMixtureNetwork:
     def to_bayesian_network(self) -> DiscreteBayesianNetwork:
         """Write the mixture as a pgmpy network: a latent root, the component, with every block below it.
 
-        A variable that follows from another is its child. pgmpy's variable elimination, prediction and files then work
-        on it.
+        A variable that follows from another is its child, and a finer variable that of its coarser one. pgmpy's
+        variable elimination, prediction and files then work on it.
 
         Raises
         ------
@@ -346,6 +347,14 @@ class PrivateMixtureNetwork:
             values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
             kept = {name: names[name] for name in (variable, parent)}
             cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
+        for variable, finer in mixture.refined.items():
+            sizes = [len(names[finer.coarser])]
+            if finer.states * sizes[0] > _MOST_CELLS:
+                raise ValueError(f"The CPD of {variable!r} would have more than 67 million cells: leave it out.")
+            values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
+            values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
+            kept = {name: names[name] for name in (variable, finer.coarser)}
+            cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
         edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
         network = DiscreteBayesianNetwork(edges, latents={root})
         network.add_cpds(*cpds)
@@ -370,6 +379,8 @@ class PrivateMixtureNetwork:
                 for block, table in zip(self.mixture_.blocks, self.mixture_.tables, strict=True)
             ],
         }
+        if self.mixture_.refined:
+            content["refined"] = {finer: own.shares.tolist() for finer, own in self.mixture_.refined.items()}
         with replacing(Path(path)) as handle:
             handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
@@ -406,7 +417,12 @@ class PrivateMixtureNetwork:
             if not 0.0 < total < 2.0**63:
                 raise ValueError("its number of records is not positive, or too large")
             rules = rules_of(schema)
-            mixture = Mixture.of(schema.cardinalities(), blocks, weights, tables, rules.dependent)
+            sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
+            mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
+            if rules.refined:
+                shares = {finer: _numbers(stored["refined"][finer]) for finer in rules.refined}
+                refined = {v: Refinement(*known, shares[v]) for v, known in rules.refined.items()}
+                mixture = mixture.refine(schema.cardinalities(), refined)
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
                 network._fit = _settings(mixture, rules, total, stored["fit"])
