@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.columns import read_columns
+from pgmpy_dp.records.columns import read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
@@ -114,7 +114,8 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:
-    codes, labels = array_codes(array, schema, asked), None
+    codes = with_derived(array_codes(array, schema, read_columns(schema, asked)), schema, asked)
+    labels = None
     if unit is not None:
         if unit.column not in schema.states:
             raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is none.")
