@@ -26,6 +26,9 @@ from pgmpy_dp.structure.steps import Round, Steps
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
 OPEN = dp.Schema({"v": [], "w": ["x", "y"]}, other={"v": "z"})
+GROUPED = dp.Schema(  # g is found from v, and no column of the records
+    {"v": ["x", "y"], "g": ["one", "two"], "w": ["x", "y"]}, rules=[dp.Hierarchy("v", "g", {"x": "one", "y": "two"})]
+)
 NUMBERS = dp.Schema(bounds={"n": (0, 3), "person": (0, 60)})
 DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
 
@@ -228,6 +231,7 @@ DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
 PICK = {"times": 0.2, "trials": 2000}
 KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace": (measured(ONE), {}),
+    "coarser variable": (measured([("g", "w")]), {"schema": GROUPED}),
     "laplace weighted": (measured(TWO, weights=[3, 1]), {"trials": 20_000}),
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),

@@ -45,7 +45,7 @@ from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
 from pgmpy_dp.schema import State
 
-# The threshold is for a delta that is less by this factor than what is charged, far more than floats round.
+# Delta is less than what is charged by so many parts of itself, which is far more than floats round.
 _ROUNDING = 1e-9
 
 
@@ -104,12 +104,12 @@ def least_threshold(scale: float, delta: float, rows: int) -> int:
     15
     """
 
-    def tail(probability: float) -> int:
-        """Find the least m with t(m) at most this."""
-        logarithm = -math.log(probability) - math.log1p(math.exp(-1.0 / scale)) + _ROUNDING
+    def tail(values: int) -> int:
+        """Find the least m with t(m) at most delta for so many values together."""
+        logarithm = math.log(values) - math.log(delta) - math.log1p(math.exp(-1.0 / scale)) + _ROUNDING
         return max(math.ceil(scale * logarithm), 0)
 
-    return max(1 + tail(delta / rows), rows + tail(delta))
+    return max(1 + tail(rows), rows + tail(1))
 
 
 def _order(value: State) -> tuple[str, State]:
