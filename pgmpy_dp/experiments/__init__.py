@@ -18,6 +18,7 @@ CATALOGUE = {
     "bayes-linear": ("bayes_linear:LINEAR", "linear regression drawn from its posterior (Fig. 2, right)"),
     "vips-lda": ("vips_lda:TOPIC_MODEL", "private topics (Foulds et al., VIPS, Fig. 2 and Table 1)"),
     "vips-logistic": ("vips_logistic:LOGISTIC", "private logistic regression beside DP-SGD (VIPS, full version)"),
+    "vips-sbn": ("vips_sbn:SIGMOID", "private sigmoid belief networks beside DP-SGD (VIPS, full version)"),
     "coverage": ("coverage:COVERAGE", "how often bounds of answers hold, and how wide they are"),
     "peers": ("peers:PEERS", "speed and memory beside mbi; needs the extra bench"),
 }

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
-from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import _Horseshoe, _Layer
+from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import Layer, _Horseshoe
 
 HIDDEN = np.array([[3.0, 3, -3, -3, 0, 0, 0, 0, 3, 0], [0.0, 0, 0, 0, 4, 4, -4, -4, 0, 3]])
 OFFSETS, INTERCEPT = np.array([0.3, -0.4]), np.array([-1.5, -1, 2, 1, -2, -2, 2, 1.5, -1, -1])
@@ -48,7 +48,7 @@ def private(X, epsilon=1.0, delta=1e-6, neighbours="add_remove", noise=None):
 def layer(hidden=3, observed=4, seed=1):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(observed, hidden + 1, hidden + 1)) * 0.5
-    return _Layer(
+    return Layer(
         Gaussian(rng.normal(size=(observed, hidden + 1)), root @ root.transpose(0, 2, 1)), rng.normal(size=hidden)
     )
 

@@ -154,7 +154,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
         plan = dataset.plan(**options, variables=variables, width=shape)
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
-        layer = _Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
+        layer = Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
         prior = _Horseshoe(len(variables), hidden)
         averages = Averages(plan.sampling_rate)
 
@@ -168,7 +168,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
             on = 2.0 * averages.first.mean[-1]  # the sum of (h, 1)
             size = max(float(on[-1]), 1.0)
             pull = 1.0 + size * expected_weight(current.offsets**2)
-            layer = _Layer(weights, (on[:-1] - size / 2.0) / pull)
+            layer = Layer(weights, (on[:-1] - size / 2.0) / pull)
 
         self.n_steps_ = run(plan, step, type(self).__name__)
         self.components_ = layer.weights.mean[:, :-1].T.copy()
@@ -244,10 +244,10 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
                 raise SchemaError(f"Variable {variable!r} does not have two states, as sigmoid belief networks need.")
         return dataset
 
-    def _layer(self) -> _Layer:
+    def _layer(self) -> Layer:
         check_is_fitted(self)
         mean = np.column_stack([self.components_.T, self.intercept_])
-        return _Layer(Gaussian(mean, np.zeros((*mean.shape, mean.shape[1]))), self.hidden_intercept_)
+        return Layer(Gaussian(mean, np.zeros((*mean.shape, mean.shape[1]))), self.hidden_intercept_)
 
     def _binary(self, X: Any) -> Vector:
         check_is_fitted(self)
@@ -275,7 +275,7 @@ def _zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
     return np.where(values == 0, 0, np.where(values == 1, 1, 2)).astype(np.uint8)
 
 
-class _Layer:
+class Layer:
     """Hidden variables given observed ones, under a distribution of the weights."""
 
     def __init__(self, weights: Gaussian, offsets: Vector) -> None:
