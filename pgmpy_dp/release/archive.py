@@ -228,7 +228,7 @@ def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[K
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
         # A variance that was computed elsewhere may differ in its last digits.
-        variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if "variance" in found else []
+        variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if sizes and "variance" in found else []
         for (_, expected), part in zip(release.measurements(), variances, strict=not checked.drawn):
             if expected is None or not np.allclose(part, expected, rtol=1e-9, atol=0.0):
                 raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release.archive import Contents, Measurements
@@ -47,7 +47,6 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
     (('Bonn', 'Ulm'), ('Bonn', 'Ulm', 'elsewhere'))
     """
 
-    drawn: ClassVar[bool] = True
     cliques = ()
     schema: Schema
     variable: str

@@ -288,3 +288,9 @@ def test_rare_states_are_merged_and_come_back():
         dp.merge_rare_states(places, "place", "a")
     with pytest.raises(dp.SchemaError, match="equal"):
         dp.merge_rare_states(places, "place", "area", rest=schema.states["area"][0])
+
+
+def test_two_stages_measure_the_finer_variable_alone():
+    estimator = dp.PairwiseMixture(4.0, 1e-6, SCHEMA, components=5, members=2, stages=2).fit(records(1000))
+    assert [clique for clique in estimator.release_.cliques if "place" in clique] == [("place",)]
+    assert estimator.network_.simulate(100, seed=0)["place"].notna().all()
