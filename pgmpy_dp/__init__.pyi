@@ -4,7 +4,7 @@ from . import evaluation as evaluation
 from . import exports as exports
 from . import plotting as plotting
 from . import report as report
-from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, exact_marginals
+from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, PrivateHouseholds, exact_marginals
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     AutoMLE,
@@ -29,6 +29,7 @@ from .estimators import (
     laskey_sensitivities,
     merge_rare_states,
     plan_accuracy,
+    plan_households,
     plan_measurements,
     plan_pairs,
 )
@@ -46,9 +47,9 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, Hierarchy, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
-from .synthesis import PairwiseMixture, PrivateMixtureNetwork
+from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
 __version__: str
 
@@ -67,6 +68,8 @@ __all__ = [
     "Forbidden",
     "Guarantee",
     "Hierarchy",
+    "HouseholdMixture",
+    "HouseholdSchema",
     "LedgerError",
     "LinearPosteriorSampler",
     "MaximumLikelihood",
@@ -85,6 +88,8 @@ __all__ = [
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
+    "PrivateHouseholdNetwork",
+    "PrivateHouseholds",
     "PrivateLDA",
     "PrivateLogisticRegression",
     "PrivateMLE",
@@ -108,6 +113,7 @@ __all__ = [
     "merge_rare_states",
     "mutual_consistency",
     "plan_accuracy",
+    "plan_households",
     "plan_measurements",
     "plan_pairs",
     "price",

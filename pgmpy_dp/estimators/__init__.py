@@ -18,7 +18,7 @@ from pgmpy_dp.fitting.accuracy import AccuracyPlan, plan_accuracy
 from pgmpy_dp.fitting.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
 from pgmpy_dp.fitting.laskey import laskey_sensitivities
 from pgmpy_dp.fitting.merging import merge_rare_states
-from pgmpy_dp.fitting.pairs import plan_pairs
+from pgmpy_dp.fitting.pairs import plan_households, plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "laskey_sensitivities",
     "merge_rare_states",
     "plan_accuracy",
+    "plan_households",
     "plan_measurements",
     "plan_pairs",
 ]

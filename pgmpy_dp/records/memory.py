@@ -205,14 +205,14 @@ class EncodedRecords:
             If the records came as positions, which are of public states alone.
         """
         if variable not in self.values:
-            raise _no_values(variable)
+            raise no_values(variable)
         return self.values[variable].counts()
 
 
-def _no_values(variable: str) -> SchemaError:
+def no_values(variable: str) -> SchemaError:
     return SchemaError(
-        f"The states of {variable!r} cannot be discovered in positions of public states or in ready-made counts: hand "
-        "in the records as a frame or a file."
+        f"The states of {variable!r} cannot be discovered in positions of public states or in ready-made counts, nor in "
+        "tables of households: hand in one table of records, as a frame or a file."
     )
 
 
@@ -240,7 +240,7 @@ class CountedRecords:
 
     def value_counts(self, variable: str) -> ValueCounts:
         """Refuse, since tables have no values."""
-        raise _no_values(variable)
+        raise no_values(variable)
 
     def _margin(self, clique: Clique) -> Counts:
         holding = [scope for scope in self.tables if set(clique) <= set(scope)]

@@ -2,6 +2,7 @@
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.household_schema import HouseholdSchema
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
 from pgmpy_dp.schema.states import State, is_text, plain
@@ -13,6 +14,7 @@ __all__ = [
     "Dependency",
     "Forbidden",
     "Hierarchy",
+    "HouseholdSchema",
     "Rule",
     "Schema",
     "State",

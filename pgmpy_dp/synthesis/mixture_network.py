@@ -373,14 +373,7 @@ class PrivateMixtureNetwork:
             "guarantee": self.guarantee_.to_dict(),
             "total": self.total_,
             "fit": None if self._fit is None else {name: getattr(self._fit, name) for name in _SETTINGS},
-            "weights": self.mixture_.weights.tolist(),
-            "blocks": [
-                {"variables": list(block), "probabilities": table.ravel().tolist()}
-                for block, table in zip(self.mixture_.blocks, self.mixture_.tables, strict=True)
-            ],
-        }
-        if self.mixture_.refined:
-            content["refined"] = {finer: own.shares.tolist() for finer, own in self.mixture_.refined.items()}
+        } | mixture_content(self.mixture_)
         with replacing(Path(path)) as handle:
             handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
@@ -407,25 +400,10 @@ class PrivateMixtureNetwork:
             if stored["format"] != _FORMAT or stored["version"] != _VERSION:
                 raise ValueError("it is no mixture network that this version of pgmpy_dp reads")
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
-            weights = _numbers(stored["weights"])
-            blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
-            tables = [
-                _numbers(block["probabilities"]).reshape(-1, *schema.shape(names))
-                for names, block in zip(blocks, stored["blocks"], strict=True)
-            ]
-            total = checked_number("total", stored["total"])
-            if not 0.0 < total < 2.0**63:
-                raise ValueError("its number of records is not positive, or too large")
-            rules = rules_of(schema)
-            sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
-            mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
-            if rules.refined:
-                shares = {finer: _numbers(stored["refined"][finer]) for finer in rules.refined}
-                refined = {v: Refinement(*known, shares[v]) for v, known in rules.refined.items()}
-                mixture = mixture.refine(schema.cardinalities(), refined)
+            mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
-                network._fit = _settings(mixture, rules, total, stored["fit"])
+                network._fit = _settings(mixture, rules_of(schema), total, stored["fit"])
             return network
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__
@@ -442,6 +420,45 @@ class PrivateMixtureNetwork:
         return self.mixture_.condition(places) if places else self.mixture_
 
 
+def mixture_content(mixture: Mixture) -> dict[str, Any]:
+    """Give what a file says of a mixture."""
+    content: dict[str, Any] = {
+        "weights": mixture.weights.tolist(),
+        "blocks": [
+            {"variables": list(block), "probabilities": table.ravel().tolist()}
+            for block, table in zip(mixture.blocks, mixture.tables, strict=True)
+        ],
+    }
+    if mixture.refined:
+        content["refined"] = {finer: own.shares.tolist() for finer, own in mixture.refined.items()}
+    return content
+
+
+def mixture_of(schema: Schema, stored: Any) -> Mixture:
+    """Read what `mixture_content` gave."""
+    blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
+    tables = [
+        numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
+        for names, block in zip(blocks, stored["blocks"], strict=True)
+    ]
+    weights, rules = numbers_of(stored["weights"]), rules_of(schema)
+    sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
+    mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
+    if not rules.refined:
+        return mixture
+    shares = {finer: numbers_of(stored["refined"][finer]) for finer in rules.refined}
+    refined = {finer: Refinement(*known, shares[finer]) for finer, known in rules.refined.items()}
+    return mixture.refine(schema.cardinalities(), refined)
+
+
+def total_of(stored: Any) -> float:
+    """Read the number of records."""
+    total = checked_number("total", stored["total"])
+    if not 0.0 < total < 2.0**63:
+        raise ValueError("its number of records is not positive, or too large")
+    return total
+
+
 def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
     """Read how a mixture was fitted."""
     stored = {"covering": 1} | stored  # files of earlier versions have no rules
@@ -452,7 +469,7 @@ def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixt
     return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules)
 
 
-def _numbers(values: Any) -> Vector:
+def numbers_of(values: Any) -> Vector:
     """Take a list of numbers as a file holds them; texts and truth values are none."""
     found = np.array(values)
     if found.dtype.kind not in "iuf":

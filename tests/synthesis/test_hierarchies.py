@@ -259,6 +259,11 @@ def test_what_hierarchies_cannot_hold_is_refused(rules, message):
         dp.Schema(STATES, rules=[*SCHEMA.rules, *rules])
 
 
+def test_tables_of_households_have_no_hierarchies():
+    with pytest.raises(dp.SchemaError, match="'place' is the finer one of a Hierarchy"):
+        dp.HouseholdSchema(SCHEMA, dp.Schema({"c": ["x", "y"]}), key="id", max_persons=3)
+
+
 def test_a_coarser_state_of_no_finer_one_never_occurs():
     states = {**STATES, "region": [*STATES["region"], "nowhere"]}
     schema = dp.Schema(states, rules=[dp.Hierarchy("place", "region", GROUPS)])
