@@ -211,8 +211,8 @@ class EncodedRecords:
 
 def no_values(variable: str) -> SchemaError:
     return SchemaError(
-        f"The states of {variable!r} cannot be discovered in positions of public states or in ready-made counts, nor in "
-        "tables of households: hand in one table of records, as a frame or a file."
+        f"The states of {variable!r} cannot be discovered in positions of public states, ready-made counts or tables "
+        "of households: hand in one table of records, as a frame or a file."
     )
 
 

@@ -184,8 +184,8 @@ def test_what_cannot_be_discovered_is_refused_unpaid():
 
     rows = people(["Ulm"] * 9)
     refused(OPEN.with_states("place", ["Ulm"]), rows, "has public states")
-    refused(OPEN, np.zeros((3, 1), int), "positions of public states or in ready-made counts")
-    refused(OPEN, {("place",): np.array([9])}, "positions of public states or in ready-made counts")
+    refused(OPEN, np.zeros((3, 1), int), "positions of public states, ready-made counts")
+    refused(OPEN, {("place",): np.array([9])}, "positions of public states, ready-made counts")
     refused(OPEN, rows, "delta must be greater than 0", 0.0)
     refused(OPEN, rows, "more than the budget's", 0.2)
     ruled = dp.Schema({"place": []}, other={"place": "elsewhere"}, rules=[dp.Forbidden({"place": "elsewhere"})])
