@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import checks, coefficients, quantiles, selection, tables
+from pgmpy_dp.data.mechanisms import checks, coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
@@ -153,6 +153,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
         ("pure selection", selection, "table_sensitivity"),
+        ("partition selection", partition_selection, "table_sensitivity"),
     ],
 )
 def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):
