@@ -17,6 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
@@ -208,6 +209,18 @@ def purely_chosen(data, epsilon):
     return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), epsilon))
 
 
+def stepwise(data, epsilon):
+    """A table is measured, one of two is chosen, and that is measured."""
+
+    def asking():
+        first = yield Measure(ONE, [1])
+        (clique,) = yield Choose(REFERENCES, lambda chosen: REFERENCES.keys())
+        return first, clique, (yield Measure([clique], [1]))
+
+    steps = [Step(0.4), Step(0.2, 1), Step(0.4)]
+    return data.release(TablesInSteps(steps, epsilon, DELTA, asking, "three steps"))[0]
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -229,6 +242,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
+    "steps": (stepwise, LARGE),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
