@@ -84,7 +84,8 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     1. Each variable is counted. 2. A spanning forest of the pairs that are farthest from independence is chosen and
     measured. 3. In rounds, pairs are chosen whose tables are farthest from what the fitted graph says of them; each
     adds an edge, and the enlarged families are measured. 4. Records are drawn from the fitted graph and climbed on: a
-    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated.
+    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated. 5. Edges that
+    the measured tables do not speak for, given their noise, are taken away.
 
     What is compared with the records is public by then: it follows from earlier answers. The choices are a mechanism of
     their own (`pgmpy_dp.data.mechanisms.selection`), and every charge is in one ledger's entry, made with the first

@@ -25,6 +25,7 @@ from pgmpy_dp.structure.climbing import Parents, climb, reachable
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.steps import Steps
+from pgmpy_dp.structure.support import support
 
 Edge = tuple[int, int]
 
@@ -32,6 +33,8 @@ _SEED = 0
 _RECORDS = 40_000  # drawn from a fit, for its marginals
 _CELLS = 200_000  # of the largest junction tree
 _ROUGH = 25  # iterations of fits on the way
+_SUPPORT = 5.0  # the least of an edge that stays
+_DROPS = 2  # times that edges are taken away
 
 
 class Search:
@@ -72,6 +75,7 @@ class Search:
                 self.climb()
                 yield from self.measure_families()
         next(self._left, None)  # the bar ends
+        self.drop_edges()
         return self
 
     def named_edges(self) -> list[tuple[str, str]]:
@@ -153,6 +157,22 @@ class Search:
         network.add_nodes_from(self.variables)
         network.add_edges_from(self.named_edges())
         yield from self._measure(*plan_measurements(network, self.schema))
+
+    def drop_edges(self) -> None:
+        """Take away the edges that the tables do not speak for, one of a node at a time."""
+        for _ in range(_DROPS):
+            drawn, kept = self._drawn(), self.parents
+            self.parents = list(kept)
+            for node, own in enumerate(kept):
+                told = {
+                    parent: support(self.release, drawn, self.variables, node, own, parent)
+                    for parent in own
+                    if (parent, node) not in self.knowledge.required
+                }
+                if told and told[least := min(told, key=told.__getitem__)] < _SUPPORT:
+                    self.parents[node] = tuple(parent for parent in own if parent != least)
+            if self.parents == list(kept):
+                return
 
     def _measure(self, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> Asking[None]:
         next(self._left)
