@@ -116,7 +116,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     _steps: ClassVar[Steps] = Steps(
         singles=0.04,
         forest=Round(0.10, 0.17),
-        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.3), Round(0.05, 0.08, 0.3)),
+        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.2), Round(0.05, 0.08, 0.45)),
     )
 
     epsilon: float

@@ -61,7 +61,7 @@ def test_a_second_parent_is_judged_given_the_first():
     first = generator.integers(0, 2, 50_000)
     codes = np.stack([first, np.where(generator.random(50_000) < 0.9, first, 1 - first), first])
     codes[2] = np.where(generator.random(50_000) < 0.9, first, 1 - first)
-    schema = dp.Schema(dict.fromkeys("abc", [0, 1]))
+    schema = dp.Schema({"a": [0, 1], "b": [0, 1], "c": [0, 1]})
     data = dp.PrivateDataset(codes.T, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
     release = data.measure([("c", "a", "b")], 1.0, delta=1e-6, mechanism="gaussian")
     drawn = DrawnRecords(codes, [2, 2, 2])
