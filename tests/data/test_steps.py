@@ -8,6 +8,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
+from pgmpy_dp.data.mechanisms.mechanism import Held
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 
@@ -123,4 +124,16 @@ def test_nothing_is_asked_for_before_the_charge():
     for steps in ([Step(0.0)], [Step(1.0, -1)]):
         with pytest.raises(ValueError, match=r"share|choices"):
             data.release(TablesInSteps(steps, 0.5, 1e-6, never, "steps"))
+    assert not data.budget.history
+
+
+def test_a_source_that_cannot_be_read_fails_unpaid(monkeypatch):
+    class Unreadable:
+        def counts(self, cliques):
+            raise OSError("unreadable")
+
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6))
+    monkeypatch.setattr(dp.PrivateDataset, "_held", property(lambda self: Held(Unreadable(), {}, None)))
+    with pytest.raises(OSError, match="unreadable"):
+        data.release(TablesInSteps(STEPS, 1.0, 1e-6, asking, "steps"))
     assert not data.budget.history

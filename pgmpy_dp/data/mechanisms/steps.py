@@ -82,7 +82,8 @@ class TablesInSteps(Generic[Result]):
     label: str
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price all steps; the terms are the loss of each, in rho or in epsilon."""
+        """Price all steps; the terms are the loss of each, in rho or in epsilon, and the variables' own tables."""
+        own = public.schema.require([[variable] for variable in public.schema.variables])
         epsilon = exact_positive("epsilon", self.epsilon)
         whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
         for step in self.steps:
@@ -90,21 +91,25 @@ class TablesInSteps(Generic[Result]):
         if not self.delta:
             # Rounded as they are, the parts must fit together in the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
-            return Quote(Charge(self.label, "laplace", epsilon=epsilon), parts, promise(public, epsilon, "laplace"))
+            charge = Charge(self.label, "laplace", epsilon=epsilon)
+            return Quote(charge, (parts, own), promise(public, epsilon, "laplace"))
         delta = delta_within(public, self.delta)
         rho = sequence_rho([(step.share, step.choices) for step in self.steps], epsilon, delta)
         charge = Charge(self.label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
         promised = promise(public, epsilon, "gaussian", delta=delta, rho=rho)
-        return Quote(charge, [rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], promised)
+        return Quote(charge, ([rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], own), promised)
 
     def read(self, quote: Quote, held: Held) -> Held:
-        """Hand on what the steps will count."""
+        """Go through the records once, so that a source which cannot be read fails unpaid; the steps will count."""
+        _, own = quote.terms
+        held.records.counts(own)
         return held
 
     def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> tuple[Result, Guarantee]:
         """Answer step by step. The guarantee is that of all answers together."""
         asking, answer = self.asking(), None
-        for step, loss in zip(self.steps, quote.terms, strict=True):
+        losses, _ = quote.terms
+        for step, loss in zip(self.steps, losses, strict=True):
             asked = asking.send(answer)
             if isinstance(asked, Choose) != bool(step.choices):
                 raise TypeError(f"A step of {step.choices} choices was asked for {type(asked).__name__}.")
