@@ -17,6 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
@@ -252,6 +253,18 @@ def discovered(data, epsilon, threshold=8):
     return data.discover_states("v", epsilon, delta=q ** (threshold - 1) / (1 + q) * (1 + 1e-6))
 
 
+def stepwise(data, epsilon):
+    """A table is measured, one of two is chosen, and that is measured."""
+
+    def asking():
+        first = yield Measure(ONE, [1])
+        (clique,) = yield Choose(REFERENCES, lambda chosen: REFERENCES.keys())
+        return first, clique, (yield Measure([clique], [1]))
+
+    steps = [Step(0.4), Step(0.2, 1), Step(0.4)]
+    return data.release(TablesInSteps(steps, epsilon, DELTA, asking, "three steps"))[0]
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -281,6 +294,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
     "partition selection": (discovered, {"delta": DELTA, "schema": OPEN, "pairs": "at the threshold", "times": 0.5}),
+    "steps": (stepwise, LARGE),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
