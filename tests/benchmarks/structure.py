@@ -192,7 +192,7 @@ def figure(source: Path, target: Path) -> None:
             axes[row, column].set_xlabel(label)
     axes[0, 0].set_ylabel("held-out divergence, nats")
     axes[1, 0].set_ylabel("F1 of undirected edges")
-    axes[0, 0].legend(frameon=False)
+    axes[1, 1].legend(frameon=False)
     page.savefig(target, dpi=150)
 
 
