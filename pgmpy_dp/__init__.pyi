@@ -11,6 +11,7 @@ from .data import (
     PrivateDataset,
     PrivateDocuments,
     PrivateFeatures,
+    PrivateHouseholds,
     UniqueMatches,
     exact_marginals,
 )
@@ -37,6 +38,7 @@ from .estimators import (
     UniformAllocation,
     laskey_sensitivities,
     plan_accuracy,
+    plan_households,
     plan_measurements,
     plan_pairs,
 )
@@ -55,9 +57,9 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
-from .synthesis import PairwiseMixture, PrivateMixtureNetwork
+from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
 __version__: str
 
@@ -75,6 +77,8 @@ __all__ = [
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",
+    "HouseholdMixture",
+    "HouseholdSchema",
     "InformedMarginals",
     "LargestError",
     "LedgerError",
@@ -96,6 +100,8 @@ __all__ = [
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
+    "PrivateHouseholdNetwork",
+    "PrivateHouseholds",
     "PrivateLDA",
     "PrivateLogisticRegression",
     "PrivateMLE",
@@ -120,6 +126,7 @@ __all__ = [
     "laskey_sensitivities",
     "mutual_consistency",
     "plan_accuracy",
+    "plan_households",
     "plan_measurements",
     "plan_pairs",
     "price",

@@ -497,6 +497,41 @@ def test_synthetic_records_without_a_network(asia):
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
 
 
+def test_persons_in_households(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dp.Schema({"tenure": ["owned", "rented"]}).save("homes.json")
+    dp.Schema({"age": dp.Bins([0, 18, 100]), "sex": ["f", "m"]}).save("people.json")
+    homes = pd.DataFrame({"id": [f"h{i}" for i in range(600)], "tenure": ["owned", "rented"] * 300})
+    people = pd.concat([homes[["id"]].assign(age=40, sex="f"), homes[["id"]][::2].assign(age=7, sex="m")])
+    homes.to_csv("homes.csv", index=False)
+    people.to_parquet("people.parquet")
+    run("ledger", "create", "ledger.json", "--epsilon", 3, "--delta", 1e-6)
+    call = ["households", "homes.csv", "people.parquet", "--schema", "homes.json", "--persons-schema", "people.json"]
+    call += ["--key", "id", "--max-persons", 2, "--delta", 1e-7, "--epsilon", 2, "--ledger", "ledger.json"]
+    files = ["--out", "made.csv", "--persons-out", "persons.csv", "--release", "r.zip", "--model", "model.json"]
+    planned = json.loads(run(*call, *files, "--dry-run", "--json"))
+    assert ["age", "another sex"] in [table["variables"] for table in planned["tables"]]
+    assert not (tmp_path / "made.csv").exists()
+    assert "name one file" in run(*call, "--out", "made.csv", "--persons-out", "made.csv", code=2)
+    assert "'sexx'" in refused(*call, *files, "--missing", "sexx=unknown")
+    more = ["--missing", "tenure=unknown", "--other", "sex=else"]
+    assert "tenure, sex" in run(*call, *files, "--dry-run", *more)
+    said = run(*call, *files, "--seed", 1)
+    assert said.startswith("Differentially private with epsilon = 2.0 and delta = 1e-07, for one id (all rows")
+    made, persons = pd.read_csv("made.csv"), pd.read_csv("persons.csv")
+    assert (list(made), list(persons)) == (["id", "tenure"], ["id", "age", "sex"])
+    assert set(made["id"]) == set(persons["id"])
+    both = persons.merge(made, on="id")
+    assert (both["tenure"][both["age"] < 18] == "owned").mean() > 0.8
+    assert dp.PrivateHouseholdNetwork.load("model.json").households.query(["size"]).values.argmax() in (0, 1)
+    assert run("inspect", "r.zip").startswith("Differentially private with epsilon = 2.0")
+    assert "a model of households" in refused("query", "model.json", "--target", "age")
+    assert "--force" in refused(*call, *files)
+    people.assign(id="nobody's").to_parquet("people.parquet")
+    assert "no household has" in refused(*call[:-4], "--epsilon", 1, *call[-2:], *files, "--force")
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] > 0.9
+
+
 def test_a_graph_from_records(asia):
     run("ledger", "create", "ledger.json", "--epsilon", 3, "--delta", 1e-5)
     call = [

@@ -14,6 +14,7 @@ from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
 from pgmpy_dp.cli.draft import schema
 from pgmpy_dp.cli.fitted import check, fit, query, sample
+from pgmpy_dp.cli.households import households
 from pgmpy_dp.cli.ledgers import ledger
 from pgmpy_dp.cli.planning import plan
 from pgmpy_dp.cli.releases import inspect, release
@@ -37,6 +38,7 @@ def main() -> None:
       release  measure, with noise              sample   draw synthetic records
       structure   a graph from the records      report   see all of it in one page
       synthesize  records without a network
+      households  the same for two tables: households, and persons in them
 
     Every command has its own --help, and all but demo print JSON with --json. Exit codes: 0 done, 1 refused (the
     message says what to do), 2 wrong usage.
@@ -52,6 +54,7 @@ for command in (
     release,
     structure,
     synthesize,
+    households,
     inspect,
     fit,
     check,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.privacy import PrivacyBudget
     from pgmpy_dp.schema import Schema
 
-_OPTIONS = (
+_SCHEMA = (
     file_option(
         "--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file: what each column may hold."
     ),
@@ -42,6 +42,8 @@ _OPTIONS = (
         help="What one record (or unit) may change: whether it is there, their number being private, or what it says, "
         "their number being public.",
     ),
+)
+_UNIT = (
     click.option(
         "--unit",
         metavar="COLUMN",
@@ -53,6 +55,8 @@ _OPTIONS = (
         help="With --unit: count at most so many rows of each, drawn at random. Without it all count, and share a "
         "weight of 1.",
     ),
+)
+_LEDGER = (
     click.option(
         "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
     ),
@@ -96,7 +100,14 @@ def require_delta(mechanism: str, delta: float) -> None:
 
 def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a command that reads records; it gets them as the keywords of `RecordOptions`."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_SCHEMA, *_UNIT, *_LEDGER)):
+        command = option(command)
+    return command
+
+
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that reads tables whose unit is known otherwise: `record_options` without --unit."""
+    for option in reversed((*_SCHEMA, *_LEDGER)):
         command = option(command)
     return command
 
@@ -157,16 +168,21 @@ class RecordOptions:
     def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget, *, in_memory: bool = False) -> PrivateDataset:
         """Open the records behind the ledger. An engine reads a Parquet file, unless it must be in memory."""
         from pgmpy_dp.data import PrivateDataset
-        from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 
         if data.suffix.lower() in (".parquet", ".pq") or data.is_dir():
             records: Any = _in_memory(data, schema) if in_memory and self.unit is None else data
         else:
-            csv = data.name.lower().endswith(CSV_ENDINGS)
-            records = CsvFile(data, self.delimiter, self.encoding, strip=self.strip) if csv else data
+            records = self.source(data)
         return PrivateDataset(
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )
+
+    def source(self, data: Path) -> Any:
+        """Say how a file is to be read, if it is CSV."""
+        from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
+
+        csv = data.name.lower().endswith(CSV_ENDINGS)
+        return CsvFile(data, self.delimiter, self.encoding, strip=self.strip) if csv else data
 
     def public(self, schema: Schema, delta: float) -> PublicTable:
         """Say what is public of the records, for a price that is asked before they are read."""

@@ -4,6 +4,7 @@ from pgmpy_dp.data.dataset import PrivateDataset
 from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
+from pgmpy_dp.data.households import PrivateHouseholds
 from pgmpy_dp.data.mechanisms.checks import CheckedRecords, LargestError, PredictionError, UniqueMatches
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
+    "PrivateHouseholds",
     "UniqueMatches",
     "exact_marginals",
 ]

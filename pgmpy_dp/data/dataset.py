@@ -95,6 +95,7 @@ class PrivateDataset(Wall):
     (4.0, 0.75)
     """
 
+    _of_tries: tuple[Fraction, float] | None = None  # in a try, what all tries cost
     _stays = (
         "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
         "Save the release that measure returns instead."
@@ -118,7 +119,6 @@ class PrivateDataset(Wall):
         super().__init__(budget, neighbours, noise)
         self._schema = schema
         self._unit = checked_unit(unit, max_rows, noise)
-        self._of_tries: tuple[Fraction, float] | None = None
         self._numbers = encode_numbers(records, schema)
         self._records = open_records(records, schema, schema.variables, self._unit)
 

@@ -17,7 +17,7 @@ from pgmpy_dp.estimators.for_networks.regression_sampling import LinearPosterior
 from pgmpy_dp.fitting.accuracy import AccuracyPlan, plan_accuracy
 from pgmpy_dp.fitting.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
 from pgmpy_dp.fitting.laskey import laskey_sensitivities
-from pgmpy_dp.fitting.pairs import plan_pairs
+from pgmpy_dp.fitting.pairs import plan_households, plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "UniformAllocation",
     "laskey_sensitivities",
     "plan_accuracy",
+    "plan_households",
     "plan_measurements",
     "plan_pairs",
 ]

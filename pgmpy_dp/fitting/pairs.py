@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # The variables' own tables get this share of the privacy loss together; each pair adds to what is known of them.
 _SINGLES = 0.03
@@ -52,3 +52,34 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     singles = _SINGLES if pairs else 1.0
     weights = [singles / len(variables)] * len(variables) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
     return (*((variable,) for variable in variables), *pairs), weights
+
+
+def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[float]]:
+    """Plan to measure households and persons: pairs within a level and across, and pairs of two persons.
+
+    Parameters
+    ----------
+    schema : HouseholdSchema
+
+    Returns
+    -------
+    cliques : tuple of tuples of str
+        Over the variables of ``schema.measured``: as :func:`plan_pairs` has them for a household, its size and a
+        person, and then those of ``schema.together``.
+    weights : list of float
+        Each table's share.
+
+    Examples
+    --------
+    >>> home, person = Schema({"tenure": ["owned", "rented"]}), Schema({"age": ["child", "adult"]})
+    >>> cliques, weights = plan_households(HouseholdSchema(home, person, key="id", max_persons=3))
+    >>> cliques[3:]
+    (('tenure', 'size'), ('tenure', 'age'), ('size', 'age'), ('age', 'another age'))
+    """
+    cliques, weights = plan_pairs(schema.joined)
+    # There is a pair, since the size is paired; others get as much for their cells.
+    pair, weight = next(both for both in zip(cliques, weights, strict=True) if len(both[0]) == 2)
+    each = weight / schema.joined.cells(pair) ** _POWER
+    together = schema.together
+    weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
+    return (*cliques, *together), [weight / sum(weights) for weight in weights]

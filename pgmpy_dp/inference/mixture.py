@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -105,6 +105,25 @@ class Mixture:
             return self
         sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.dependent}
         return Mixture(sizes, self.blocks, self.weights, self.tables)
+
+    def only(self, variables: Collection[Variable]) -> Mixture:
+        """Return the mixture of some variables, with the components of all; what follows from another needs that one.
+
+        Examples
+        --------
+        >>> pair = Mixture.of({"a": 2, "b": 2}, [("a", "b")], [1.0], [[[[0.1, 0.2], [0.3, 0.4]]]])
+        >>> pair.only(["b"]).marginal(("b",)).round(6)
+        array([0.4, 0.6])
+        """
+        kept = {v: states for v, states in self.cardinalities.items() if v in variables}
+        blocks, tables = [], []
+        for block, table in zip(self.blocks, self.tables, strict=True):
+            others = tuple(axis + 1 for axis, variable in enumerate(block) if variable not in kept)
+            if len(others) < len(block):
+                blocks.append(tuple(variable for variable in block if variable in kept))
+                tables.append(table.sum(axis=others))
+        dependent = {variable: root for variable, root in self.dependent.items() if variable in kept}
+        return Mixture(kept, tuple(blocks), self.weights, tuple(tables), dependent)
 
     def completed(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Add the states of variables that follow from others to records of `roots`."""

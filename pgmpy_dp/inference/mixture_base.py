@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import networkx as nx
@@ -75,23 +75,43 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     }
     if not candidates:
         return {}
+    found = {}
+    for pair, counts in zip(candidates, denoised_ratios(list(candidates.values())), strict=True):
+        if counts is not None and counts.any():  # a table far below zero may leave no records to any cell
+            found[pair] = counts
+    return found
+
+
+def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector | None]:
+    """Find how many times what is expected of cells they hold, by non-parametric empirical Bayes.
+
+    Parameters
+    ----------
+    tables : sequence of (NoisyTable, ndarray)
+        Each with what is expected of its cells.
+
+    Returns
+    -------
+    list of ndarray or None
+        Denoised counts; None where noise alone may make the difference from what is expected.
+    """
     everywhere = np.concatenate([
         np.stack([table.counts.ravel(), expected.ravel(), np.full(expected.size, table.deviation)])
-        for table, expected in candidates.values()
+        for table, expected in tables
     ], axis=1)  # fmt: skip
     every = -(-everywhere.shape[1] // _CELLS)  # cells at equal distances stand for all
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
     prior = _mixing(_likelihoods(*everywhere[:, ::every]), prior, 60)
-    found = {}
-    for pair, (table, expected) in candidates.items():
+    found: list[Vector | None] = []
+    for table, expected in tables:
         if _significance(table, expected) > _SIGNIFICANCE:
             deviation = np.full(expected.size, table.deviation)
             likelihoods = _likelihoods(table.counts.ravel(), expected.ravel(), deviation)
             joint = likelihoods * _mixing(likelihoods, prior, 40)
             ratios = joint @ _RATIOS / joint.sum(axis=1)
-            counts = expected * ratios.reshape(expected.shape)
-            if counts.any():  # a table far below zero may leave no records to any cell
-                found[pair] = counts
+            found.append(expected * ratios.reshape(expected.shape))
+        else:
+            found.append(None)
     return found
 
 

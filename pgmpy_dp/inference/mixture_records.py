@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.layout import Scope, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.threads import one_thread
 
@@ -49,10 +51,8 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
-    sizes = np.array([mixture.cardinalities[variable] for variable in mixture.variables])
     place = {variable: number for number, variable in enumerate(mixture.variables)}
-    states = np.cumsum([0, *sizes])
-    records = np.empty((count, sizes.size), dtype=np.int32)
+    records = np.empty((count, len(place)), dtype=np.int32)
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         flat = np.ascontiguousarray(table.reshape(totals.size, -1))
         carry = np.asarray(generator.random(flat.shape[1]))
@@ -62,21 +62,48 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         # Put them in random order within each component.
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
-            records[:, place[variable]] = values + states[place[variable]]
-    # Values of larger blocks stay where they were drawn.
-    moved = [tuple(place[variable] for variable in block) for block in mixture.blocks if len(block) <= 2]
+            records[:, place[variable]] = values
+    even_out(mixture, records, np.concatenate([[0], ends]), mixture.blocks, generator)
+    return records[generator.permutation(count)]
+
+
+def even_out(
+    mixture: Mixture,
+    records: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    blocks: Sequence[Scope],
+    generator: np.random.Generator,
+) -> None:
+    """Exchange values of some blocks between records of a component, so that pairs come near to the mixture's.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        No variable follows from another.
+    records : ndarray of shape (records, variables)
+        States, sorted by component; changed in place.
+    starts : ndarray of int64, shape (components + 1,)
+        Where each component's records begin.
+    blocks : sequence of tuples of variables
+        Those of the mixture whose values may move. Values of more than two variables stay where they are.
+    generator : numpy.random.Generator
+    """
+    from pgmpy_dp.inference import record_kernel as kernel  # numba is slow to import
+
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
+    records += states[:-1].astype(np.int32)
+    moved = [tuple(place[variable] for variable in block) for block in blocks if len(block) <= 2]
     numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
     with one_thread():
-        expected = count * _pair_shares(mixture)
+        expected = len(records) * _pair_shares(mixture)
         excess = _pair_counts(records, int(states[-1])) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
-    starts = np.concatenate([[0], ends])
     sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
     kernel.swap_within_components(
         records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
     )
     records -= states[:-1].astype(np.int32)
-    return records[generator.permutation(count)]
 
 
 def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:

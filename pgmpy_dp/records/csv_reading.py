@@ -20,7 +20,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, settled
+from pgmpy_dp.records.columns import Codes, objects, settled
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import Unit, require_ids
@@ -70,7 +70,22 @@ def encode_csv(
     SchemaError
         If it is no such file, as well. Where it is damaged is not told.
     """
-    asked = list(dict.fromkeys([*variables, *([unit.column] if unit else [])]))
+    codes, ids, _ = _encoded(file, schema, variables, None if unit is None else unit.column)
+    return codes, None if unit is None else ids
+
+
+def encode_csv_with_ids(
+    file: CsvFile, schema: Schema, variables: Sequence[str], column: str
+) -> tuple[dict[str, Codes], NDArray[np.object_]]:
+    """Encode a CSV file beside the texts of a column of ids, for tables that others join; see :func:`encode_csv`."""
+    codes, ids, owners = _encoded(file, schema, variables, column)
+    return codes, owners.texts(file.encoding)[ids]
+
+
+def _encoded(
+    file: CsvFile, schema: Schema, variables: Sequence[str], column: str | None
+) -> tuple[dict[str, Codes], NDArray[np.int64], _Texts]:
+    asked = list(dict.fromkeys([*variables, *([] if column is None else [column])]))
     readers = {variable: Reader.of(schema, variable) for variable in variables}
     texts, owners = {variable: _Texts() for variable in variables}, _Texts()
     parts = {variable: [np.zeros(0, dtype=np.int32)] for variable in variables}
@@ -80,14 +95,14 @@ def encode_csv(
             if name in parts:
                 read = readers[name].text_position
                 parts[name].append(texts[name].positions(buffer, starts[row], stops[row], file.encoding, read))
-            if unit is not None and name == unit.column:
-                require_ids(bool((starts[row] == stops[row]).any()), unit.column)
+            if name == column:
+                require_ids(bool((starts[row] == stops[row]).any()), column)
                 ids.append(owners.numbered(buffer, starts[row], stops[row]))
     codes, found = {}, {}
     for variable, places in parts.items():
         codes[variable], found[variable] = settled(np.concatenate(places), readers[variable])
     require_declared(schema, found)
-    return codes, None if unit is None else np.concatenate(ids)
+    return codes, np.concatenate(ids), owners
 
 
 def _text(raw: bytes, encoding: str) -> str:
@@ -145,6 +160,11 @@ class _Texts:
             self.places = np.concatenate([self.places, np.array(positions, dtype=np.int32)])
         found: NDArray[np.int32] = self.places[numbers]
         return found
+
+    def texts(self, encoding: str) -> NDArray[np.object_]:
+        """Give the texts that were numbered, in the order of their numbers."""
+        cuts = pairwise([0, *self.ends[: self.count].tolist()])
+        return objects([_text(self.pool[start:stop].tobytes(), encoding) for start, stop in cuts])
 
     def _grow(self, size: int) -> None:
         used = int(self.ends[self.count - 1]) if self.count else 0

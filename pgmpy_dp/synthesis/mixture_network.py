@@ -365,12 +365,7 @@ class PrivateMixtureNetwork:
             "guarantee": self.guarantee_.to_dict(),
             "total": self.total_,
             "fit": None if self._fit is None else {name: getattr(self._fit, name) for name in _SETTINGS},
-            "weights": self.mixture_.weights.tolist(),
-            "blocks": [
-                {"variables": list(block), "probabilities": table.ravel().tolist()}
-                for block, table in zip(self.mixture_.blocks, self.mixture_.tables, strict=True)
-            ],
-        }
+        } | mixture_content(self.mixture_)
         with replacing(Path(path)) as handle:
             handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
@@ -397,20 +392,10 @@ class PrivateMixtureNetwork:
             if stored["format"] != _FORMAT or stored["version"] != _VERSION:
                 raise ValueError("it is no mixture network that this version of pgmpy_dp reads")
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
-            weights = _numbers(stored["weights"])
-            blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
-            tables = [
-                _numbers(block["probabilities"]).reshape(-1, *schema.shape(names))
-                for names, block in zip(blocks, stored["blocks"], strict=True)
-            ]
-            total = checked_number("total", stored["total"])
-            if not 0.0 < total < 2.0**63:
-                raise ValueError("its number of records is not positive, or too large")
-            rules = rules_of(schema)
-            mixture = Mixture.of(schema.cardinalities(), blocks, weights, tables, rules.dependent)
+            mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
-                network._fit = _settings(mixture, rules, total, stored["fit"])
+                network._fit = _settings(mixture, rules_of(schema), total, stored["fit"])
             return network
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__
@@ -427,6 +412,36 @@ class PrivateMixtureNetwork:
         return self.mixture_.condition(places) if places else self.mixture_
 
 
+def mixture_content(mixture: Mixture) -> dict[str, Any]:
+    """Give what a file says of a mixture."""
+    return {
+        "weights": mixture.weights.tolist(),
+        "blocks": [
+            {"variables": list(block), "probabilities": table.ravel().tolist()}
+            for block, table in zip(mixture.blocks, mixture.tables, strict=True)
+        ],
+    }
+
+
+def mixture_of(schema: Schema, stored: Any) -> Mixture:
+    """Read what `mixture_content` gave."""
+    blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
+    tables = [
+        numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
+        for names, block in zip(blocks, stored["blocks"], strict=True)
+    ]
+    weights, dependent = numbers_of(stored["weights"]), rules_of(schema).dependent
+    return Mixture.of(schema.cardinalities(), blocks, weights, tables, dependent)
+
+
+def total_of(stored: Any) -> float:
+    """Read the number of records."""
+    total = checked_number("total", stored["total"])
+    if not 0.0 < total < 2.0**63:
+        raise ValueError("its number of records is not positive, or too large")
+    return total
+
+
 def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
     """Read how a mixture was fitted."""
     stored = {"covering": 1} | stored  # files of earlier versions have no rules
@@ -437,7 +452,7 @@ def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixt
     return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules)
 
 
-def _numbers(values: Any) -> Vector:
+def numbers_of(values: Any) -> Vector:
     """Take a list of numbers as a file holds them; texts and truth values are none."""
     found = np.array(values)
     if found.dtype.kind not in "iuf":

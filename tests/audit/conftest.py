@@ -25,6 +25,7 @@ from pgmpy_dp.structure.steps import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+HOUSEHOLDS = dp.HouseholdSchema(SCHEMA.select(["v"]), SCHEMA.select(["w", "n"]), key="person", max_persons=3)
 NUMBERS = dp.Schema(bounds={"n": (0, 3), "person": (0, 60)})
 DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
 
@@ -57,6 +58,12 @@ NEIGHBOURS = {
         "replace_one": (_records([*_COMMON, *_Y]), _records([*_COMMON, *_X])),
     },
 }
+
+
+def households(records, budget, relation, noise):
+    """A household for each person, whose rows are its persons."""
+    homes = records.groupby("person", as_index=False)["v"].first()
+    return dp.PrivateHouseholds(homes, records[["person", "w", "n"]], HOUSEHOLDS, budget, relation, noise)
 
 
 class Noise:
@@ -126,10 +133,13 @@ class Mechanism:
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
     schema: dp.Schema = SCHEMA
+    source: Callable[..., Any] | None = None
 
     def data(self, records, noise=OPENDP_NOISE, budget=None):
         """A data set of these records."""
         budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
+        if self.source is not None:
+            return self.source(records, budget, self.relation, noise)
         return dp.PrivateDataset(records, self.schema, budget, self.relation, noise, **self.unit)
 
     @property
@@ -240,6 +250,10 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "two stages": (twice, LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
+    "households": (
+        measured([("v", "w"), ("v", "size"), ("w", "another w")]),
+        {"source": households, "unit": {"unit": "person"}, "pairs": "persons", "trials": 20_000},
+    ),
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
@@ -335,6 +349,12 @@ class FewSteps(dp.PairwiseMixture):
     _steps = 2
 
 
+class FewStepsOfHouseholds(dp.HouseholdMixture):
+    """As above."""
+
+    _steps = 2
+
+
 class ForestSearch(dp.PrivateStructureSearch):
     """One step that chooses and two that measure; audits fit very often."""
 
@@ -385,6 +405,7 @@ def _fits(relation):
     mixture = {"network": None, "delta": DELTA}
     yield "PairwiseMixture", lambda e: FewSteps(e, **small), mixture
     yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
+    yield "HouseholdMixture", lambda e: FewStepsOfHouseholds(e, **small), {**mixture, "source": households}
     yield "PrivateStructureSearch", lambda e: ForestSearch(e, DELTA), mixture
     yield (
         "LinearPosteriorSampler",

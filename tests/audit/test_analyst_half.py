@@ -168,6 +168,7 @@ def behind_the_wall(neighbours):
     yield dp.PrivateSigmoidBeliefNetwork(2, 1.0, **steps), None, binary
     yield dp.PrivateLogisticRegression(1.0, **steps), None, features
     yield dp.PrivateLDA(2, 1.0, **steps), None, documents
+    yield dp.HouseholdMixture(1.0, 1e-2, components=2, members=1), None, households
     sampler = dp.LinearPosteriorSampler(0.1, coefficient_bound=0.5, std=5.0)
     yield sampler, LinearGaussianBayesianNetwork([("n", "m")]), numbers
 
@@ -194,6 +195,12 @@ def features(records, budget, neighbours, noise):
 def documents(records, budget, neighbours, noise):
     counts = np.stack([records["a"] == "x", records["b"] == "x", records["n"] > 1], axis=1).astype(int)
     return dp.PrivateDocuments(counts, ["tea", "cup", "pot"], budget, 10, neighbours, noise)
+
+
+def households(records, *others):
+    tables = (records[columns].assign(id=range(len(records))) for columns in (["a"], ["b", "n"]))
+    schema = dp.HouseholdSchema(SCHEMA.select(["a"]), SCHEMA.select(["b", "n"]), "id", max_persons=2)
+    return dp.PrivateHouseholds(*tables, schema, *others)
 
 
 def broken(estimator):

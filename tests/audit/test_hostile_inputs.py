@@ -45,6 +45,20 @@ def markov(path):
     dp.PrivateMarkovNetwork([("a", "b")]).fit(frame, estimator=estimator).save(path)
 
 
+def households(path):
+    home, person = dp.Schema({"h": ["x", "y"]}), dp.Schema({"a": dp.Bins([0, 1, 9]), "b": ["p", "q"]})
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"id": [*range(20)] * 2, "a": rng.uniform(0, 9, 40), "b": rng.choice(["p", "q"], 40)})
+    homes = pd.DataFrame({"id": range(20), "h": rng.choice(["x", "y"], 20)})
+    schema = dp.HouseholdSchema(home, person, "id", 2)
+    data = dp.PrivateHouseholds(homes, people, schema, PrivacyBudget(9.0, 0.1), noise=dp.SimulatedNoise(0))
+    dp.HouseholdMixture(9.0, 0.1, components=2, members=1).fit(data).network_.save(path)
+
+
+def read_households(path):
+    dp.PrivateHouseholdNetwork.load(path).simulate(3, seed=0)
+
+
 def edges(path):
     path.write_text("# a network\na -> b\nlong name -> b\nalone\n")
 
@@ -75,6 +89,7 @@ FILES = {  # name, how it is made, how it is read, and how it is refused
     "BIF": ("network.bif", bayesian, load_network, dp.ReleaseFormatError),
     "XMLBIF": ("network.xmlbif", bayesian, load_network, dp.ReleaseFormatError),
     "UAI": ("network.uai", bayesian, load_network, dp.ReleaseFormatError),
+    "households": ("households.json", households, read_households, dp.ReleaseFormatError),
     "edges": ("edges.txt", edges, read_structure, (click.ClickException, ValueError)),
     "cliques": ("cliques.json", cliques, read_cliques_and_charge, (click.ClickException, ValueError)),
     "records": ("records.csv", records, read_records, dp.SchemaError),

@@ -1,0 +1,98 @@
+"""Private households stand behind a ledger, with all of their persons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmpy_dp.data.dataset import PrivateDataset
+from pgmpy_dp.data.wall import Wall
+from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+from pgmpy_dp.records.households import open_households
+from pgmpy_dp.records.units import checked_unit
+from pgmpy_dp.schema import HouseholdSchema
+
+
+class PrivateHouseholds(PrivateDataset):
+    """Two private tables, households and their persons, are held with one privacy budget.
+
+    The unit of privacy is a household with all of its persons: neighbours differ in a row of households and in all
+    persons with its key. Whatever a household has, it adds a weight of 1 to each table that is measured.
+
+    Parameters
+    ----------
+    households, persons : frame or path
+        A pandas, Polars or PyArrow frame, a :class:`~pgmpy_dp.CsvFile`, or the path of one CSV or Parquet file. Both
+        have the column of keys. Each household has one row and at least one person, and each person a household:
+        tables where that is not so are refused. The order of rows does not matter.
+    schema : HouseholdSchema
+    budget : PrivacyBudget
+    neighbours : {"add_remove", "replace_one"}
+        One household more or less (their number is private), or one changed (their number is public). The number of
+        persons is private.
+    noise : NoiseSource
+        As of :class:`~pgmpy_dp.PrivateDataset`.
+
+    Attributes
+    ----------
+    schema : Schema
+        The variables that can be measured, ``schema.measured`` of the household schema.
+
+    Raises
+    ------
+    SchemaError
+        If the tables do not agree with the schema, or their keys with each other. No value of a record is told.
+    TypeError, ValueError
+        If another argument is of the wrong kind.
+
+    Notes
+    -----
+    Each table counts households. In one over variables of persons a household is divided among its persons, and in one
+    over two persons, such as ``("age", "another age")``, among its pairs of persons, in both orders: so a table says
+    what one finds who draws a household, and then a person of it, or two. Noise need not grow with `max_persons` then,
+    as it must where persons are counted. Numbers of persons follow from tables with the size.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> homes = pd.DataFrame({"id": range(400), "tenure": ["owned", "rented"] * 200})
+    >>> people = pd.DataFrame({"id": [*range(400), *range(0, 400, 2)], "age": ["adult"] * 400 + ["child"] * 200})
+    >>> tenure, age = dp.Schema({"tenure": ["owned", "rented"]}), dp.Schema({"age": ["child", "adult"]})
+    >>> schema = dp.HouseholdSchema(tenure, age, key="id", max_persons=3)
+    >>> data = dp.PrivateHouseholds(homes, people, schema, dp.PrivacyBudget(2.0))
+    >>> noisy = data.measure([("tenure", "size"), ("tenure", "age"), ("age", "another age")], epsilon=2.0)
+    >>> print(noisy.guarantee)  # doctest: +NORMALIZE_WHITESPACE
+    differentially private with epsilon = 2.0, for one id (all rows, of weight 1 together) added or removed
+    (discrete Laplace noise)
+    >>> noisy.tables["tenure", "age"].round(-2).astype(int).tolist()
+    [[100, 100], [0, 200]]
+    """
+
+    def __init__(
+        self,
+        households: Any,
+        persons: Any,
+        schema: HouseholdSchema,
+        budget: PrivacyBudget,
+        neighbours: str = "add_remove",
+        noise: NoiseSource = OPENDP_NOISE,
+    ) -> None:
+        if not isinstance(schema, HouseholdSchema):
+            raise TypeError(f"schema must be a HouseholdSchema, got {type(schema).__name__}.")
+        Wall.__init__(self, budget, neighbours, noise)  # the parent opens records of another form
+        unit = checked_unit(schema.key, None, noise)
+        assert unit is not None
+        self._households, self._schema, self._unit, self._numbers = schema, schema.measured, unit, {}
+        self._records = open_households(households, persons, schema, unit)
+
+    @property
+    def household_schema(self) -> HouseholdSchema:
+        """Return what is declared of both tables."""
+        return self._households
+
+    def __repr__(self) -> str:
+        homes, people = (len(own.variables) for own in (self._households.households, self._households.persons))
+        return (
+            f"PrivateHouseholds({homes} + {people} variables, key={self._households.key!r}, "
+            f"neighbours={self._neighbours!r}, budget={self._budget!r})"
+        )

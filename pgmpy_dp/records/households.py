@@ -1,0 +1,214 @@
+"""Two tables and their key become records of households: each with some of its persons, and pairs of them.
+
+Three views are counted of a household with K persons (K at most `max_persons`; of more, so many are drawn uniformly):
+
+- its own columns and K, once;
+- those beside the columns of one of its persons, K times with a weight of 1 / K;
+- those beside the columns of two of its persons, K (K - 1) times, in both orders, with a weight of 1 / (K (K - 1)). A
+  person alone is paired with nobody, once.
+
+Sensitivity. All rows of a household are found by its key in both tables, and what it adds to a table of counts depends
+on them alone and, where persons are drawn, on draws of its own. It sums to at most UNIT_WEIGHT parts in every view:
+floor(UNIT_WEIGHT / R) a row, R times. So the tables of neighbours, which differ in one household with all of its
+persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says of a unit with a weight of 1, however
+many persons it has. (Counts of persons would differ by `max_persons`, and be so much noisier.)
+
+All three are margins of one distribution of the household's own, of weight 1 but for rounding: one of its persons is
+drawn, and then another. So what holds for sums over tables of one record, being convex, holds for households.
+
+Weights bias nothing that is asked of a household, nor what a person is like given the size of the household: size is a
+variable, by which counts of persons follow from these.
+
+Refused is, for the whole source, before anything is charged, and without saying for which: a row without a key, two
+rows of households with one key, a person of no household, and a household without persons. So every household that is
+held has a key of its own, and no other household's rows decide whether and how it is counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
+from pgmpy_dp.records.frames import encode, id_column
+from pgmpy_dp.records.memory import Counts, count_all, require_summable
+from pgmpy_dp.records.refusals import sealed
+from pgmpy_dp.records.units import Unit, require_ids, sampled_rows
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HouseholdRecords:
+    """Households and their persons are held in memory as positions of states.
+
+    Attributes
+    ----------
+    schema : HouseholdSchema
+    households, persons : mapping of str to ndarray
+        Codes of each table; the size is among those of households.
+    owners : ndarray of int64, shape (persons,)
+        The household of each person, in ascending order.
+    size : int
+        Number of households.
+    """
+
+    schema: HouseholdSchema
+    households: Mapping[str, Codes]
+    persons: Mapping[str, Codes]
+    owners: Places
+    size: int
+
+    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        """Count households in each cell of each clique, in parts of their weight, each clique in the least view."""
+        views: list[list[Clique]] = [[], [], []]
+        for clique in cliques:
+            paired, alone = (any(v in names for v in clique) for names in (self.schema.another, self.persons))
+            views[2 if paired else int(alone)].append(clique)
+        tables: dict[Clique, Counts] = {}
+        for view, asked in zip((self._once, self._by_person, self._by_pair), views, strict=True):
+            if asked:
+                tables |= view(asked)
+        return {clique: tables[clique] for clique in cliques}
+
+    def _once(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        counted = count_all(self.households, self.schema.measured, cliques)
+        return {clique: table * UNIT_WEIGHT for clique, table in counted.items()}
+
+    def _by_person(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        rows = np.arange(self.owners.size)
+        return self._weighed(cliques, rows, rows, UNIT_WEIGHT // self._sizes)
+
+    def _by_pair(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+        others = np.maximum(self._sizes - 1, 1)
+        first = np.repeat(np.arange(self.owners.size), others)
+        turn = np.arange(first.size) - np.repeat(np.cumsum(others) - others, others)
+        starts = np.searchsorted(self.owners, self.owners)
+        second = starts[first] + (first - starts[first] + 1 + turn) % self._sizes[first]
+        return self._weighed(cliques, first, second, UNIT_WEIGHT // (self._sizes * others)[first])
+
+    @cached_property
+    def _sizes(self) -> Places:
+        """Count the persons in the household of each person."""
+        return np.bincount(self.owners)[self.owners]
+
+    def _weighed(
+        self, cliques: Sequence[Clique], first: Places, second: Places, weights: Places
+    ) -> dict[Clique, Counts]:
+        codes: dict[str, Codes] = {}
+        for variable in dict.fromkeys(variable for clique in cliques for variable in clique):
+            if variable in self.households:
+                codes[variable] = self.households[variable][self.owners[first]]
+            elif variable in self.persons:
+                codes[variable] = self.persons[variable][first]
+            else:
+                nobody = self.schema.measured.cardinality(variable) - 1
+                own = self.persons[self.schema.another[variable]].astype(np.min_scalar_type(nobody))
+                codes[variable] = np.where(first == second, own.dtype.type(nobody), own[second])
+        return count_all(codes, self.schema.measured, cliques, weights)
+
+
+def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit: Unit) -> HouseholdRecords:
+    """Read two tables and join them.
+
+    Parameters
+    ----------
+    households, persons : pandas, Polars or PyArrow frame, CsvFile, or path of a CSV or Parquet file
+    schema : HouseholdSchema
+    unit : Unit
+        The household; its `max_rows` is ignored in favour of the schema's.
+
+    Raises
+    ------
+    TypeError
+        If a table is of another kind.
+    SchemaError
+        If a table does not agree with its schema, or the keys do not agree; the message holds no value of a record.
+    """
+    homes, home_ids = _table(households, schema.households, schema.key, "households")
+    people, ids = _table(persons, schema.persons, schema.key, "persons")
+    owners = _owners(home_ids, ids, schema.key)
+    drawn = sampled_rows(owners, Unit(schema.key, schema.max_persons, unit.keys))
+    rows = np.flatnonzero(drawn)
+    rows = rows[np.argsort(owners[rows], kind="stable")]
+    sizes = np.bincount(owners[rows])
+    homes[schema.size] = (sizes - 1).astype(np.min_scalar_type(schema.max_persons))
+    kept = {variable: column[rows] for variable, column in people.items()}
+    return HouseholdRecords(schema, homes, kept, owners[rows], sizes.size)
+
+
+def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str, Codes], Any]:
+    """Encode the variables of one table, and find its keys."""
+    if isinstance(records, (str, os.PathLike)):
+        path = Path(records)
+        if path.name.lower().endswith(CSV_ENDINGS):
+            records = CsvFile(path)
+        elif path.name.lower().endswith((".parquet", ".pq")) and not path.is_dir():
+            records = _parquet(path)
+        else:
+            raise ValueError(f"{path}: {table} are read from one .csv or .parquet file; hand others in as a frame.")
+    if isinstance(records, CsvFile):
+        from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # compiled; other sources do not need it
+
+        file = records
+        return sealed(lambda: encode_csv_with_ids(file, schema, schema.variables, key), str(file.path))
+    known = nw.dependencies
+    if not any(
+        is_frame(records) for is_frame in (known.is_pandas_dataframe, known.is_polars_dataframe, known.is_pyarrow_table)
+    ):
+        raise TypeError(
+            f"The table of {table} must be a pandas, Polars or PyArrow frame, or the path of one .csv or .parquet "
+            f"file, got {type(records).__name__}: collect a lazy frame first."
+        )
+    codes = encode(records, schema, schema.variables)
+    return codes, id_column(records, key)
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(f"{path}: tables of households are read by pip install pyarrow.") from error
+    return sealed(lambda: parquet.ParquetFile(path).read(), str(path))
+
+
+def _owners(home_ids: Any, ids: Any, key: str) -> Places:
+    """Find the household of each person, by its row; refuse keys that do not agree."""
+
+    def numbered() -> tuple[Places, int]:
+        homes, people = (pd.Series(found).reset_index(drop=True) for found in (home_ids, ids))
+        if homes.dtype != people.dtype:  # such as integers of two sizes: a type for both might not tell all apart
+            homes, people = homes.astype(object), people.astype(object)
+        labels = pd.factorize(pd.concat([homes, people], ignore_index=True))[0]
+        return labels.astype(np.int64), homes.size
+
+    labels, count = sealed(numbered, f"the column {key!r} of keys")
+    require_ids(bool((labels < 0).any()), key)
+    require_summable(labels.size)
+    homes, owners = labels[:count], labels[count:]
+    if (homes != np.arange(count)).any():
+        raise SchemaError(f"Households have the same key {key!r}: each needs one row and a key of its own.")
+    if (owners >= count).any():
+        raise SchemaError(
+            f"Persons have keys {key!r} that no household has: leave them out, or add their households. Keys must "
+            "agree in kind too ('1' is not 1); those in a .csv file are texts."
+        )
+    if np.unique(owners).size < count:
+        raise SchemaError(
+            f"Households have no person with their key {key!r}: leave them out, and measure empty ones as a data set "
+            "of their own."
+        )
+    return owners
