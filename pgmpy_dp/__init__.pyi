@@ -37,6 +37,7 @@ from .estimators import (
     SizeAllocation,
     UniformAllocation,
     laskey_sensitivities,
+    merge_rare_states,
     plan_accuracy,
     plan_households,
     plan_measurements,
@@ -48,6 +49,7 @@ from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import (
     Coefficients,
+    DiscoveredStates,
     Guarantee,
     InformedMarginals,
     NoisyCoefficients,
@@ -57,7 +59,7 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, HouseholdSchema, Schema
+from .schema import Allowed, Bins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
 from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
@@ -74,9 +76,11 @@ __all__ = [
     "CsvFile",
     "DataDependentAllocation",
     "Dependency",
+    "DiscoveredStates",
     "ExponentialMAP",
     "Forbidden",
     "Guarantee",
+    "Hierarchy",
     "HouseholdMixture",
     "HouseholdSchema",
     "InformedMarginals",
@@ -124,6 +128,7 @@ __all__ = [
     "combine",
     "exact_marginals",
     "laskey_sensitivities",
+    "merge_rare_states",
     "mutual_consistency",
     "plan_accuracy",
     "plan_households",

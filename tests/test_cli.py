@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -252,6 +253,25 @@ def test_bins_at_private_quantiles(visits):
     assert "no bins" in refused(
         *call, "--parts", 2, "--epsilon", 1, "--force", "--other", "smoke=no", "--missing", "smoke=no"
     )
+    assert len(json.loads(run("ledger", "show", "l.json", "--json"))["charges"]) == 1
+
+
+def test_states_that_are_not_public(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"town": ["Ulm"] * 80 + ["Bonn"] * 60 + ["Farm"], "a": "x"}).to_csv("records.csv", index=False)
+    town = {"name": "town", "type": "string", "pgmpy_dp:states": [], "pgmpy_dp:other": "elsewhere"}
+    a = {"name": "a", "type": "string", "constraints": {"enum": ["x", "y"]}}
+    Path("open.json").write_text(json.dumps({"fields": [town, a]}), encoding="utf-8")
+    run("ledger", "create", "l.json", "--epsilon", 3, "--delta", 1e-6)
+    call = ["states", "records.csv", "--schema", "open.json", "--ledger", "l.json", "--out", "schema.json"]
+    call += ["--epsilon", 1, "--delta", 1e-7, "--release", "states.zip"]
+    assert "2 states of town: Bonn, Ulm" in run(*call, "--variable", "town")
+    assert dp.Schema.load("schema.json").states == {"town": ("Bonn", "Ulm", "elsewhere"), "a": ("x", "y")}
+    shown = run("inspect", "states.zip")
+    assert "private partition selection" in shown
+    assert shown.splitlines()[-2:] == ["Bonn", "Ulm"]
+    assert json.loads(run("inspect", "states.zip", "--json"))["kind"] == "discovered_states"
+    assert "has public states" in refused(*call, "--variable", "a", "--force")
     assert len(json.loads(run("ledger", "show", "l.json", "--json"))["charges"]) == 1
 
 

@@ -12,6 +12,7 @@ from pgmpy_dp.cli.accuracy import plan_accuracy
 from pgmpy_dp.cli.binning import bins
 from pgmpy_dp.cli.common import Group
 from pgmpy_dp.cli.demonstrate import demo
+from pgmpy_dp.cli.discovering import states
 from pgmpy_dp.cli.draft import schema
 from pgmpy_dp.cli.fitted import check, fit, query, sample
 from pgmpy_dp.cli.households import households
@@ -34,9 +35,10 @@ def main() -> None:
       schema   say what columns may hold        inspect  read what it promises
       ledger   fix a budget for the records     fit      make a network of it
       bins     cut numbers at quantiles         check    hold it against the release
-      plan     which tables, and how noisy      query    ask the network
-      release  measure, with noise              sample   draw synthetic records
-      structure   a graph from the records      report   see all of it in one page
+      states   find those of which no list is   query    ask the network
+      plan     which tables, and how noisy      sample   draw synthetic records
+      release  measure, with noise              report   see all of it in one page
+      structure   a graph from the records
       synthesize  records without a network
       households  the same for two tables: households, and persons in them
 
@@ -49,6 +51,7 @@ for command in (
     schema,
     ledger,
     bins,
+    states,
     plan,
     plan_accuracy,
     release,

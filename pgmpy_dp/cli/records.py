@@ -236,10 +236,12 @@ def _in_memory(data: Path, schema: Schema) -> Any:
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise ImportError(f"{data}: samples are drawn in memory, by pip install pyarrow.") from error
+    from pgmpy_dp.records.columns import read_columns
     from pgmpy_dp.records.refusals import sealed
 
     # This avoids pandas, which makes all integers of a column floats where one is missing.
-    return sealed(lambda: parquet.ParquetFile(data).read(columns=list(schema.variables)), str(data))
+    columns = read_columns(schema, schema.variables)
+    return sealed(lambda: parquet.ParquetFile(data).read(columns=columns), str(data))
 
 
 def _typed(schema: Schema, given: dict[str, str]) -> dict[str, Any]:

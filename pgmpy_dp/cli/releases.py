@@ -113,8 +113,18 @@ def inspect(path: Path, as_json: bool) -> None:
 
 def _lines(noisy: Release) -> list[str]:
     """Write what a release promises and holds, as text."""
+    from pgmpy_dp.release import DiscoveredStates
+
     held, guarantee = describe(noisy), noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
+    if isinstance(noisy, DiscoveredStates):
+        return [
+            f"{sentence(guarantee)}.",
+            f"Made with {versions or 'unknown versions'}.",
+            f"States of {noisy.variable} whose noisy number of rows reaches {noisy.threshold}: {len(noisy.states)}",
+            "",
+            *map(str, noisy.states),
+        ]
     if not noisy.cliques:
         families = [", ".join(family["variables"]) for family in held["families"]]
         drawn = f"Draws of a network: {held['draws']}"

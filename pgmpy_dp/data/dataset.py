@@ -12,6 +12,7 @@ from pgmpy_dp.data.mechanisms.checks import CheckedRecords, Criterion, NoisyChec
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
+from pgmpy_dp.data.mechanisms.partition_selection import PartitionSelection
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
@@ -24,7 +25,7 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import checked_unit
-from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
+from pgmpy_dp.release import DiscoveredStates, NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
 from pgmpy_dp.schema import Bins, Clique, Schema
 
 
@@ -95,11 +96,11 @@ class PrivateDataset(Wall):
     (4.0, 0.75)
     """
 
-    _of_tries: tuple[Fraction, float] | None = None  # in a try, what all tries cost
     _stays = (
         "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
         "Save the release that measure returns instead."
     )
+    _of_tries: tuple[Fraction, float] | None = None  # what all tries cost together, in one of `retry`
 
     def __init__(
         self,
@@ -301,6 +302,53 @@ class PrivateDataset(Wall):
         ('0_to_60', '60_to_120')
         """
         return self.release(QuantileBins(variable, parts, epsilon))
+
+    def discover_states(self, variable: str, epsilon: float | Fraction, *, delta: float) -> DiscoveredStates:
+        """Choose the values that enough records have as states of a variable, for a charge of epsilon and delta.
+
+        Declare the variable with no states, ``Schema({"place": []}, other={"place": "elsewhere"})``, discover some
+        here, and measure a data set on the same budget whose schema is that of the answer. What was not discovered
+        stays with the other values.
+
+        Parameters
+        ----------
+        variable : str
+            Declared without states. Texts of up to 200 characters and whole numbers of 64 bits can be discovered; all
+            other values are other values.
+        epsilon : float
+            Of the noise on every value's number of rows.
+        delta : float
+            In (0, 1): the probability that something is released that one record or unit alone has.
+
+        Returns
+        -------
+        DiscoveredStates
+            States are in ascending order, whole numbers before texts.
+
+        Raises
+        ------
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; and if the variable has public states or rules, or more than four million different values,
+            or units have no `max_rows`.
+
+        Notes
+        -----
+        A value is found if its number of rows, with discrete Laplace noise, reaches a threshold. At epsilon 1 and delta
+        1e-6 that is 15 records; at 0.1, 133. Nothing else of the values leaves: what the threshold leaves out is in no
+        release, log or error. The sensitivity is argued in :mod:`pgmpy_dp.data.mechanisms.partition_selection`.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> records = pandas.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200 + ["Nowhere"]})
+        >>> schema = Schema({"place": []}, other={"place": "elsewhere"})
+        >>> budget = PrivacyBudget(1.0, 1e-6)
+        >>> found = PrivateDataset(records, schema, budget).discover_states("place", 0.5, delta=1e-7)
+        >>> data = PrivateDataset(records, found.schema, budget)
+        >>> data.schema.states["place"], budget.remaining.epsilon
+        (('Bonn', 'Ulm', 'elsewhere'), 0.5)
+        """
+        return self.release(PartitionSelection(variable, epsilon, delta))
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivateDataset:
         """Put the same records behind a ledger of their own, for a method of several steps.

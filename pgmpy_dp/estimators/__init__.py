@@ -17,6 +17,7 @@ from pgmpy_dp.estimators.for_networks.regression_sampling import LinearPosterior
 from pgmpy_dp.fitting.accuracy import AccuracyPlan, plan_accuracy
 from pgmpy_dp.fitting.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
 from pgmpy_dp.fitting.laskey import laskey_sensitivities
+from pgmpy_dp.fitting.merging import merge_rare_states
 from pgmpy_dp.fitting.pairs import plan_households, plan_pairs
 from pgmpy_dp.fitting.planning import plan_measurements
 
@@ -42,6 +43,7 @@ __all__ = [
     "SizeAllocation",
     "UniformAllocation",
     "laskey_sensitivities",
+    "merge_rare_states",
     "plan_accuracy",
     "plan_households",
     "plan_measurements",

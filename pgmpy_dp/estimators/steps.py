@@ -140,7 +140,8 @@ def together(data: Any) -> Any:
 def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> Release:
     """Refuse a release that an estimator cannot be fitted to; errors as `resolve`."""
     if not release.cliques:
-        raise TypeError(f"{type(release).__name__} hold draws of a network, and no tables to fit: read its mean().")
+        held = "draws of a network, and no tables to fit: read its mean()." if release.drawn else "no tables to fit."
+        raise TypeError(f"{type(release).__name__} hold {held}")
     if estimator.epsilon is not None:
         raise ValueError("A release is already paid for: leave epsilon out of the estimator, or hand it the data set.")
     if release.guarantee.mechanism == "none":

@@ -16,6 +16,7 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     """Plan to measure each variable and every pair of variables, for a model that needs no network.
 
     Variables that follow from one variable by a `Dependency` of the schema are not paired with it nor with each other.
+    The finer variable of a `Hierarchy` is in no pair, and its own table gets as much as a pair of so many cells.
 
     Parameters
     ----------
@@ -47,11 +48,14 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     dependent = schema.structure.dependent
     variables = list(schema.variables)
     root = {variable: dependent[variable][0] if variable in dependent else variable for variable in variables}
-    pairs = [pair for pair in itertools.combinations(variables, 2) if root[pair[0]] != root[pair[1]]]
-    sizes = [schema.cells(pair) ** _POWER * (_TARGET if target in pair else 1.0) for pair in pairs]
-    singles = _SINGLES if pairs else 1.0
-    weights = [singles / len(variables)] * len(variables) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
-    return (*((variable,) for variable in variables), *pairs), weights
+    refined = schema.structure.refined
+    plain = [variable for variable in variables if variable not in refined]
+    pairs = [pair for pair in itertools.combinations(plain, 2) if root[pair[0]] != root[pair[1]]]
+    cliques = [*((variable,) for variable in refined), *pairs]
+    sizes = [schema.cells(clique) ** _POWER * (_TARGET if target in clique else 1.0) for clique in cliques]
+    singles = _SINGLES if cliques else 1.0
+    weights = [singles / len(plain)] * len(plain) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
+    return (*((variable,) for variable in plain), *cliques), weights
 
 
 def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[float]]:

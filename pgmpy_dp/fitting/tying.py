@@ -16,7 +16,7 @@ from pgmpy_dp.fitting.planning import shares
 from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.informed_marginals import require_independent_tables
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.release.observations import IndependentTables, maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -121,7 +121,7 @@ class Tying:
         noise of the release's kind with the variance of the mean, the tables' noises for independent.
         """
         refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
-        release = require_independent_tables(release, refusal)
+        release = require_tables(release, refusal)
         if self.pooled:
             return release
         tables, variances = {}, {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from pgmpy_dp.inference.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.refinement import Refinement
 from pgmpy_dp.inference.threads import one_thread
 
 # These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
@@ -43,6 +44,8 @@ class Mixture:
         to one.
     dependent : mapping of variable to (variable, ndarray of int)
         Variables that follow from another one, which is in a block: the state for each of its states.
+    refined : mapping of variable to Refinement
+        Variables that are independent of all else given a coarser one.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Mixture:
     weights: Vector
     tables: tuple[Vector, ...]
     dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
+    refined: Mapping[Variable, Refinement] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -97,6 +101,29 @@ class Mixture:
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(self.cardinalities)
+
+    def refine(self, cardinalities: Mapping[Variable, int], refined: Mapping[Variable, Refinement]) -> Mixture:
+        """Add finer variables to those of this mixture; `cardinalities` has all variables in their order."""
+        for variable, finer in refined.items():
+            sums = np.bincount(finer.groups, finer.shares, self.cardinalities[finer.coarser])
+            present = np.bincount(finer.groups, minlength=sums.size) > 0
+            if not (
+                finer.shares.shape == finer.groups.shape == (cardinalities[variable],)
+                and sums.size == self.cardinalities[finer.coarser]
+                and np.isfinite(finer.shares).all()
+                and (finer.shares >= 0).all()
+                and np.allclose(sums[present], 1.0, atol=1e-4)
+            ):
+                raise ValueError(f"variable {variable!r} refines {finer.coarser!r}, but not soundly")
+        return replace(self, cardinalities=dict(cardinalities), refined=dict(refined))
+
+    @cached_property
+    def coarse(self) -> Mixture:
+        """Return the mixture of the variables that refine no other."""
+        if not self.refined:
+            return self
+        sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.refined}
+        return replace(self, cardinalities=sizes, refined={})
 
     @cached_property
     def roots(self) -> Mixture:
@@ -156,6 +183,8 @@ class Mixture:
             raise AnswerTooLargeError(
                 f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
             )
+        if any(variable in self.refined for variable in asked):
+            return self._of_refined(asked)
         if any(variable in self.dependent for variable in asked):
             return self._of_dependent(asked)
         order: list[Variable] = []
@@ -169,6 +198,22 @@ class Mixture:
         with one_thread():
             table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
         return table.transpose([order.index(variable) for variable in asked])
+
+    def _of_refined(self, asked: Scope) -> Vector:
+        """Compute `marginal` where variables refine others."""
+        finer = [variable for variable in asked if variable in self.refined]
+        coarser = [self.refined[variable].coarser for variable in finer]
+        names = list(dict.fromkeys([*(v for v in asked if v not in self.refined), *coarser]))
+        table = self.coarse.marginal(names)
+        for place, (variable, root) in enumerate(zip(finer, coarser, strict=True)):
+            axis = names.index(root)
+            if root in asked or root in coarser[place + 1 :]:
+                table = self.refined[variable].attach(table, axis)
+                names.append(variable)
+            else:
+                table = self.refined[variable].spread(table, axis)
+                names[axis] = variable
+        return table.transpose([names.index(variable) for variable in asked])
 
     def _of_dependent(self, asked: Scope) -> Vector:
         """Compute `marginal` where variables follow from others.
@@ -216,15 +261,16 @@ class Mixture:
         ValueError
             If the evidence is impossible.
         """
-        logs, tables = self._weigh(evidence)
+        coarse, refined = self._of_coarse(evidence)
+        logs, tables = self.coarse._weigh(coarse)
         if logs.max() == -np.inf:
             raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
         weights = np.exp(logs - logsumexp(logs))
-        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables, self.dependent)
+        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables, self.dependent, refined)
 
     def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
         """Compute the log of the evidence's probability in nats; for likelihoods, of their mean."""
-        return float(logsumexp(self._weigh(evidence)[0]))
+        return float(logsumexp(self.coarse._weigh(self._of_coarse(evidence)[0])[0]))
 
     def most_probable(self, variables: Sequence[Variable]) -> tuple[int, ...]:
         """Find the states that some variables most probably have together; of several, the first.
@@ -255,6 +301,8 @@ class Mixture:
             raise ValueError(f"records need shape (records, {sizes.size}) and whole numbers")
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
+        if self.refined:
+            return self._of_finer(codes)
         if self.dependent:
             return self._of_complete(codes)
         column = {variable: place for place, variable in enumerate(self.variables)}
@@ -275,6 +323,37 @@ class Mixture:
                 terms += log[tuple(part[:, column[variable]] for variable in block)]
             out[begin : begin + len(part)] = logsumexp(terms, axis=1)
         return out
+
+    def _of_finer(self, codes: NDArray[np.integer]) -> Vector:
+        """Compute `log_likelihood` where variables refine others: from the coarser ones and shares within them."""
+        column = {variable: place for place, variable in enumerate(self.variables)}
+        found, codes = np.zeros(len(codes)), codes.astype(np.intp)
+        with np.errstate(divide="ignore"):
+            for variable, finer in self.refined.items():
+                own, group = codes[:, column[variable]], codes[:, column[finer.coarser]]
+                known = own >= 0
+                implied = np.where(known, finer.groups[own], group)
+                found += np.where(known, np.log(finer.shares[own]), 0.0)
+                found[(group >= 0) & (group != implied)] = -np.inf
+                codes[:, column[finer.coarser]] = implied
+        return found + self.coarse.log_likelihood(codes[:, [column[variable] for variable in self.coarse.variables]])
+
+    def _of_coarse(
+        self, evidence: Mapping[Variable, int | ArrayLike]
+    ) -> tuple[Mapping[Variable, int | ArrayLike], dict[Variable, Refinement]]:
+        """Turn evidence on finer variables into evidence on their coarser ones, and shares given it."""
+        self._known(evidence)
+        refined = dict(self.refined)
+        if not refined.keys() & evidence.keys():
+            return evidence, refined
+        found: dict[Variable, Any] = {}
+        for variable, given in evidence.items():
+            own, root = self._likelihood(variable, given), variable
+            if variable in refined:
+                root = refined[variable].coarser
+                own, refined[variable] = refined[variable].given(own, self.cardinalities[root])
+            found[root] = found.get(root, 1.0) * own
+        return found, refined
 
     def _of_complete(self, codes: NDArray[np.integer]) -> Vector:
         """Compute `log_likelihood` where variables follow from others: from roots alone, if the others agree."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,9 +17,10 @@ from tqdm.auto import tqdm
 from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_fit import MixtureFit, refit
+from pgmpy_dp.inference.mixture_fit import MixtureFit, refined_by, refit
 from pgmpy_dp.inference.mixture_records import independent_records
 from pgmpy_dp.inference.noisy_tables import NoisyTables
+from pgmpy_dp.inference.refinement import coarse_table, fine_counts
 from pgmpy_dp.inference.threads import one_thread
 
 # Records drawn at most; those of more records deviate less from the mixture, and are drawn to it.
@@ -203,9 +205,11 @@ def draw_refits(
     draws : int
     generator : numpy.random.Generator
     """
-    mixture, total = fit.mixture, fit.total
-    noisy = NoisyTables.of(mixture.cardinalities, [fit.rules.consistent(*table) for table in tables], known_total)
-    draw = partial(_draw_and_refit, fit, noisy, ordered)
+    coarse, refined, given = fit.mixture.coarse, fit.rules.refined, list(tables)
+    summed = [coarse_table(refined, coarse.cardinalities, table) for table in given]
+    noisy = NoisyTables.of(coarse.cardinalities, [fit.rules.consistent(*table) for table in summed], known_total)
+    fine = {finer: deviation for finer, (_, deviation) in fine_counts(refined, given).items()}
+    draw = partial(_draw_and_refit, fit, noisy, fine, ordered)
     with (
         one_thread(),
         ThreadPoolExecutor(cores()) as pool,
@@ -217,30 +221,41 @@ def draw_refits(
             bar.update()
     records, refits = zip(*found, strict=True)
     noise_of = {
-        variable: sum(t.sum_to((v,)).deviation ** -2 for t in noisy.tables if v in t.variables) ** -0.5 / total
-        for v, variable in enumerate(mixture.variables)
+        variable: sum(t.sum_to((v,)).deviation ** -2 for t in noisy.tables if v in t.variables) ** -0.5 / fit.total
+        for v, variable in enumerate(coarse.variables)
     }
+    noise_of |= {finer: deviation / fit.total for finer, deviation in fine.items()}
     return MixtureDraws(fit, records, refits, noise_of)
 
 
 def _draw_and_refit(
-    fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
+    fit: MixtureFit,
+    noisy: NoisyTables,
+    fine: Mapping[Variable, float],
+    ordered: Collection[Variable],
+    generator: np.random.Generator,
 ) -> tuple[NDArray[np.unsignedinteger], Mixture]:
     """Draw records, and refit the mixture to their tables."""
     mixture, total = fit.mixture, fit.total
     count = min(max(round(total), 1), _MOST_RECORDS)
     codes = independent_records(mixture, count, generator)
-    tables = []
-    for table in noisy.tables:
-        shape = table.counts.shape
-        flat = np.ravel_multi_index(tuple(codes[:, v].astype(np.intp) for v in table.variables), shape)
-        shares = np.bincount(flat, minlength=table.counts.size).reshape(shape) / count
+    column = {variable: place for place, variable in enumerate(mixture.variables)}
+
+    def counted(variables: Sequence[Variable], deviation: float) -> Vector:
+        """Count the drawn records with noise, scaled to the number of all records."""
+        shape = [mixture.cardinalities[variable] for variable in variables]
+        flat = np.ravel_multi_index(tuple(codes[:, column[v]].astype(np.intp) for v in variables), shape)
+        shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
         if count < total:
-            expected = mixture.marginal([mixture.variables[variable] for variable in table.variables])
-            shares = _drawn_to(expected, shares, count, total)
-        noise = table.deviation * generator.standard_normal(shape)
-        tables.append(replace(table, counts=total * shares + noise))
-    return codes, refit(fit, replace(noisy, tables=tuple(tables)), ordered, generator)
+            shares = _drawn_to(mixture.marginal(variables), shares, count, total)
+        found: Vector = total * shares + deviation * generator.standard_normal(shape)
+        return found
+
+    names = mixture.coarse.variables
+    tables = [replace(t, counts=counted([names[v] for v in t.variables], t.deviation)) for t in noisy.tables]
+    own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
+    again = refit(fit, replace(noisy, tables=tuple(tables)), ordered, generator)
+    return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total)
 
 
 def _answer(mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:

@@ -20,6 +20,7 @@ from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_base import start_from
 from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
 from pgmpy_dp.inference.noisy_tables import NoisyTables
+from pgmpy_dp.inference.refinement import coarse_table, fine_counts, refinements
 from pgmpy_dp.inference.rules import Boxes, Rules
 from pgmpy_dp.inference.threads import one_thread
 
@@ -78,7 +79,7 @@ class MixtureFit:
         return tuple(
             Mixture(
                 whole.cardinalities, whole.blocks, whole.weights[part] / whole.weights[part].sum(),
-                tuple(table[part] for table in whole.tables), whole.dependent,
+                tuple(table[part] for table in whole.tables), whole.dependent, whole.refined,
             )
             for part in parts
         )  # fmt: skip
@@ -126,9 +127,11 @@ def fit_mixture(
     array([[0.4, 0.1],
            [0.1, 0.4]])
     """
-    rules = rules or Rules()
-    noisy = NoisyTables.of(cardinalities, [rules.consistent(*table) for table in tables], known_total)
-    start = _Start.of(noisy, cardinalities, rules, ordered)
+    rules, given = rules or Rules(), list(tables)
+    sizes = {variable: states for variable, states in cardinalities.items() if variable not in rules.refined}
+    coarse = [coarse_table(rules.refined, sizes, table) for table in given]
+    noisy = NoisyTables.of(sizes, [rules.consistent(*table) for table in coarse], known_total)
+    start = _Start.of(noisy, sizes, rules, ordered)
     seeds = generator.spawn(members + 1)
     with (
         one_thread(),
@@ -147,14 +150,30 @@ def fit_mixture(
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
     mixture, covering = start.ensemble(found, noisy, seeds[-1])
+    mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
     return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules)
+
+
+def refined_by(
+    mixture: Mixture,
+    cardinalities: Mapping[Variable, int],
+    rules: Rules,
+    fine: Mapping[Variable, tuple[Vector, float]],
+    total: float,
+) -> Mixture:
+    """Add finer variables to a mixture, by their noisy counts."""
+    totals = {coarser: total * mixture.marginal((coarser,)) for coarser, _ in rules.refined.values()}
+    return mixture.refine(cardinalities, refinements(rules.refined, fine, totals)) if totals else mixture
 
 
 def refit(
     fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
 ) -> Mixture:
-    """Fit one member to other tables of the same variables, with the settings that were chosen before."""
-    start = _Start.of(noisy, fit.mixture.cardinalities, fit.rules, ordered)
+    """Fit one member to other tables of the same variables, with the settings that were chosen before.
+
+    It has no variables that refine others, and neither have the tables.
+    """
+    start = _Start.of(noisy, fit.mixture.coarse.cardinalities, fit.rules, ordered)
     problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
     found = problem.tables(start.fit(problem, settings, generator))[:2]
     return start.ensemble([found], noisy, generator)[0]
@@ -166,7 +185,8 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
     A second release should spend where this is large.
     """
     root = fit.rules.root
-    pairs = (pair for pair in itertools.combinations(fit.mixture.variables, 2) if root(pair[0]) != root(pair[1]))
+    variables = fit.mixture.coarse.variables
+    pairs = (pair for pair in itertools.combinations(variables, 2) if root(pair[0]) != root(pair[1]))
     return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
 
 
@@ -199,7 +219,7 @@ class _Start:
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         dependent = {numbers[v]: (numbers[root], states) for v, (root, states) in rules.dependent.items()}
         shape, log_base = start_from(noisy, dependent)
-        return cls(cardinalities, rules, noisy.total, shape, log_base, {numbers[variable] for variable in ordered})
+        return cls(cardinalities, rules, noisy.total, shape, log_base, {numbers[v] for v in ordered if v in numbers})
 
     @property
     def names(self) -> list[Variable]:

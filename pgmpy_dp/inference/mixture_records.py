@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
+    if mixture.refined:
+        return _with_finer(mixture, draw_records(mixture.coarse, count, generator), generator, even=True)
     if mixture.dependent:
         return mixture.completed(draw_records(mixture.roots, count, generator))
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
@@ -108,6 +111,8 @@ def even_out(
 
 def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
     """Draw records by chance alone; columns in the order of `mixture.variables`, records in the components' order."""
+    if mixture.refined:
+        return _with_finer(mixture, independent_records(mixture.coarse, count, generator), generator, even=False)
     if mixture.dependent:
         return mixture.completed(independent_records(mixture.roots, count, generator))
     ends = np.cumsum(generator.multinomial(count, mixture.weights))
@@ -125,6 +130,18 @@ def independent_records(mixture: Mixture, count: int, generator: np.random.Gener
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             codes[:, place[variable]] = values
     return codes
+
+
+def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Generator, *, even: bool) -> NDArray[Any]:
+    """Draw the states of finer variables for records of the others."""
+    column = {variable: place for place, variable in enumerate(mixture.coarse.variables)}
+    drawn = {
+        variable: finer.draw(codes[:, column[finer.coarser]].astype(np.intp), generator, even=even)
+        for variable, finer in mixture.refined.items()
+    }
+    largest = np.min_scalar_type(max(mixture.cardinalities.values()) - 1)
+    columns = [drawn[v] if v in drawn else codes[:, column[v]] for v in mixture.variables]
+    return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
 
 
 def _pair_shares(mixture: Mixture) -> Vector:

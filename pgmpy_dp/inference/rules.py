@@ -36,10 +36,13 @@ class Rules:
         Variables that follow from another, their root: the state for each state of the root.
     zeros : sequence of (variables, ndarray of bool)
         Which combinations of states may occur.
+    refined : mapping of variable to (variable, ndarray)
+        Variables within a coarser one, given which they are independent of all else: its state for each of theirs.
     """
 
     dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
     zeros: Sequence[tuple[Scope, NDArray[np.bool_]]] = ()
+    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
 
     def root(self, variable: Variable) -> Variable:
         """Return what a variable follows from, or itself."""

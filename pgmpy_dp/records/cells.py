@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.schema import Bins, Schema, State, plain
+from pgmpy_dp.schema import Bins, Schema, State, is_text, plain
 
 MISSING, UNDECLARED = -2, -1
 """Positions of cells that hold nothing, and of those that hold what the schema does not declare."""
@@ -25,6 +25,8 @@ MISSING, UNDECLARED = -2, -1
 # alone, since Python's floats know neither all digits of Unicode nor a dotless i.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _LONGEST_NUMBER = 400
+# Longer texts, and whole numbers beyond 64 bits, are not discovered.
+_LONGEST_STATE, _MOST_WHOLE = 200, 2**63
 
 _MISSING = (type(None), None)
 _STRANGE = (object, None)
@@ -92,6 +94,28 @@ class Reader:
         if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
             return UNDECLARED
         return self.position(int(text) if text.lstrip("+-").isdigit() else float(text))
+
+    def candidate(self, value: Any) -> State | None:
+        """Find the state that a value without one could become: a text or a whole number, and None for all others.
+
+        With any such states more, a schema is as sound as before, and reads the value as that state from every source.
+        """
+        return self._declarable(key(value)) if self.position(value) == UNDECLARED else None
+
+    def text_candidate(self, text: str) -> State | None:
+        """Find the state that a text without one could become, where a file has no types: the text itself."""
+        return self._declarable((str, text)) if self.text_position(text) == UNDECLARED else None
+
+    def _declarable(self, found: Key) -> State | None:
+        kind, value = found
+        if kind is str:
+            state = value if 0 < len(value) <= _LONGEST_STATE and is_text(value) else None
+        elif kind is float and -_MOST_WHOLE <= value < _MOST_WHOLE and value == int(value):
+            state = int(value)
+        else:
+            return None
+        # True equals 1, and the text "9" may say that a value is missing beside a number 9: neither may be a state.
+        return None if state in self.states or str(state) in self.missing_values else state
 
 
 def key(value: Any) -> Key:

@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float
-from pgmpy_dp.schema import Bins
+from pgmpy_dp.schema import Bins, Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]
@@ -69,6 +69,24 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
     return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*found)
 
 
+def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
+    """Name the columns that variables are read from: those of a hierarchy's coarser one are the finer one's."""
+    derived = schema.structure.derived
+    return list(dict.fromkeys(derived[variable][0] if variable in derived else variable for variable in variables))
+
+
+def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
+    """Find each variable's codes in those of the columns that were read, record by record."""
+    derived, found = schema.structure.derived, {}
+    for variable in variables:
+        if variable in derived:
+            finer, places = derived[variable]
+            found[variable] = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[codes[finer]]
+        else:
+            found[variable] = codes[variable]
+    return found
+
+
 def positions(given: Any, reader: Reader) -> Positions:
     """Find the position of each cell, or MISSING or UNDECLARED."""
     if nw.dependencies.is_pyarrow_chunked_array(given) and given.num_chunks == 1 and not given.null_count:
@@ -97,6 +115,20 @@ def positions(given: Any, reader: Reader) -> Positions:
         places = np.full(len(column), UNDECLARED, dtype=np.int32)
     places[empty] = MISSING
     return places
+
+
+def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
+    """Find the cells that no state stands for, and their values if a state could be of the column's type."""
+    rows = np.flatnonzero(positions(given, reader) == UNDECLARED)
+    column = decoded(nw.from_native(given, series_only=True))
+    dtype, native = column.dtype, column.to_native()
+    if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
+        values = native.to_list()
+    elif is_number(dtype) or isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Int128, nw.UInt128)):
+        values = column.to_list()
+    else:
+        return rows[:0], []
+    return rows, values if rows.size == len(values) else [values[row] for row in rows.tolist()]
 
 
 def is_number(dtype: Any) -> bool:

@@ -20,10 +20,11 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, objects, settled
+from pgmpy_dp.records.columns import Codes, Positions, objects, read_columns, settled, with_derived
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import Unit, require_ids
+from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
 
 _BLOCK_BYTES = 2**22
@@ -46,7 +47,7 @@ _PROBLEMS = {
 
 def encode_csv(
     file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None = None
-) -> tuple[dict[str, Codes], NDArray[np.int64] | None]:
+) -> tuple[dict[str, Codes], NDArray[np.int64] | None, dict[str, ValueNumbers]]:
     """Encode a CSV file, block by block.
 
     A file has no types: a text is read as a text, number or boolean if the variable's states are such.
@@ -64,45 +65,56 @@ def encode_csv(
         As :func:`~pgmpy_dp.records.frames.encode`, and with its errors.
     labels : ndarray of int64, shape (n_records,), or None
         The unit of each row; the texts of its column tell units apart, byte by byte.
+    values : dict of str to ValueNumbers
+        The values of variables without public states.
 
     Raises
     ------
     SchemaError
         If it is no such file, as well. Where it is damaged is not told.
     """
-    codes, ids, _ = _encoded(file, schema, variables, None if unit is None else unit.column)
-    return codes, None if unit is None else ids
+    codes, ids, _, values = _encoded(file, schema, variables, None if unit is None else unit.column)
+    return codes, None if unit is None else ids, values
 
 
 def encode_csv_with_ids(
     file: CsvFile, schema: Schema, variables: Sequence[str], column: str
 ) -> tuple[dict[str, Codes], NDArray[np.object_]]:
     """Encode a CSV file beside the texts of a column of ids, for tables that others join; see :func:`encode_csv`."""
-    codes, ids, owners = _encoded(file, schema, variables, column)
+    codes, ids, owners, _ = _encoded(file, schema, variables, column)
     return codes, owners.texts(file.encoding)[ids]
 
 
 def _encoded(
     file: CsvFile, schema: Schema, variables: Sequence[str], column: str | None
-) -> tuple[dict[str, Codes], NDArray[np.int64], _Texts]:
+) -> tuple[dict[str, Codes], NDArray[np.int64], _Texts, dict[str, ValueNumbers]]:
+    wanted, variables = variables, read_columns(schema, variables)
     asked = list(dict.fromkeys([*variables, *([] if column is None else [column])]))
     readers = {variable: Reader.of(schema, variable) for variable in variables}
+    values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
+    reading = {
+        variable: values[variable].text_reading(reader) if variable in values else reader.text_position
+        for variable, reader in readers.items()
+    }
     texts, owners = {variable: _Texts() for variable in variables}, _Texts()
     parts = {variable: [np.zeros(0, dtype=np.int32)] for variable in variables}
     ids = [np.zeros(0, dtype=np.int64)]
     for buffer, starts, stops in _blocks(file, asked):
         for row, name in enumerate(asked):
             if name in parts:
-                read = readers[name].text_position
-                parts[name].append(texts[name].positions(buffer, starts[row], stops[row], file.encoding, read))
+                found_places = texts[name].positions(buffer, starts[row], stops[row], file.encoding, reading[name])
+                parts[name].append(found_places)
             if name == column:
                 require_ids(bool((starts[row] == stops[row]).any()), column)
                 ids.append(owners.numbered(buffer, starts[row], stops[row]))
     codes, found = {}, {}
-    for variable, places in parts.items():
-        codes[variable], found[variable] = settled(np.concatenate(places), readers[variable])
+    for variable, part in parts.items():
+        places: Positions = np.concatenate(part)
+        if variable in values:
+            places = values[variable].settle(places, readers[variable])
+        codes[variable], found[variable] = settled(places, readers[variable])
     require_declared(schema, found)
-    return codes, np.concatenate(ids), owners
+    return with_derived(codes, schema, wanted), np.concatenate(ids), owners, values
 
 
 def _text(raw: bytes, encoding: str) -> str:

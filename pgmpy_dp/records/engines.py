@@ -7,6 +7,7 @@ an engine compares them by.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.streams import BATCH_ROWS, Numbers, Tally, sum_of_batches
+from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
@@ -38,7 +39,7 @@ class DuckDBSource:
     places: dict[str, int]
     unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         types = [duckdb_kind(kind) for kind in self.relation.types]
         places = [self.places[variable] for variable in tally.variables]
@@ -116,7 +117,7 @@ class PolarsSource:
     places: dict[str, int]
     unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         import polars
 
@@ -172,7 +173,7 @@ class DaskSource:
     places: dict[str, int]
     unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         import dask
         from tqdm.dask import TqdmCallback
@@ -190,7 +191,7 @@ class DaskSource:
         while len(totals) > 1:  # in pairs, so that few tables are held at a time
             totals = [dask.delayed(sum)(totals[i : i + 2]) for i in range(0, len(totals), 2)]
         with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
-            return np.asarray(dask.compute(*totals)[0])
+            return dask.compute(*totals)[0]
 
 
 def _named_by_place(part: pd.DataFrame) -> pd.DataFrame:
@@ -221,7 +222,7 @@ class SparkSource:
     places: dict[str, int]
     unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         from pyspark.errors import PythonException
         from pyspark.sql import Window, functions
@@ -239,11 +240,11 @@ class SparkSource:
                 functions.row_number().over(of_unit.orderBy("k")).alias("r"),
                 functions.col("u").isNull().alias("nobody"),
             ]
-        totals = frame.select(*columns).mapInArrow(_PartTally(tally), "part array<bigint>")
-        total = tally.empty()
+        totals = frame.select(*columns).mapInArrow(_PartTally(tally), "part binary")
+        total: Any = tally.empty()
         try:
             for row in totals.toLocalIterator():
-                total += np.array(row[0], dtype=np.int64)
+                total += pickle.loads(row[0])
             return total
         except PythonException:
             pass
@@ -258,15 +259,15 @@ class SparkSource:
 class _PartTally:
     """The batches of a partition are tallied into one row."""
 
-    tally: Tally
+    tally: Tally | ValueTally
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        total = self.tally.empty()
+        total: Any = self.tally.empty()
         for batch in batches:
             total += self.tally(pyarrow.Table.from_batches([batch]))
-        yield pyarrow.record_batch([pyarrow.array([total.tolist()], pyarrow.list_(pyarrow.int64()))], names=["part"])
+        yield pyarrow.record_batch([pyarrow.array([pickle.dumps(total)], pyarrow.binary())], names=["part"])
 
 
 def _spark_cell(place: int, kind: Any) -> Any:

@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, Found, column_codes, decoded, is_number
+from pgmpy_dp.records.columns import (
+    Codes,
+    Found,
+    column_codes,
+    decoded,
+    is_number,
+    read_columns,
+    with_derived,
+)
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
 
 STEPS = 2**16
@@ -60,12 +69,13 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     [1, 0]
     """
     asked = list(variables)
-    places = require_columns(column_names(frame), asked)
+    columns = read_columns(schema, asked)
+    places = require_columns(column_names(frame), columns)
     codes, found = {}, {}
-    for variable, place in zip(asked, places, strict=True):
+    for variable, place in zip(columns, places, strict=True):
         codes[variable], found[variable] = _encoded(frame, place, Reader.of(schema, variable), variable)
     require_declared(schema, found)
-    return codes
+    return with_derived(codes, schema, asked)
 
 
 def labelled(records: Any, schema: Schema) -> Schema:
@@ -80,6 +90,18 @@ def labelled(records: Any, schema: Schema) -> Schema:
 
 def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:
     return sealed(lambda: column_codes(column_at(frame, place), reader), f"variable {variable!r}")
+
+
+def number_values(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, ValueNumbers]:
+    """Number the values of those variables that have no public states, for frames that :func:`encode` takes."""
+    found = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in variables}
+    for (variable, values), place in zip(found.items(), require_columns(column_names(frame), found), strict=True):
+        values.of_rows = _numbered(frame, place, values, Reader.of(schema, variable))
+    return found
+
+
+def _numbered(frame: Any, place: int, values: ValueNumbers, reader: Reader) -> Integers:
+    return sealed(lambda: values.number_column(column_at(frame, place), reader), f"variable {values.variable!r}")
 
 
 def column_names(frame: Any) -> list[Any]:

@@ -16,14 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.columns import read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.engines import lazy_source
-from pgmpy_dp.records.frames import encode, id_column
+from pgmpy_dp.records.frames import encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import parquet_source
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
+from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -46,6 +48,15 @@ class Records(Protocol):
         -------
         dict of clique to ndarray of int64
             Axes in clique order, states in schema order.
+        """
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Count the rows of each value of a variable that has no public states.
+
+        Returns
+        -------
+        mapping of state to int
+            Texts and whole numbers that have a row; other values could not be states.
         """
 
 
@@ -72,7 +83,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         If the records do not agree with the schema; the message names the variables.
     """
     asked = list(variables)
-    columns = list(dict.fromkeys([*asked, *([unit.column] if unit else [])]))
+    columns = list(dict.fromkeys([*read_columns(schema, asked), *([unit.column] if unit else [])]))
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: hand in the records, or no unit.")
@@ -90,20 +101,21 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled, and other sources do not need it
 
-        codes, labels = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
-        return EncodedRecords.bounded(codes, schema, labels, unit)
+        codes, labels, values = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
+        return EncodedRecords.bounded(codes, schema, labels, unit, values)
     lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
     if lazy is not None:
         names, source = lazy
         places = dict(zip(columns, require_columns(names, columns), strict=True))
         return StreamedRecords.open(source(places), schema, asked, unit)
-    codes = encode(records, schema, asked)
+    codes, values = encode(records, schema, asked), number_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
-    return EncodedRecords.bounded(codes, schema, labels, unit)
+    return EncodedRecords.bounded(codes, schema, labels, unit, values)
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:
-    codes, labels = array_codes(array, schema, asked), None
+    codes = with_derived(array_codes(array, schema, read_columns(schema, asked)), schema, asked)
+    labels = None
     if unit is not None:
         if unit.column not in schema.states:
             raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is none.")

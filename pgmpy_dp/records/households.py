@@ -43,9 +43,10 @@ from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.frames import encode, id_column
-from pgmpy_dp.records.memory import Counts, count_all, require_summable
+from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
 from pgmpy_dp.records.refusals import sealed
 from pgmpy_dp.records.units import Unit, require_ids, sampled_rows
+from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 Places = NDArray[np.int64]
@@ -83,6 +84,10 @@ class HouseholdRecords:
             if asked:
                 tables |= view(asked)
         return {clique: tables[clique] for clique in cliques}
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Refuse, since a household's persons share its weight and are not counted by rows."""
+        raise no_values(variable)
 
     def _once(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         counted = count_all(self.households, self.schema.measured, cliques)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import Codes, settled
 from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
+from pgmpy_dp.records.values import ValueCounts, ValueNumbers
 from pgmpy_dp.schema import Clique, Schema
 
 MAX_CELLS = 2**26
@@ -158,31 +160,60 @@ def require_countable(schema: Schema, clique: Clique) -> None:
 
 @dataclass(frozen=True)
 class EncodedRecords:
-    """Records are held in memory as positions of their states, with the weights of rows where units have them."""
+    """Records are held in memory as positions of their states, with the weights of rows where units have them.
+
+    Of variables without public states there are the numbers of their values as well.
+    """
 
     codes: Mapping[str, Codes]
     schema: Schema
     size: int
     weights: NDArray[np.int64] | None = None
+    values: Mapping[str, ValueNumbers] = field(default_factory=dict)
 
     @classmethod
     def bounded(
-        cls, codes: Mapping[str, Codes], schema: Schema, labels: NDArray[np.int64] | None, unit: Unit | None
+        cls,
+        codes: Mapping[str, Codes],
+        schema: Schema,
+        labels: NDArray[np.int64] | None,
+        unit: Unit | None,
+        values: Mapping[str, ValueNumbers] = MappingProxyType({}),
     ) -> EncodedRecords:
         """Sample the rows of units, here and once, or weigh them; without a unit, keep all."""
         if unit is None or labels is None:
             size = next((int(column.shape[0]) for column in codes.values()), 0)
             require_summable(size)
-            return cls(codes, schema, size)
+            return cls(codes, schema, size, values=values)
         size = int(labels.max(initial=-1)) + 1
         if unit.max_rows is None:
             return cls(codes, schema, size, row_weights(labels))
         chosen = sampled_rows(labels, unit)
-        return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size)
+        kept = {variable: numbers.kept(chosen) for variable, numbers in values.items()}
+        return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size, values=kept)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of each clique; axes in clique order, states in schema order."""
         return count_all(self.codes, self.schema, cliques, self.weights)
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Count the rows of each value of a variable that has no public states.
+
+        Raises
+        ------
+        SchemaError
+            If the records came as positions, which are of public states alone.
+        """
+        if variable not in self.values:
+            raise no_values(variable)
+        return self.values[variable].counts()
+
+
+def no_values(variable: str) -> SchemaError:
+    return SchemaError(
+        f"The states of {variable!r} cannot be discovered in positions of public states, ready-made counts or tables "
+        "of households: hand in one table of records, as a frame or a file."
+    )
 
 
 def require_summable(records: int) -> None:
@@ -206,6 +237,10 @@ class CountedRecords:
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """See :class:`EncodedRecords`; the cliques must be contained in counted ones."""
         return {clique: self._margin(clique) for clique in cliques}
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Refuse, since tables have no values."""
+        raise no_values(variable)
 
     def _margin(self, clique: Clique) -> Counts:
         holding = [scope for scope in self.tables if set(clique) <= set(scope)]

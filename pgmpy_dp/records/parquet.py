@@ -16,7 +16,7 @@ from typing import Any
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.engines import DUCKDB_FAMILIES, duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
 from pgmpy_dp.records.refusals import require_columns, sealed
-from pgmpy_dp.records.streams import Numbers, Tally, sum_of_batches
+from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
 
@@ -62,7 +62,7 @@ class ParquetSource:
     parts: tuple[Part, ...]
     unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         with self.connection.cursor() as connection:  # each measurement has its own, since they may run in threads
             read = self._batches if self.unit is None else self._batches_of_units

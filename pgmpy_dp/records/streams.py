@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -26,12 +26,13 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Found, column_codes
+from pgmpy_dp.records.columns import Found, column_codes, read_columns, with_derived
 from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.records.values import ValueCounts, ValueNumbers, require_few
+from pgmpy_dp.schema import Clique, Schema, State
 
 Numbers = NDArray[np.int64]
 
@@ -42,8 +43,8 @@ BATCH_ROWS = 2**17
 class Tally:
     """A tally counts a batch into one array of integers, so that batches add up.
 
-    A batch has a column for each variable, in their order; with a unit, then the number of rows of its unit, the row's
-    rank among them from 1, and whether the row is nobody's.
+    A batch has a column for each variable, in their order, none of them a hierarchy's coarser one; with a unit, then
+    the number of rows of its unit, the row's rank among them from 1, and whether the row is nobody's.
     """
 
     schema: Schema
@@ -66,8 +67,10 @@ class Tally:
             if self.max_rows is None:
                 weights = UNIT_WEIGHT // sizes
             else:
-                codes = {variable: column[ranks <= self.max_rows] for variable, column in codes.items()}
-        tables = count_all(codes, self.schema, self.cliques, weights)
+                kept = self.kept(batch)
+                codes = {variable: column[kept] for variable, column in codes.items()}
+        used = {variable for clique in self.cliques for variable in clique}
+        tables = count_all(with_derived(codes, self.schema, used), self.schema, self.cliques, weights)
         return np.concatenate([[rows, units, nobody, *cells], *(table.ravel() for table in tables.values())]).astype(
             np.int64
         )
@@ -78,6 +81,11 @@ class Tally:
 
     def _numbers(self, batch: Any, place: int) -> Numbers:
         return np.asarray(column_at(batch, len(self.variables) + place)).astype(np.int64)
+
+    def kept(self, batch: Any) -> NDArray[np.bool_]:
+        """Say which rows count where a unit has a most of rows."""
+        kept: NDArray[np.bool_] = self._numbers(batch, 1) <= (self.max_rows or 0)
+        return kept
 
     def empty(self) -> Numbers:
         """Return the tally of no rows."""
@@ -101,10 +109,55 @@ class Tally:
         return (rows, units), tables
 
 
+@dataclass
+class CountedValues:
+    """What a value tally counts: the numbers of a tally without tables, and the rows of each undeclared value."""
+
+    variable: str
+    numbers: Numbers
+    counts: dict[State, int] = field(default_factory=dict)
+
+    def __iadd__(self, other: CountedValues) -> CountedValues:
+        self.numbers = self.numbers + other.numbers
+        for value, rows in other.counts.items():
+            self.counts[value] = self.counts.get(value, 0) + rows
+        require_few(self.variable, self.counts)
+        return self
+
+    def __radd__(self, start: int) -> CountedValues:  # what sum() begins with
+        return CountedValues(self.variable, self.numbers, dict(self.counts))
+
+    __add__ = __iadd__
+
+
+@dataclass(frozen=True)
+class ValueTally:
+    """A value tally counts the rows of each undeclared value of the one variable of a tally without tables."""
+
+    tally: Tally
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the variable, which is the first column of a batch."""
+        return self.tally.variables
+
+    def __call__(self, batch: Any) -> CountedValues:
+        """Count a batch."""
+        (variable,) = self.variables
+        values = ValueNumbers(variable)
+        of_rows = values.number_column(column_at(batch, 0), Reader.of(self.tally.schema, variable))
+        values.of_rows = of_rows[self.tally.kept(batch)] if self.tally.has_unit else of_rows
+        return CountedValues(variable, self.tally(batch), dict(values.counts()))
+
+    def empty(self) -> CountedValues:
+        """Return the tally of no rows."""
+        return CountedValues(self.variables[0], self.tally.empty())
+
+
 class Source(Protocol):
     """A source can be read again and again, in batches."""
 
-    def total(self, tally: Tally, rows: int | None) -> Numbers:
+    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """Sum the tally over batches of all rows; their number, where it is known, is for a progress bar."""
 
 
@@ -138,7 +191,7 @@ class StreamedRecords:
         SchemaError
             As :func:`~pgmpy_dp.records.frames.encode`.
         """
-        tally = _tally(schema, tuple(variables), (), unit)
+        tally = _tally(schema, tuple(read_columns(schema, variables)), (), unit)
         (rows, size), _ = tally.checked(_total(source, tally, None), unit)
         return cls(source, schema, unit, rows, size)
 
@@ -150,28 +203,39 @@ class StreamedRecords:
         SchemaError
             If the source gives other rows than when it was opened.
         """
-        used = tuple(dict.fromkeys(variable for clique in cliques for variable in clique))
+        used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit)
         found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
+        self._require_same(found)
+        return tables
+
+    def value_counts(self, variable: str) -> ValueCounts:
+        """Count the rows of each undeclared value of a variable, with the errors of `counts`."""
+        tally = _tally(self.schema, (variable,), (), self.unit)
+        total = _total(self.source, ValueTally(tally), self.rows)
+        self._require_same(tally.checked(total.numbers, self.unit)[0])
+        return dict(total.counts)
+
+    def _require_same(self, found: tuple[int, int]) -> None:
         if found != (self.rows, self.size):
             raise SchemaError(
                 "The records are not what they were when they were opened: a source must give the same rows each time "
                 "it is read. Collect it, or write it to a file, and hand that in. Nothing was charged."
             )
-        return tables
 
 
 def _tally(schema: Schema, variables: tuple[str, ...], cliques: tuple[Clique, ...], unit: Unit | None) -> Tally:
     return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows)
 
 
-def _total(source: Source, tally: Tally, rows: int | None) -> Numbers:
+def _total(source: Source, tally: Tally | ValueTally, rows: int | None) -> Any:
     return sealed(lambda: source.total(tally, rows), "the records")
 
 
-def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Numbers:
+def sum_of_batches(batches: Iterable[Any], tally: Tally | ValueTally, rows: int | None) -> Any:
     """Add up the tallies of batches that come one after another; some are counted while others are fetched."""
-    total, pending = tally.empty(), deque[Future[Numbers]]()
+    total: Any = tally.empty()
+    pending = deque[Future[Any]]()
     with (
         ThreadPoolExecutor(cores()) as pool,
         tqdm(total=rows, desc="Counting", unit="row", unit_scale=True, delay=1, leave=False, disable=None) as bar,

@@ -6,6 +6,7 @@ from pgmpy_dp.inference.simplex import project_to_simplex
 from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
+from pgmpy_dp.release.discovered import DiscoveredStates
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.informed_marginals import InformedMarginals
@@ -18,6 +19,7 @@ read_release = Release.load
 
 __all__ = [
     "Coefficients",
+    "DiscoveredStates",
     "Guarantee",
     "InformedMarginals",
     "NoisyCoefficients",

@@ -16,7 +16,8 @@ sqrt(states / sum of squares of the contrast). Version 1 of the format had no ki
 
 In the kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and with
 no noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, where the draws are the first
-axis) and ``value``, a decimal fraction.
+axis) and ``value``, a decimal fraction. In the kind "discovered_states" there are no measurements: the states stand in
+the schema.
 
 The package gives the SHA-256 of ``measurements.csv``. It reveals accidents and careless edits, but it is no
 signature: whoever edits the file can write a new hash. Where authenticity matters, sign the file or use a
@@ -221,13 +222,13 @@ def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[K
             raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the {checked.kind} need.")
         with archive.open(members[MEASUREMENTS]) as member:
             found = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
-        parts = np.split(found["value"], np.cumsum(sizes)[:-1])
+        parts = np.split(found["value"], np.cumsum(sizes)[:-1]) if sizes else []
         with contents_named():
             release = checked.release(
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
         # A variance that was computed elsewhere may differ in its last digits.
-        variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if "variance" in found else []
+        variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if sizes and "variance" in found else []
         for (_, expected), part in zip(release.measurements(), variances, strict=not checked.drawn):
             if expected is None or not np.allclose(part, expected, rtol=1e-9, atol=0.0):
                 raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")

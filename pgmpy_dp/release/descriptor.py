@@ -18,7 +18,7 @@ MEASUREMENTS = "measurements.csv"
 RELEASE_PROPERTY = "pgmpy_dp:release"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
-MAX_DESCRIPTOR_BYTES = 2**22
+MAX_DESCRIPTOR_BYTES = 2**24  # 50,000 states of long names in a hierarchy take half of it
 MAX_DESCRIPTOR_PARTS = 2**17  # parts are lists and objects; an empty one, once parsed, takes thirty times its text
 
 

@@ -15,7 +15,16 @@ from pgmpy_dp._notebooks import table
 from pgmpy_dp.privacy.checks import whole_number
 
 NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = ("laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "several", "none")
+MECHANISMS = (
+    "laplace",
+    "gaussian",
+    "sampled_gaussian",
+    "posterior_sampling",
+    "exponential",
+    "partition_selection",
+    "several",
+    "none",
+)
 
 _CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
 _NOISE = {
@@ -24,6 +33,7 @@ _NOISE = {
     "sampled_gaussian": "Gaussian noise on sums over random samples",
     "posterior_sampling": "draws from a truncated posterior",
     "exponential": "exponential mechanism",
+    "partition_selection": "private partition selection",
     "several": "several releases together",
 }
 
@@ -42,10 +52,11 @@ class Guarantee:
         Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
     neighbours : {"add_remove", "replace_one"}
         What may differ between two data sets that the release cannot tell apart.
-    mechanism : {"laplace", "gaussian", "sampled_gaussian", "posterior_sampling", "exponential", "several", "none"}
-        Discrete noise added to every cell of tables; Gaussian noise added to sums over random samples, in the steps
-        of an iterative fit; draws from a truncated or tempered posterior; several releases by
-        different ones; "none" for exact counts.
+    mechanism : str
+        "laplace" or "gaussian", discrete noise added to every cell of tables; "sampled_gaussian", Gaussian noise added
+        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential", draws from
+        a truncated or tempered posterior; "partition_selection" of states; "several" releases by different ones;
+        "none" for exact counts.
     private : bool
         False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
     unit : str
@@ -107,8 +118,8 @@ class Guarantee:
             )
         if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
             raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
-        if self.mechanism in ("gaussian", "sampled_gaussian") and not delta:
-            raise ValueError("Guarantee: Gaussian noise needs a delta greater than 0.")
+        if self.mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not delta:
+            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} needs a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
             raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
         rate = checked_number("sampling_rate", self.sampling_rate)

@@ -215,7 +215,7 @@ def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Ve
     return np.array([checked_number(name, number) for number in numbers]).reshape(shape)
 
 
-def require_independent_tables(release: Any, refusal: str) -> NoisyMarginals | InformedMarginals:
+def require_tables(release: Any, refusal: str) -> NoisyMarginals | InformedMarginals:
     """Refuse other releases, for methods that need the noise of a table's cells to be independent."""
     if not isinstance(release, (NoisyMarginals, InformedMarginals)):
         raise ValueError(refusal)

@@ -327,10 +327,3 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
         raise ValueError(
             f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
         )
-
-
-def require_tables(release: Any, refusal: str) -> NoisyMarginals:
-    """Refuse other releases, for methods that need noisy tables and nothing beside them."""
-    if not isinstance(release, NoisyMarginals):
-        raise ValueError(refusal)
-    return release

@@ -3,9 +3,9 @@
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.household_schema import HouseholdSchema
-from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
+from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
-from pgmpy_dp.schema.states import State, plain
+from pgmpy_dp.schema.states import State, is_text, plain
 
 __all__ = [
     "Allowed",
@@ -13,10 +13,12 @@ __all__ = [
     "Clique",
     "Dependency",
     "Forbidden",
+    "Hierarchy",
     "HouseholdSchema",
     "Rule",
     "Schema",
     "State",
+    "is_text",
     "parse_json",
     "plain",
 ]

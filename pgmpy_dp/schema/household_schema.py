@@ -64,6 +64,11 @@ class HouseholdSchema:
         for name, schema in (("households", self.households), ("persons", self.persons)):
             if not isinstance(schema, Schema):
                 raise SchemaError(f"{name} needs a Schema, got {type(schema).__name__}: write Schema({{...}}).")
+            if schema.structure.refined:
+                raise SchemaError(
+                    f"Variable {next(iter(schema.structure.refined))!r} is the finer one of a Hierarchy, which tables "
+                    "of households do not have: declare its coarser states."
+                )
             if schema.bounds:
                 raise SchemaError(
                     f"Variable {next(iter(schema.bounds))!r} is a number with bounds, which tables of households do "

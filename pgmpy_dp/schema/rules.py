@@ -149,7 +149,7 @@ class Dependency:
 
     def __init__(self, finer: str, coarser: str, states: Mapping[State, State]) -> None:
         names = checked_name(finer), checked_name(coarser)
-        owner = f"Dependency of {coarser!r} on {finer!r}"
+        owner = f"{type(self).__name__} of {coarser!r} on {finer!r}"
         if names[0] == names[1]:
             raise SchemaError(f"{owner}: name two variables.")
         if not isinstance(states, Mapping):
@@ -164,7 +164,7 @@ class Dependency:
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Dependency:
         """Refuse variables and states that a schema does not have; lead stand-ins to their like."""
-        owner = f"Dependency of {self.coarser!r} on {self.finer!r}"
+        owner = f"{type(self).__name__} of {self.coarser!r} on {self.finer!r}"
         for place, name in enumerate(self.variables):
             _known(owner, name, [pair[place] for pair in self.states], states)
         known = {typed(fine): coarse for fine, coarse in self.states}
@@ -177,7 +177,7 @@ class Dependency:
             raise SchemaError(
                 f"{owner}: no state of {self.coarser!r} is given for {', '.join(map(repr, lacking[:3]))}{more}."
             )
-        return Dependency(self.finer, self.coarser, {state: known[typed(state)] for state in states[self.finer]})
+        return type(self)(self.finer, self.coarser, {state: known[typed(state)] for state in states[self.finer]})
 
     def codes(self, states: States) -> NDArray[np.intp]:
         """Return the place of the coarser variable's state for every state of the finer one."""
@@ -196,6 +196,34 @@ class Dependency:
         return {"dependency": {"finer": self.finer, "coarser": self.coarser, "states": pairs}}
 
 
+class Hierarchy(Dependency):
+    """The states of one variable are grouped by those of a coarser one, at which all else is measured.
+
+    The coarser variable is no column of the records: it is found from the finer one. Pairs with other variables have
+    the coarser variable alone, and the finer one is measured once. Within a state of the coarser variable the finer one
+    is taken to be independent of all else, by shares from its own noisy table: answers and synthetic records have both.
+
+    Parameters
+    ----------
+    finer, coarser : str
+    states : mapping of state to state
+        For every state of the finer variable that of the coarser one, as of a :class:`Dependency`.
+
+    Examples
+    --------
+    >>> Hierarchy("diagnosis", "chapter", {"J10": "lungs", "J45": "lungs", "I21": "heart"}).variables
+    ('diagnosis', 'chapter')
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the rule as schema files hold it."""
+        groups: dict[tuple[type, State], list[State]] = {}
+        for fine, coarse in self.states:
+            groups.setdefault(typed(coarse), []).append(fine)
+        listed_groups = [{"state": coarse, "states": fine} for (_, coarse), fine in groups.items()]
+        return {"hierarchy": {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}}
+
+
 Rule = Forbidden | Allowed | Dependency
 
 
@@ -210,10 +238,18 @@ class Structure:
         for every state of the root.
     zeros : tuple of (variables, ndarray)
         For each other rule, which combinations of the variables' states may occur.
+    refined : mapping of variable to (variable, ndarray)
+        For the finer variable of each hierarchy the coarser one, and the place of its state for every finer state.
     """
 
     dependent: Mapping[str, tuple[str, NDArray[np.intp]]]
     zeros: tuple[tuple[tuple[str, ...], NDArray[np.bool_]], ...]
+    refined: Mapping[str, tuple[str, NDArray[np.intp]]]
+
+    @property
+    def derived(self) -> dict[str, tuple[str, NDArray[np.intp]]]:
+        """Return for the coarser variable of each hierarchy the finer one, from which it is found."""
+        return {coarser: (finer, codes) for finer, (coarser, codes) in self.refined.items()}
 
 
 def structure_of(rules: Iterable[Rule], states: States) -> Structure:
@@ -221,8 +257,14 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
     parents: dict[str, Dependency] = {}
     zeros: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
     left: list[Dependency] = []
+    refined = {}
     for rule in rules:
-        if not isinstance(rule, Dependency):
+        if isinstance(rule, Hierarchy):
+            refined[rule.finer] = rule.coarser, rule.codes(states)
+            present = np.isin(np.arange(len(states[rule.coarser])), refined[rule.finer][1])
+            if not present.all():  # a state of no finer one cannot be
+                zeros.append(((rule.coarser,), present))
+        elif not isinstance(rule, Dependency):
             zeros.append((rule.variables, rule.allowed(states)))
         elif rule.coarser in parents or rule.coarser in _ancestors(rule.finer, parents):
             left.append(rule)
@@ -243,7 +285,7 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
             zeros.append(((fine_root,), rule.codes(states)[fine] == coarse))
         else:
             zeros.append((rule.variables, rule.allowed(states)))
-    return Structure(MappingProxyType(dependent), tuple(zeros))
+    return Structure(MappingProxyType(dependent), tuple(zeros), MappingProxyType(refined))
 
 
 def possible_states(
@@ -273,11 +315,28 @@ def possible_states(
 def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> tuple[Rule, ...]:
     """Check rules against the variables and states of a schema; each is kept once."""
     found: dict[Rule, None] = {}
-    for rule in listed(rules, "rules", "a list of Forbidden, Allowed or Dependency"):
+    for rule in listed(rules, "rules", "a list of Forbidden, Allowed, Dependency or Hierarchy"):
         if not isinstance(rule, Rule):
-            raise SchemaError(f"A rule is a Forbidden, Allowed or Dependency, got {type(rule).__name__}.")
+            raise SchemaError(f"A rule is a Forbidden, Allowed, Dependency or Hierarchy, got {type(rule).__name__}.")
         found[rule.checked(states, stand_ins)] = None
+    _require_hierarchies_apart(tuple(found))
     return tuple(found)
+
+
+def _require_hierarchies_apart(rules: tuple[Rule, ...]) -> None:
+    """Refuse what a hierarchy cannot hold: other rules about its finer variable, and two ways to its coarser one."""
+    hierarchies = [rule for rule in rules if isinstance(rule, Hierarchy)]
+    for hierarchy in hierarchies:
+        others = [rule for rule in rules if rule != hierarchy]
+        if any(hierarchy.finer in rule.variables for rule in others):
+            raise SchemaError(
+                f"Variable {hierarchy.finer!r} is taken to be independent of all else within {hierarchy.coarser!r}, "
+                f"and no other rule about it can hold: state it about {hierarchy.coarser!r}."
+            )
+        if any(hierarchy.coarser == rule.coarser for rule in others if isinstance(rule, Hierarchy)):
+            raise SchemaError(
+                f"Variable {hierarchy.coarser!r} is the coarser one of two hierarchies: name two variables."
+            )
 
 
 def rule_from_dict(stored: Any) -> Rule:
@@ -291,12 +350,15 @@ def rule_from_dict(stored: Any) -> Rule:
         if kind == "dependency":
             pairs = [(fine, coarse) for fine, coarse in content["states"]]
             return Dependency(content["finer"], content["coarser"], dict(pairs))
+        if kind == "hierarchy":
+            grouped = {fine: group["state"] for group in content["groups"] for fine in group["states"]}
+            return Hierarchy(content["finer"], content["coarser"], grouped)
     except SchemaError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError):
         pass
     raise SchemaError(
-        "Table Schema: a rule is one of 'forbidden', 'allowed' and 'dependency', as Schema.save writes it."
+        "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as Schema.save writes it."
     )
 
 

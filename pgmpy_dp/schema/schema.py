@@ -36,7 +36,8 @@ class Schema:
     variables : mapping of str to (iterable of states) or Bins
         The states of each variable in the order of the table axes. A state is a str, int, finite float or
         bool; numpy scalars are converted. States that compare equal across types (``0`` and ``False``) are
-        refused.
+        refused. An empty list says that no state is public yet: until
+        :meth:`~pgmpy_dp.PrivateDataset.discover_states` finds some, all values are what `other` names.
     missing : mapping of str to state, optional
         For each variable whose records may lack a value, the state that stands for it. It is appended to the
         variable's states if it is not among them.
@@ -50,7 +51,7 @@ class Schema:
     missing_values : iterable of str, or mapping of str to iterable of str, optional
         Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
         named. Empty cells always say so.
-    rules : iterable of Forbidden, Allowed or Dependency, optional
+    rules : iterable of Forbidden, Allowed, Dependency or Hierarchy, optional
         What holds in every record, as is known without looking at one. See the notes.
 
     Attributes
@@ -128,7 +129,8 @@ class Schema:
                 bins[variable] = declared
                 states[variable] = declared.labels
             else:
-                states[variable] = checked_states(f"Variable {variable!r}", declared, "states")
+                undiscovered = isinstance(other, Mapping) and name in other
+                states[variable] = checked_states(f"Variable {variable!r}", declared, "states", least=not undiscovered)
         stand_ins: dict[str, Mapping[str, State]] = {}
         for role, given in (("missing", missing), ("other", other)):
             if given is not None and not isinstance(given, Mapping):
@@ -181,6 +183,31 @@ class Schema:
         array([ True, False])
         """
         return possible_states(self.rules, self.states, asked, given)
+
+    @property
+    def undiscovered(self) -> tuple[str, ...]:
+        """Return the names of the variables none of whose values is a public state yet.
+
+        Examples
+        --------
+        >>> Schema({"place": [], "sex": ["f", "m"]}, other={"place": "elsewhere"}).undiscovered
+        ('place',)
+        """
+        return tuple(v for v, state in self.other.items() if set(self.states[v]) <= {state, self.missing.get(v, state)})
+
+    def with_states(self, variable: str, states: Iterable[State]) -> Schema:
+        """Declare other states of a variable; what stands for its missing and other values stays.
+
+        Examples
+        --------
+        >>> schema = Schema({"place": []}, other={"place": "elsewhere"})
+        >>> schema.with_states("place", ["Bonn", "Ulm"]).states["place"]
+        ('Bonn', 'Ulm', 'elsewhere')
+        """
+        _known(variable, self.states)
+        declared = {v: self.bins.get(v, own) for v, own in self.states.items()} | {variable: states}
+        bounds, said = dict(self.bounds), dict(self.missing_values)
+        return Schema(declared, dict(self.missing), dict(self.other), bounds, self.rules, said)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -30,18 +30,18 @@ def is_listable(values: Any) -> bool:
 
 
 def checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not name or not _is_text(name):
+    if not isinstance(name, str) or not name or not is_text(name):
         raise SchemaError(f"Variable names are non-empty strings, got {name!r}.")
     return str(name)
 
 
-def checked_states(owner: str, declared: Any, what: str) -> tuple[State, ...]:
+def checked_states(owner: str, declared: Any, what: str, *, least: int = 1) -> tuple[State, ...]:
     if isinstance(declared, (str, bytes)):
         raise SchemaError(f"{owner}: {what} given as one string, {declared!r}; write a list, such as [{declared!r}].")
     if not is_listable(declared):
         raise SchemaError(f"{owner}: {what} must be a list in a fixed order, got {type(declared).__name__}.")
     states = tuple(checked_state(owner, state) for state in declared)
-    if not states:
+    if len(states) < least:
         raise SchemaError(f"{owner}: no {what} given; list at least one.")
     return distinct(owner, states)
 
@@ -74,12 +74,12 @@ def checked_state(owner: str, state: Any) -> State:
         )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise SchemaError(f"{owner}: an integer state does not fit 64 bits; use a string.")
-    if isinstance(value, str) and not _is_text(value):
+    if isinstance(value, str) and not is_text(value):
         raise SchemaError(f"{owner}: the state {value!r} cannot be written as UTF-8.")
     return value + 0.0 if isinstance(value, float) else value  # turns -0.0 into 0.0
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

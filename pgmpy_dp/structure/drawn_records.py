@@ -63,11 +63,13 @@ class DrawnRecords:
         while left:
             for family in [family for family in left if done.issuperset(family[1:])]:
                 table = left.pop(family)
-                rows = table[(slice(None), *(codes[place[parent]] for parent in family[1:]))]
-                rows = rows if len(family) > 1 else np.broadcast_to(table[:, None], (len(table), count))
-                height = rows.cumsum(axis=0)
-                drawn = (height < generator.random(count) * height[-1]).sum(axis=0)
-                codes[place[family[0]]] = np.minimum(drawn, len(table) - 1)
+                heights = (table.cumsum(axis=0) / table.sum(axis=0)).reshape(len(table), -1)
+                row = np.zeros(count, dtype=np.int64)
+                for parent, states in zip(family[1:], table.shape[1:], strict=True):
+                    row = row * states + codes[place[parent]]
+                place_in_row, node = generator.random(count), codes[place[family[0]]]
+                for height in heights[:-1]:
+                    node += height[row] < place_in_row
                 done.add(family[0])
         return cls(codes, cardinalities)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,19 +14,20 @@ from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.steps import TablesInSteps
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import dataset_of, refuse_rules, variables_of
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive, whole, whole_number
-from pgmpy_dp.release import Release
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, whole, whole_number
+from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.edges import described
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.search import Search, search
-from pgmpy_dp.structure.steps import Prices, Round, Steps
+from pgmpy_dp.structure.search import Search
+from pgmpy_dp.structure.steps import Round, Steps
 
 # An edge that so many of the repeated searches find is called stable.
 _STABLE = 0.75
@@ -40,8 +42,9 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     epsilon : float
         Privacy loss of the whole search, the network's tables included.
     delta : float
-        In (0, 1) for Gaussian noise and the exponential mechanism, which share the rho of zCDP that implies (epsilon,
-        delta). With 0 for pure epsilon: Laplace noise and permute-and-flip, of which a search pays for many steps.
+        In (0, 1) for Gaussian noise and the exponential mechanism, all steps together at their exact price as one
+        (epsilon, delta) block, which a ledger takes before Gaussian measurements. With 0 for pure epsilon: Laplace
+        noise and permute-and-flip, of which a search pays for many steps.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     max_indegree : int
@@ -81,7 +84,8 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     1. Each variable is counted. 2. A spanning forest of the pairs that are farthest from independence is chosen and
     measured. 3. In rounds, pairs are chosen whose tables are farthest from what the fitted graph says of them; each
     adds an edge, and the enlarged families are measured. 4. Records are drawn from the fitted graph and climbed on: a
-    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated.
+    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated. 5. Edges that
+    the measured tables do not speak for, given their noise, are taken away.
 
     What is compared with the records is public by then: it follows from earlier answers. The choices are a mechanism of
     their own (`pgmpy_dp.data.mechanisms.selection`), and every charge is in one ledger's entry, made with the first
@@ -112,7 +116,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     _steps: ClassVar[Steps] = Steps(
         singles=0.04,
         forest=Round(0.10, 0.17),
-        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.3), Round(0.05, 0.08, 0.3)),
+        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.2), Round(0.05, 0.08, 0.45)),
     )
 
     epsilon: float
@@ -155,12 +159,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         variables = list(dataset.schema.variables)
         refuse_rules(self, dataset.schema, variables)
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
-        found = self._searched(dataset, knowledge, "Searching")
-        promised = found.release.guarantee
-        if not promised.accepted:  # in tries it states what all of them cost
-            epsilon = decimal_above(exact_positive("epsilon", self.epsilon))
-            promised = replace(promised, epsilon=epsilon, delta=self.delta)
-        self.guarantee_ = replace(promised, rho=found.prices.rho)
+        found, self.guarantee_ = self._searched(dataset, knowledge, "Searching")
         self.releases_ = tuple(found.releases)
         self.release_ = replace(found.release, guarantee=self.guarantee_)
         network = PrivateBayesianNetwork()
@@ -214,7 +213,8 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
                 self.guarantee_.neighbours,
                 SimulatedNoise([seed, number]),
             )
-            joined = {frozenset(edge) for edge in self._searched(dataset, knowledge, None).named_edges()}
+            found, _ = self._searched(dataset, knowledge, None)
+            joined = {frozenset(edge) for edge in found.named_edges()}
             again += [
                 frozenset(pair) in joined for pair in zip(self.edges_["parent"], self.edges_["child"], strict=True)
             ]
@@ -229,15 +229,14 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            One row a step, with its share, and its rho, or its epsilon where delta is 0.
+            One row a step, with its share: of rho, or of epsilon where delta is 0.
         """
         check_parameters(self)
-        rho = Prices(self.epsilon, self.delta).rho
-        name, loss = ("epsilon", float(self.epsilon)) if rho is None else ("rho", rho)
-        rows = [(step, share, share * loss) for step, share in self._steps.listed()]
-        return pd.DataFrame(rows, columns=["step", "share", name])
+        rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # alike for any number of them
+        return pd.DataFrame(rows, columns=["step", "share"])
 
-    def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> Search:
-        part = dataset.set_aside(self.epsilon, self.delta, "search for a graph")
-        prices = Prices(self.epsilon, self.delta)
-        return search(part, prices, knowledge, self.max_indegree, self._steps, title)
+    def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> tuple[Search, Guarantee]:
+        found = Search(dataset.schema, knowledge, self.max_indegree)
+        steps = [step for _, step in self._steps.listed(len(found.variables))]
+        asking = partial(found.run, self._steps, title)
+        return dataset.release(TablesInSteps(steps, self.epsilon, self.delta, asking, "search for a graph"))

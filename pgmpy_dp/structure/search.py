@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 from tqdm.auto import tqdm
 
-from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure
 from pgmpy_dp.fitting.directed import fit_release
 from pgmpy_dp.fitting.planning import plan_measurements, shares
 from pgmpy_dp.fitting.testing_tables import tree_cells
@@ -20,11 +20,12 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import maximal
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents, climb, reachable
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.steps import Prices, Steps
+from pgmpy_dp.structure.steps import Steps
+from pgmpy_dp.structure.support import support
 
 Edge = tuple[int, int]
 
@@ -32,54 +33,25 @@ _SEED = 0
 _RECORDS = 40_000  # drawn from a fit, for its marginals
 _CELLS = 200_000  # of the largest junction tree
 _ROUGH = 25  # iterations of fits on the way
-
-
-def search(
-    dataset: PrivateDataset,
-    prices: Prices,
-    knowledge: Knowledge,
-    max_indegree: int,
-    steps: Steps,
-    title: str | None = None,
-) -> Search:
-    """Find a graph for all variables of a data set.
-
-    Parameters
-    ----------
-    dataset : PrivateDataset
-        Its ledger holds what `prices` says, for this search alone.
-    prices : Prices
-    knowledge : Knowledge
-    max_indegree : int
-    steps : Steps
-    title : str, optional
-        Of the progress bar; none is shown without.
-    """
-    found, plan = Search(dataset, prices, knowledge, max_indegree), steps.listed()
-    left = iter(
-        tqdm([share for _, share in plan], title, unit="step", delay=1.0, leave=False, disable=None if title else True)
-    )
-    found.count_singles(next(left))
-    found.add_forest(next(left), next(left))
-    count = max(1, round(steps.edges * len(found.variables)))
-    for each in steps.rounds:
-        found.add_edges(next(left), next(left), count)
-        if each.families:
-            found.climb()
-            found.measure_families(next(left))
-    next(left, None)  # the bar ends
-    return found
+_SUPPORT = 5.0  # the least of an edge that stays
+_DROPS = 2  # times that edges are taken away
 
 
 class Search:
     """What is known so far: releases, and the parents of every variable.
 
-    Only `dataset.release` sees records; all else follows from what it released.
+    Steps are generators: they yield what they ask of the records, are sent the answers, and know nothing else.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the variables that the graph is for.
+    knowledge : Knowledge
+    max_indegree : int
     """
 
-    def __init__(self, dataset: PrivateDataset, prices: Prices, knowledge: Knowledge, max_indegree: int) -> None:
-        self.dataset, self.prices, self.knowledge, self.max_indegree = dataset, prices, knowledge, max_indegree
-        self.schema = dataset.schema
+    def __init__(self, schema: Schema, knowledge: Knowledge, max_indegree: int) -> None:
+        self.schema, self.knowledge, self.max_indegree = schema, knowledge, max_indegree
         self.variables = list(self.schema.variables)
         self.cards = [self.schema.cardinality(variable) for variable in self.variables]
         self.releases: list[NoisyMarginals] = []
@@ -91,15 +63,30 @@ class Search:
         for pair in self._open_pairs():  # before anything is paid
             require_countable(self.schema, self._named(pair))
 
+    def run(self, steps: Steps, title: str | None = None) -> Asking[Search]:
+        """Take all steps, and return the search. The progress bar has the title; none is shown without."""
+        listed, hidden = steps.listed(len(self.variables)), None if title else True
+        self._left = iter(tqdm(listed, title, unit="step", delay=1.0, leave=False, disable=hidden))
+        yield from self.count_singles()
+        yield from self.add_forest()
+        for each in steps.rounds:
+            yield from self.add_edges()
+            if each.families:
+                self.climb()
+                yield from self.measure_families()
+        next(self._left, None)  # the bar ends
+        self.drop_edges()
+        return self
+
     def named_edges(self) -> list[tuple[str, str]]:
         """Name the edges, each from parent to child."""
         return [(self.variables[parent], self.variables[node]) for parent, node in self._edges()]
 
-    def count_singles(self, share: float) -> None:
+    def count_singles(self) -> Asking[None]:
         """Count each variable."""
-        self._measure(share, [(variable,) for variable in self.variables], [1.0] * len(self.variables))
+        yield from self._measure([(variable,) for variable in self.variables], [1.0] * len(self.variables))
 
-    def add_forest(self, choosing: float, measuring: float) -> None:
+    def add_forest(self) -> Asking[None]:
         """Choose a spanning forest of the pairs farthest from independence, in Kruskal's order, and measure it.
 
         Edges are directed away from the node with most of them.
@@ -116,16 +103,16 @@ class Search:
                 parts.union(first, second)
             return [pair for pair in references if parts[pair[0]] != parts[pair[1]]]
 
-        forest = nx.Graph(self._choose(choosing, references, len(self.variables) - 1, apart))
+        forest = nx.Graph((yield from self._choose(references, apart)))
         for part in sorted(map(sorted, nx.connected_components(forest))):
             root = max(part, key=lambda node: (forest.degree(node), -node))
             for edge in nx.bfs_edges(forest, root, sort_neighbors=sorted):
                 directions = self._directions(edge, self.parents, reachable(self.parents))
                 if directions:
                     self.parents = _with_edge(self.parents, edge if edge in directions else directions[0])
-        self._measure(measuring, self._larger(self._families()))
+        yield from self._measure(self._larger(self._families()))
 
-    def add_edges(self, choosing: float, measuring: float, count: int) -> None:
+    def add_edges(self) -> Asking[None]:
         """Choose pairs farthest from what the fitted graph says of them, and measure the families they enlarge.
 
         A variable gets at most one more parent.
@@ -148,11 +135,11 @@ class Search:
             reach = reachable(parents)
             return [pair for pair in references if directions(pair, parents, reach)]
 
-        self.parents = grown(self._choose(choosing, references, count, fitting))
+        self.parents = grown((yield from self._choose(references, fitting)))
         families = self._families()
         changed = [families[node] for node, own in enumerate(self.parents) if own != before[node]]
         self._shrink(drawn)
-        self._measure(measuring, self._larger(changed))
+        yield from self._measure(self._larger(changed))
 
     def climb(self) -> None:
         """Find the graph that describes the fitted one best for its number of parameters."""
@@ -164,38 +151,47 @@ class Search:
         self.parents = climb(score, self.knowledge.allowed, self.knowledge.required, self.max_indegree)
         self._shrink(drawn)
 
-    def measure_families(self, share: float) -> None:
+    def measure_families(self) -> Asking[None]:
         """Measure the families of the graph, merged where that lowers the noise."""
         network = DiscreteBayesianNetwork()
         network.add_nodes_from(self.variables)
         network.add_edges_from(self.named_edges())
-        self._measure(share, *plan_measurements(network, self.schema))
+        yield from self._measure(*plan_measurements(network, self.schema))
 
-    def _measure(self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> None:
-        if cliques:
-            weights = shares(self.schema, cliques) if weights is None else weights
-            measured = self.dataset.release(self.prices.tables(share, cliques, weights))
+    def drop_edges(self) -> None:
+        """Take away the edges that the tables do not speak for, one of a node at a time."""
+        for _ in range(_DROPS):
+            drawn, kept = self._drawn(), self.parents
+            self.parents = list(kept)
+            for node, own in enumerate(kept):
+                told = {
+                    parent: support(self.release, drawn, self.variables, node, own, parent)
+                    for parent in own
+                    if (parent, node) not in self.knowledge.required
+                }
+                if told and told[least := min(told, key=told.__getitem__)] < _SUPPORT:
+                    self.parents[node] = tuple(parent for parent in own if parent != least)
+            if self.parents == list(kept):
+                return
+
+    def _measure(self, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> Asking[None]:
+        next(self._left)
+        measured = yield Measure(cliques, shares(self.schema, cliques) if weights is None else weights)
+        if measured is not None:
             self.release = self.release + measured if self.releases else measured
             self.releases.append(measured)
 
     def _choose(
-        self,
-        share: float,
-        references: dict[Edge, Vector],
-        picks: int,
-        allowed: Callable[[Sequence[Edge]], list[Edge]],
-    ) -> list[Edge]:
+        self, references: dict[Edge, Vector], allowed: Callable[[Sequence[Edge]], list[Edge]]
+    ) -> Asking[list[Edge]]:
         """Choose pairs privately; `allowed` gives those that may come next."""
-        if not references or picks < 1:
-            return []
+        next(self._left)
         number = {self._named(pair): pair for pair in references}
-        mechanism = self.prices.choice(
-            share,
+        chosen = yield Choose(
             {self._named(pair): table for pair, table in references.items()},
-            picks,
             lambda chosen: {self._named(pair) for pair in allowed([number[clique] for clique in chosen])},
         )
-        return [number[clique] for clique in self.dataset.release(mechanism)]
+        return [number[clique] for clique in chosen]
 
     def _drawn(self) -> DrawnRecords:
         """Fit the graph to all that was measured, and draw records from it."""

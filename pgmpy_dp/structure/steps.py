@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
-from pgmpy_dp.data.mechanisms.selection import FarthestTables
-from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables
-from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.accounting import rho_for, zcdp_limit
-from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.data.mechanisms.steps import Step
 
 
 @dataclass(frozen=True)
@@ -46,58 +39,18 @@ class Steps:
     rounds: tuple[Round, ...]
     edges: float = 0.25
 
-    def listed(self) -> list[tuple[str, float]]:
-        """Name all steps, with their shares of the whole."""
-        steps = [("count each variable", self.singles)]
-        steps += [("choose a forest", self.forest.choosing), ("measure the forest", self.forest.measuring)]
+    def listed(self, variables: int) -> list[tuple[str, Step]]:
+        """Name all steps for so many variables, with their shares of the whole."""
+        some = max(1, round(self.edges * variables))
+        steps = [
+            ("count each variable", Step(self.singles)),
+            ("choose a forest", Step(self.forest.choosing, max(1, variables - 1))),
+            ("measure the forest", Step(self.forest.measuring)),
+        ]
         for number, each in enumerate(self.rounds, 1):
-            steps.append((f"round {number}: choose edges", each.choosing))
-            steps.append((f"round {number}: measure their families", each.measuring))
+            steps.append((f"round {number}: choose edges", Step(each.choosing, some)))
+            steps.append((f"round {number}: measure their families", Step(each.measuring)))
             if each.families:
-                steps.append((f"round {number}: climb, and measure all families", each.families))
-        whole = sum(part for _, part in steps)
-        return [(step, part / whole) for step, part in steps]
-
-
-@dataclass(frozen=True)
-class Prices:
-    """The loss of a whole search, of which each step has a share.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        With a delta, shares are of the rho that implies them; without, of epsilon.
-    """
-
-    epsilon: float
-    delta: float
-
-    @property
-    def rho(self) -> float | None:
-        """Return the rho of the whole; None for pure epsilon."""
-        return zcdp_limit(self.epsilon, self.delta)[0] if self.delta else None
-
-    def tables(self, share: float, cliques: Sequence[Clique], weights: Sequence[float]) -> NoisyTables | GaussianTables:
-        """Plan to measure tables for a share."""
-        if self.delta:
-            return GaussianTables(cliques, self._rho(share), self.delta, weights)
-        return NoisyTables(cliques, self._epsilon(share), weights=weights)
-
-    def choice(
-        self,
-        share: float,
-        references: Mapping[Clique, Vector],
-        picks: int,
-        allowed: Callable[[Sequence[Clique]], Collection[Clique]],
-    ) -> FarthestTables:
-        """Plan to choose tables for a share."""
-        if self.delta:
-            return FarthestTables(references, picks, allowed, rho=self._rho(share))
-        return FarthestTables(references, picks, allowed, epsilon=self._epsilon(share))
-
-    def _rho(self, share: float) -> float:
-        return rho_for(self.epsilon, self.delta) * share
-
-    def _epsilon(self, share: float) -> Fraction:
-        # The shares of all steps, rounded as they are, must fit together in the whole.
-        return exact_positive("epsilon", self.epsilon) * exact_positive("share", share) * (1 - Fraction(1, 10**12))
+                steps.append((f"round {number}: climb, and measure all families", Step(each.families)))
+        whole = sum(step.share for _, step in steps)
+        return [(name, replace(step, share=step.share / whole)) for name, step in steps]

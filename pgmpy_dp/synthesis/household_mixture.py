@@ -15,15 +15,16 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import paid_release, require_same, together
 from pgmpy_dp.fitting.pairs import plan_households
+from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import fit_mixture
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
-from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.marginals import require_tables
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import HouseholdSchema
 from pgmpy_dp.synthesis.household_network import PrivateHouseholdNetwork
-from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables, rules_of
+from pgmpy_dp.synthesis.mixture_bounds import Tables, known_total, noisy_tables, ordered_variables, rules_of
 
 _SEED = 0
 
@@ -143,6 +144,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             assert self.epsilon is not None
             release = source.release(tables_of_households(schema, self.epsilon, self.delta, self.mechanism))
         self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
+        warn_of_contradictions([release])
         warn_of_broken_rules([release])
         joined = schema.joined
         own = set(joined.variables)
@@ -184,7 +186,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
         return data
 
-    def _paid(self, data: Release) -> NoisyMarginals:
+    def _paid(self, data: Release) -> Tables:
         joined = self._declared().joined
         release = require_tables(
             data, "HouseholdMixture is fitted to noisy tables: measure those of plan_households(schema)."

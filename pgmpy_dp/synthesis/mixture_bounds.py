@@ -34,7 +34,8 @@ def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
 
 def rules_of(schema: Schema) -> Rules:
     """Hand over what the rules of a schema come to."""
-    return Rules(dict(schema.structure.dependent), schema.structure.zeros)
+    structure = schema.structure
+    return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
 
 
 def known_total(release: Tables) -> float | None:

@@ -20,6 +20,7 @@ from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.inference.refinement import Refinement
 from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
@@ -306,8 +307,8 @@ class PrivateMixtureNetwork:
     def to_bayesian_network(self) -> DiscreteBayesianNetwork:
         """Write the mixture as a pgmpy network: a latent root, the component, with every block below it.
 
-        A variable that follows from another is its child. pgmpy's variable elimination, prediction and files then work
-        on it.
+        A variable that follows from another is its child, and a finer variable that of its coarser one. pgmpy's
+        variable elimination, prediction and files then work on it.
 
         Raises
         ------
@@ -347,6 +348,14 @@ class PrivateMixtureNetwork:
             values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
             kept = {name: names[name] for name in (variable, parent)}
             cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
+        for variable, finer in mixture.refined.items():
+            sizes = [len(names[finer.coarser])]
+            if finer.states * sizes[0] > _MOST_CELLS:
+                raise ValueError(f"The CPD of {variable!r} would have more than 67 million cells: leave it out.")
+            values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
+            values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
+            kept = {name: names[name] for name in (variable, finer.coarser)}
+            cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
         edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
         network = DiscreteBayesianNetwork(edges, latents={root})
         network.add_cpds(*cpds)
@@ -414,13 +423,16 @@ class PrivateMixtureNetwork:
 
 def mixture_content(mixture: Mixture) -> dict[str, Any]:
     """Give what a file says of a mixture."""
-    return {
+    content: dict[str, Any] = {
         "weights": mixture.weights.tolist(),
         "blocks": [
             {"variables": list(block), "probabilities": table.ravel().tolist()}
             for block, table in zip(mixture.blocks, mixture.tables, strict=True)
         ],
     }
+    if mixture.refined:
+        content["refined"] = {finer: own.shares.tolist() for finer, own in mixture.refined.items()}
+    return content
 
 
 def mixture_of(schema: Schema, stored: Any) -> Mixture:
@@ -430,8 +442,14 @@ def mixture_of(schema: Schema, stored: Any) -> Mixture:
         numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
         for names, block in zip(blocks, stored["blocks"], strict=True)
     ]
-    weights, dependent = numbers_of(stored["weights"]), rules_of(schema).dependent
-    return Mixture.of(schema.cardinalities(), blocks, weights, tables, dependent)
+    weights, rules = numbers_of(stored["weights"]), rules_of(schema)
+    sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
+    mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
+    if not rules.refined:
+        return mixture
+    shares = {finer: numbers_of(stored["refined"][finer]) for finer in rules.refined}
+    refined = {finer: Refinement(*known, shares[finer]) for finer, known in rules.refined.items()}
+    return mixture.refine(schema.cardinalities(), refined)
 
 
 def total_of(stored: Any) -> float:

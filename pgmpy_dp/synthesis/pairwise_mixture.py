@@ -20,7 +20,7 @@ from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
-from pgmpy_dp.release.informed_marginals import require_independent_tables
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables, rules_of
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
@@ -148,7 +148,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         if isinstance(source, PrivateDataset):
             release: Any = informed(self._measured(source), public)
         else:
-            release = require_independent_tables(
+            release = require_tables(
                 source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
             )
         self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail

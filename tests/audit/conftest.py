@@ -17,6 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
@@ -25,6 +26,10 @@ from pgmpy_dp.structure.steps import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+OPEN = dp.Schema({"v": [], "w": ["x", "y"]}, other={"v": "z"})
+GROUPED = dp.Schema(  # g is found from v, and no column of the records
+    {"v": ["x", "y"], "g": ["one", "two"], "w": ["x", "y"]}, rules=[dp.Hierarchy("v", "g", {"x": "one", "y": "two"})]
+)
 HOUSEHOLDS = dp.HouseholdSchema(SCHEMA.select(["v"]), SCHEMA.select(["w", "n"]), key="person", max_persons=3)
 NUMBERS = dp.Schema(bounds={"n": (0, 3), "person": (0, 60)})
 DELTA = 0.1  # a large delta: what an audit sees of a small one is nothing
@@ -52,6 +57,10 @@ NEIGHBOURS = {
     "one of two": {
         "add_remove": (_records([]), _records([_X[0]])),
         "replace_one": (_records(_Y[:2]), _records([_Y[0], _X[0]])),
+    },
+    "at the threshold": {
+        "add_remove": (_records(_X[:1] * 7 + _Y), _records(_X[:1] * 8 + _Y)),
+        "replace_one": (_records(_X[:1] * 7 + _Y[:1] * 8), _records(_X[:1] * 8 + _Y[:1] * 7)),
     },
     "persons": {
         "add_remove": (_records(_COMMON), _records([*_COMMON, *_X])),
@@ -236,6 +245,26 @@ def retried(data, epsilon):
     return data.retry(attempt, epsilon, stop=0.25)
 
 
+def discovered(data, epsilon, threshold=8):
+    """The states of v. At the delta that gives this threshold, one record decides whether x reaches it."""
+    if not isinstance(epsilon, float):
+        return data.discover_states("v", epsilon, delta=DELTA)
+    q = np.exp(-epsilon / (1 if data.neighbours == "add_remove" else 2))
+    return data.discover_states("v", epsilon, delta=q ** (threshold - 1) / (1 + q) * (1 + 1e-6))
+
+
+def stepwise(data, epsilon):
+    """A table is measured, one of two is chosen, and that is measured."""
+
+    def asking():
+        first = yield Measure(ONE, [1])
+        (clique,) = yield Choose(REFERENCES, lambda chosen: REFERENCES.keys())
+        return first, clique, (yield Measure([clique], [1]))
+
+    steps = [Step(0.4), Step(0.2, 1), Step(0.4)]
+    return data.release(TablesInSteps(steps, epsilon, DELTA, asking, "three steps"))[0]
+
+
 GAUSSIAN = {"delta": DELTA, "mechanism": "gaussian"}
 LARGE = {"delta": DELTA, "trials": 40_000}
 DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
@@ -243,6 +272,7 @@ DRAWS = {"pairs": "only record", "draws": True, "times": 0.05, "quick": 400}
 PICK = {"times": 0.2, "trials": 2000}
 KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace": (measured(ONE), {}),
+    "coarser variable": (measured([("g", "w")]), {"schema": GROUPED}),
     "laplace weighted": (measured(TWO, weights=[3, 1]), {"trials": 20_000}),
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
@@ -263,6 +293,8 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
+    "partition selection": (discovered, {"delta": DELTA, "schema": OPEN, "pairs": "at the threshold", "times": 0.5}),
+    "steps": (stepwise, LARGE),
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.partition_selection import PartitionSelection
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.evaluation.observations import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise
@@ -138,6 +140,33 @@ def states_read_from_the_records(noise):
     return fit, (SHORT, pd.concat([SHORT, pd.DataFrame({"v": ["z"], "w": ["x"]})])), 300
 
 
+@dataclass(frozen=True)
+class EveryValue(PartitionSelection):
+    """Its threshold is one record, whatever delta: it releases the list of states read off the records."""
+
+    def quote(self, public):
+        quote = super().quote(public)
+        return replace(quote, terms=(quote.terms[0], 1))
+
+
+def values_below_the_threshold_leaked(noise, relation):
+    unknown = dp.Schema({"v": []}, other={"v": "other"})
+    common = [SHORT, pd.DataFrame({"v": ["y"]})] if relation == "replace_one" else [SHORT]
+    pair = tuple(
+        dp.PrivateDataset(records, unknown, dp.PrivacyBudget(1e9, 0.9), relation, noise())
+        for records in (pd.concat(common), pd.concat([SHORT, pd.DataFrame({"v": ["z"]})]))
+    )
+    return lambda data: data.release(EveryValue("v", 2.0, 1e-6)), pair, 600
+
+
+def values_below_the_threshold_leaked_if_added(noise):
+    return values_below_the_threshold_leaked(noise, "add_remove")
+
+
+def values_below_the_threshold_leaked_if_replaced(noise):
+    return values_below_the_threshold_leaked(noise, "replace_one")
+
+
 def error_depends_on_the_records(noise):
     def refuses(records):
         if len(records) > 8:
@@ -232,6 +261,8 @@ BUGS = [
     number_of_records_leaked,
     number_of_records_leaked_by_the_last_cell,
     states_read_from_the_records,
+    values_below_the_threshold_leaked_if_added,
+    values_below_the_threshold_leaked_if_replaced,
     error_depends_on_the_records,
     first_stage_not_charged,
     seed_reused_in_every_release,

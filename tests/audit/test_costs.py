@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import checks, coefficients, quantiles, selection, tables
+from pgmpy_dp.data.mechanisms import checks, coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
+from pgmpy_dp.privacy.sequences import sequence_epsilon
 
 EPSILON = 0.75
 DELTA = 0.1  # of the mechanisms in conftest.py
@@ -128,6 +129,17 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         assert block_price([scale for _, _, scale in found[0][0]], DELTA, mechanism.relation) <= float(charge.epsilon)
     if mechanism.name == "retries":  # one try; tests/data/test_retries.py has the price of all
         paid = EPSILON / 2
+    if mechanism.name == "steps":  # tests/privacy/test_sequences.py sums that price up
+        counts = 2 if mechanism.relation == "replace_one" else 1
+        paid, parts = 0.0, []
+        for kind, _, scale in found[0][0]:
+            if kind == "exponential":
+                parts.append(((counts * selection._GRID / scale) ** 2 / 2, 1))
+                paid += parts[-1][0]
+            else:
+                parts.append((counts / (2 * (scale**2 - 2.0)), 0))
+                paid += counts / (2 * scale**2)
+        assert sequence_epsilon(parts, DELTA) <= float(charge.epsilon)
     if mechanism.name == "sample":
         paid = float(epsilon_on_sample(EPSILON, 0.5))
     if mechanism.name.startswith("sums"):  # steps, each of a sum whose noise is this many times its sensitivity
@@ -153,6 +165,9 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
         ("pure selection", selection, "table_sensitivity"),
+        ("partition selection", partition_selection, "table_sensitivity"),
+        ("steps", tables, "table_sensitivity"),
+        ("steps", selection, "table_sensitivity"),
     ],
 )
 def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):

@@ -34,6 +34,7 @@ ALLOWED = {
     "inference/mixture_fit.py": "its generator, and those of the members' starts",
     "inference/mixture_member.py": "starts of an optimiser that sees a release",
     "inference/mixture_records.py": "synthetic records from a released distribution",
+    "inference/refinement.py": "finer states of synthetic records from a released distribution",
     "inference/rules.py": "what components of a mixture keep to, so that public rules hold",
     "inference/record_kernel.py": "which of them exchange values",
     "inference/household_records.py": "synthetic households and persons from a released distribution",

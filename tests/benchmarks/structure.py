@@ -31,9 +31,9 @@ from pgmpy.base import DAG
 from pgmpy.causal_discovery import HillClimbSearch
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.steps import Measure, Step, TablesInSteps
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks import simulate
-from pgmpy_dp.structure.steps import Prices
 
 HELD_OUT = 10_000
 COLUMNS = ["network", "way", "epsilon", "records", "seed", "f1", "f1_class", "divergence", "seconds"]
@@ -75,22 +75,24 @@ def search(data, schema, epsilon, delta, truth):
 
 def tree(data, schema, epsilon, delta, truth):
     """Half on all pairs, half on the tree."""
-    part = data.set_aside(epsilon, delta)
-    prices = Prices(epsilon, delta)
-    cliques, weights = dp.plan_pairs(schema)
-    pairs = part.release(prices.tables(0.5, cliques, weights))
-    graph = nx.Graph()
-    graph.add_nodes_from(schema.variables)
-    for pair in itertools.combinations(schema.variables, 2):
-        table = np.maximum(pairs.marginal(pair)[0], 0.0) + 1e-3
-        table /= table.sum()
-        independent = np.outer(table.sum(1), table.sum(0))
-        graph.add_edge(*pair, weight=float((table * np.log(table / independent)).sum()))
-    found = nx.maximum_spanning_tree(graph)
-    network = network_of(schema.variables, nx.bfs_edges(found, max(found, key=found.degree)))
-    cliques, weights = dp.plan_measurements(network, schema)
-    families = part.release(prices.tables(0.5, cliques, weights))
-    return network.fit([pairs, families])
+
+    def asking():
+        pairs = yield Measure(*dp.plan_pairs(schema))
+        graph = nx.Graph()
+        graph.add_nodes_from(schema.variables)
+        for pair in itertools.combinations(schema.variables, 2):
+            table = np.maximum(pairs.marginal(pair)[0], 0.0) + 1e-3
+            table /= table.sum()
+            independent = np.outer(table.sum(1), table.sum(0))
+            graph.add_edge(*pair, weight=float((table * np.log(table / independent)).sum()))
+        found = nx.maximum_spanning_tree(graph)
+        network = network_of(schema.variables, nx.bfs_edges(found, max(found, key=found.degree)))
+        families = yield Measure(*dp.plan_measurements(network, schema))
+        return network, [pairs, families]
+
+    steps = [Step(0.5), Step(0.5)]
+    (network, releases), _ = data.release(TablesInSteps(steps, epsilon, delta, asking, "a tree"))
+    return network.fit(releases)
 
 
 def truth(data, schema, epsilon, delta, true):

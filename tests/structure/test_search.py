@@ -49,14 +49,15 @@ def test_most_edges_of_a_small_network_are_found(found):
 def test_the_ledger_has_one_entry_of_the_whole_price(found):
     search, data = found
     (charge,) = data.budget.history
-    assert charge.rho == search.guarantee_.rho == zcdp_limit(3.0, 1e-6)[0]
+    assert (charge.epsilon, float(charge.delta), charge.label) == (3, 1e-6, "search for a graph")
     assert (search.guarantee_.epsilon, search.guarantee_.delta) == (3.0, 1e-6)
+    assert search.guarantee_.rho > 1.1 * zcdp_limit(3.0, 1e-6)[0]  # as one block
     assert search.release_.guarantee == search.network_.guarantee_ == search.guarantee_
     measured = sum(release.guarantee.rho for release in search.releases_)
     plan = search.plan()
-    assert plan["rho"].sum() == pytest.approx(charge.rho)
-    chosen = plan[plan["step"].str.contains("choose")]["rho"].sum()
-    assert measured + chosen == pytest.approx(charge.rho)
+    assert plan["share"].sum() == pytest.approx(1.0)
+    chosen = plan[plan["step"].str.contains("choose")]["share"].sum()
+    assert (1 - chosen) * 0.94 < measured / search.guarantee_.rho < 1 - chosen
 
 
 def test_edges_are_described(found):

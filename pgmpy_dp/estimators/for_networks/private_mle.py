@@ -32,7 +32,7 @@ from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_pos
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
-from pgmpy_dp.release.informed_marginals import require_independent_tables
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -177,7 +177,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
             else:
                 release = measure(self, source, *plan)
             release = informed(release, public)
-        tables = require_independent_tables(
+        tables = require_tables(
             release,
             "A family is read from a table whose cells have independent noise, and a release of coefficients has "
             "none: fit it with CollectiveEM or PrivateBayesianEstimator.",

@@ -1,0 +1,69 @@
+"""`pgmpy-dp states` discovers the states of a variable of which there is no public list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.records import RecordOptions, record_options
+
+
+@click.command(cls=Command)
+@records_argument
+@click.option("--variable", required=True, help="Variable of which the schema declares no states.")
+@click.option("--epsilon", type=float, required=True, help="Privacy loss of the choice.")
+@click.option("--delta", type=float, required=True, help="Chance that what a single record has is found.")
+@record_options
+@file_option("--out", exists=False, required=True, help="Schema file to write, with the states that were found.")
+@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@json_option
+def states(
+    data: Path,
+    variable: str,
+    epsilon: float,
+    delta: float,
+    out: Path,
+    release_path: Path | None,
+    force: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Discover states that are not public: the values that enough records of DATA have.
+
+    The schema declares the variable with no states and with one for all other values ("pgmpy_dp:states": [] and
+    "pgmpy_dp:other": "elsewhere" in its field), and is written with the states that were found. That costs privacy: it
+    is charged to the ledger, like a release from the same records.
+
+    \b
+      pgmpy-dp states records.csv --schema open.json --variable town --epsilon 0.5 --delta 1e-7 \\
+          --ledger ledger.json --out schema.json
+    """
+    for path, ending in ((out, ".json"), (release_path, ".zip")):
+        if path is not None:
+            refuse_to_overwrite(path, force, ending)
+    chosen = RecordOptions(**options)
+    with stages(2) as begin:
+        begin("Reading the records")
+        schema = chosen.schema()
+        budget = chosen.budget(epsilon, delta)
+        dataset = chosen.dataset(data, schema, budget)
+        begin("Choosing states")
+        found = dataset.discover_states(variable, epsilon, delta=delta)
+        found.schema.save(out)
+        if release_path is not None:
+            found.save(release_path)
+    ledger, line = chosen.charged(budget)
+    held = {"variable": variable, "states": list(found.states), "threshold": found.threshold, "file": str(out)}
+    some = ", ".join(map(str, found.states[:10])) + (", ..." if len(found.states) > 10 else "")
+    lines = [
+        f"{sentence(found.guarantee)}.",
+        f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
+        f"Written to {out}.",
+        line,
+    ]
+    emit(as_json, held | {"guarantee": found.guarantee.to_dict()} | ledger, lines)

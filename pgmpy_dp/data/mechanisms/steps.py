@@ -1,0 +1,140 @@
+"""Tables are measured and chosen in steps, each of which is asked for by the answers so far.
+
+Sensitivity. Each step is a mechanism of :mod:`~pgmpy_dp.data.mechanisms.tables` or
+:mod:`~pgmpy_dp.data.mechanisms.selection`, at a price that is settled with the whole, before the first: with a delta a
+share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block, without it a share of epsilon.
+What is asked for sees nothing but the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.selection import FarthestTables
+from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, promise
+from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import exact_positive, whole_number
+from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Clique
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A share of the privacy loss; `choices` is the most tables that are chosen for it, or 0 to measure some."""
+
+    share: float
+    choices: int = 0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Ask for noisy tables, whose weights divide the step's loss. The answer is a release; None for no tables."""
+
+    cliques: Sequence[Clique]
+    weights: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Ask for tables far from their references; see :class:`~pgmpy_dp.data.mechanisms.selection.FarthestTables`.
+
+    The answer lists cliques; none if there are no references.
+    """
+
+    references: Mapping[Clique, Vector]
+    allowed: Callable[[Sequence[Clique]], Collection[Clique]]
+
+
+Asking = Generator[Measure | Choose, Any, Result]
+
+
+@dataclass(frozen=True)
+class TablesInSteps(Generic[Result]):
+    """A method of several steps for one price.
+
+    Attributes
+    ----------
+    steps : sequence of Step
+        Their shares count in proportion.
+    epsilon, delta : float
+        Of all steps together. With a delta, Gaussian noise and the exponential mechanism; without, Laplace noise and
+        permute-and-flip.
+    asking : callable
+        Makes a generator, which yields what each step asks for, in their order, is sent the answers and returns the
+        result. It sees no record.
+    label : str
+        Of the charge.
+    """
+
+    steps: Sequence[Step]
+    epsilon: float | Fraction
+    delta: float
+    asking: Callable[[], Asking[Result]]
+    label: str
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price all steps; the terms are the loss of each, in rho or in epsilon, and the variables' own tables."""
+        own = public.schema.require([[variable] for variable in public.schema.variables])
+        epsilon = exact_positive("epsilon", self.epsilon)
+        whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
+        for step in self.steps:
+            whole_number("choices", step.choices, least=0)
+        if not self.delta:
+            # Rounded as they are, the parts must fit together in the whole.
+            parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
+            charge = Charge(self.label, "laplace", epsilon=epsilon)
+            return Quote(charge, (parts, own), promise(public, epsilon, "laplace"))
+        delta = delta_within(public, self.delta)
+        rho = sequence_rho([(step.share, step.choices) for step in self.steps], epsilon, delta)
+        charge = Charge(self.label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
+        promised = promise(public, epsilon, "gaussian", delta=delta, rho=rho)
+        return Quote(charge, ([rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], own), promised)
+
+    def read(self, quote: Quote, held: Held) -> Held:
+        """Go through the records once, so that a source which cannot be read fails unpaid; the steps will count."""
+        _, own = quote.terms
+        held.records.counts(own)
+        return held
+
+    def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> tuple[Result, Guarantee]:
+        """Answer step by step. The guarantee is that of all answers together."""
+        asking, answer = self.asking(), None
+        losses, _ = quote.terms
+        for step, loss in zip(self.steps, losses, strict=True):
+            asked = asking.send(answer)
+            if isinstance(asked, Choose) != bool(step.choices):
+                raise TypeError(f"A step of {step.choices} choices was asked for {type(asked).__name__}.")
+            answer = self._answered(asked, step, loss, public, exact, noise)
+        try:
+            asking.send(answer)
+        except StopIteration as end:
+            return end.value, quote.guarantee
+        raise TypeError("More was asked for than there are steps.")
+
+    def _answered(
+        self, asked: Measure | Choose, step: Step, loss: Any, public: PublicTable, held: Held, noise: NoiseSource
+    ) -> Any:
+        mechanism: FarthestTables | GaussianTables | NoisyTables
+        if isinstance(asked, Choose):
+            if not asked.references:
+                return ()
+            price = {"rho": loss} if self.delta else {"epsilon": loss}
+            mechanism = FarthestTables(asked.references, step.choices, asked.allowed, **price)
+        elif not asked.cliques:
+            return None
+        elif self.delta:
+            rho = with_discrete_noise(loss, max(asked.weights) / sum(asked.weights))
+            mechanism = GaussianTables(asked.cliques, rho, self.delta, asked.weights)
+        else:
+            mechanism = NoisyTables(asked.cliques, loss, weights=asked.weights)
+        quote = mechanism.quote(public)
+        return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]

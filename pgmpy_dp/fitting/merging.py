@@ -1,0 +1,69 @@
+"""Rare states of a variable are merged, as far as a noisy table of it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Hierarchy, Schema, State
+
+
+def merge_rare_states(
+    release: NoisyMarginals, variable: str, coarser: str, *, rest: State = "rare", deviations: float = 3.0
+) -> Schema:
+    """Make a coarser variable of the states that stand out from the noise, and of one for all others.
+
+    The schema has a :class:`~pgmpy_dp.Hierarchy` from the one to the other. Measure pairs under it, and fit both
+    releases: answers and synthetic records have all states again, the rare ones by their shares in the noisy table. All
+    of this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations).
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+        With the table of the variable, or larger ones.
+    variable : str
+    coarser : str
+        Name of the coarser variable; no variable of the schema.
+    rest : state
+        Its state for all rare ones.
+    deviations : float
+        A state is rare if its noisy count is below so many standard deviations of the noise.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    SchemaError
+        If there is a variable of the coarser one's name, or a frequent state named as the rest.
+    ValueError
+        If no table has the variable, or the number of deviations is not positive.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"place": ["Ulm"] * 5000 + ["Bonn"] * 4000 + ["Kiel", "Trier"]})
+    >>> budget = dp.PrivacyBudget(2.0)
+    >>> data = dp.PrivateDataset(records, dp.Schema({"place": ["Bonn", "Kiel", "Trier", "Ulm"]}), budget)
+    >>> places = data.measure([("place",)], epsilon=0.5)
+    >>> schema = dp.merge_rare_states(places, "place", "area", deviations=50)
+    >>> schema.states["area"]
+    ('Bonn', 'Ulm', 'rare')
+    """
+    exact_positive("deviations", deviations)
+    schema = release.schema
+    if coarser in schema.states or coarser in schema.bounds:
+        raise SchemaError(f"The schema has a variable {coarser!r}: give the coarser variable another name.")
+    counts, variance = release.marginal((variable,))
+    rare = counts < deviations * variance**0.5
+    states = schema.states[variable]
+    frequent = [state for state, is_rare in zip(states, rare.tolist(), strict=True) if not is_rare]
+    merged = {state: rest if is_rare else state for state, is_rare in zip(states, rare.tolist(), strict=True)}
+    declared: dict[str, Any] = {v: schema.bins.get(v, own) for v, own in schema.states.items()}
+    declared[coarser] = [*frequent, rest] if rare.any() else frequent
+    rules = (*schema.rules, Hierarchy(variable, coarser, merged))
+    said = dict(schema.missing_values)
+    return Schema(declared, dict(schema.missing), dict(schema.other), dict(schema.bounds), rules, said)

@@ -1,0 +1,186 @@
+"""A fixed sequence of steps that add Gaussian noise or choose privately has a price as one (epsilon, delta) block.
+
+What a step measures or chooses from may depend on all answers before it; how much it costs may not. zCDP bounds the
+same sequence more loosely: at (1, 1e-6) it lets a seventh less of rho through.
+
+Why it holds. Let P and Q be the distributions of all answers for two neighbours, and V_i(a) the most that
+E_P[max(0, 1 - exp(a) Q / P)] over the steps from the i-th on can be, whatever came before. After the last step it is
+max(0, 1 - exp(a)), before the first V(epsilon) is the delta of the whole, and if L = log(P / Q) is the loss of step i,
+V_i(a) is at most the largest E[V_{i+1}(a - L)] that a step of its price can have. As a function of x = exp(a), V is
+decreasing and convex: a supremum of such functions. So
+
+- Gaussian noise of standard deviation s on what a neighbour moves by c (in L2 norm) has L normal of mean
+  (c / s)**2 / 2 = rho and variance 2 rho. Steps of several such tables, whose rho sum to the same however they are
+  divided, have the same L.
+- A choice by the exponential mechanism has likelihood ratios of a bounded range: L is between some t - e and t, and
+  E[exp(-L)] = 1. As V is convex in the ratio, it is largest with all mass at the two ends (Dong, Durfee and Rogers
+  2020, Lemma 3.2, for one threshold): P(L = t) = (exp(e) - exp(t)) / (exp(e) - 1), at the worst t in [0, e].
+
+The recursion is kept on a grid, with every rounding to the safe side: masses between two points of the grid go to both
+such that E[exp(-L)] stays (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), ranges are widened to the grid.
+
+Discrete noise. A discrete Gaussian of variance s**2 is, but for a factor in 1 -+ 3e-17 of every probability, what a
+continuous one of variance s**2 - 2 becomes if its number x is replaced by an integer k with odds exp(-(k - x)**2 / 4):
+the sum of these odds over k is the same for all x but for a part of 2 exp(-4 pi**2) (Peikert 2010, Theorem 3.1). So
+steps are asked for the rho of the continuous one, see :func:`with_discrete_noise`, and a billionth of epsilon and of
+delta pays for those factors of up to ten million counts that a neighbour moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+
+# A part of a sequence: its share of rho, and how many choices divide it; 0 for Gaussian noise.
+Part = tuple[float, int]
+
+_BLUR = 2.0  # variance of the integers about the numbers that they replace
+_POINTS = 32  # of the grid in the range of a choice, which is widened by up to two of them
+_TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which all of it counts as infinite
+_REACH = 10.0  # the grid's, in standard deviations of the whole loss
+_SAFE = 1e-9  # for what discrete noise and rounded sums add, of epsilon and of delta
+# Outside of these the rho of zCDP is taken: little is to be gained, and sums lose their digits.
+_LEAST_DELTA, _MOST_EPSILON = 1e-12, 60.0
+_CLOSE = 1e-3  # of epsilon, that the search for rho may leave unspent
+
+
+def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float) -> float:
+    """Find a large rho that a sequence may divide among its parts at (epsilon, delta), at least that of zCDP.
+
+    Parameters
+    ----------
+    parts : sequence of (share, choices)
+        In their order. Only the proportions of the shares count.
+    epsilon : float or Fraction
+    delta : float
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(sequence_rho([(1.0, 0), (1.0, 5)], 1.0, 1e-6), 4), round(rho_for(1.0, 1e-6), 4)
+    (0.0273, 0.0243)
+    """
+    delta, target = checked_delta(delta, zero_allowed=False), rounded_down(exact_positive("epsilon", epsilon))
+    whole = sum(float(exact_positive("share", share)) for share, _ in parts)
+    return _largest(tuple((share / whole, choices) for share, choices in parts), target, delta)
+
+
+def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
+    """Compute the epsilon of a sequence at a delta, rounded up.
+
+    Parameters
+    ----------
+    parts : sequence of (rho, choices)
+        Gaussian noise of that rho for the continuous noise it stands for, see :func:`with_discrete_noise`, or
+        exponential mechanisms that divide that rho, each at its e**2 / 8.
+    delta : float
+        At least 1e-12.
+
+    Examples
+    --------
+    >>> round(sequence_epsilon([(0.02, 0)], 1e-6), 3), round(sequence_epsilon([(0.02, 100)], 1e-6), 3)
+    (0.835, 0.862)
+    """
+    ranges = [math.sqrt(8.0 * rho / choices) if choices else math.inf for rho, choices in parts]
+    rho = sum(part for part, _ in parts)
+    deviation = math.sqrt(2.0 * rho)
+    step = min([*ranges, 3.0 * deviation]) / _POINTS
+    half = math.ceil((rho + _REACH * deviation) / step)
+    grid = step * np.arange(-half, half + 1)
+    value = np.maximum(0.0, -np.expm1(grid))
+    for (part, choices), width in reversed(list(zip(parts, ranges, strict=True))):
+        if choices:
+            for _ in range(choices):
+                value = _before_choice(value, width, step)
+        else:
+            value = _before_noise(value, part, step)
+    delta = checked_delta(delta, zero_allowed=False) * (1.0 - _SAFE)
+    above = int(np.argmax(value <= delta))
+    if value[above] > delta or value[0] <= delta:  # out of the grid, or no loss at all
+        return math.inf if value[above] > delta else 0.0
+    # Between two points the value is below its chord in exp(a).
+    left, right = math.exp(grid[above - 1]), math.exp(grid[above])
+    part_way = (value[above - 1] - delta) / (value[above - 1] - value[above])
+    return max(math.log(left + part_way * (right - left)) + _SAFE, 0.0)
+
+
+def with_discrete_noise(rho: float, largest_share: float) -> float:
+    """Lower the rho of a step with Gaussian noise to what its discrete noise may have, as zCDP.
+
+    A table with a share w of the step's rho has noise of variance c**2 / (2 rho w), c being at least 1; at the rho that
+    is returned it is larger by 2 for every share up to the largest.
+
+    Parameters
+    ----------
+    rho : float
+    largest_share : float
+        Of a table of the step, in (0, 1].
+    """
+    return rho / (1.0 + 2.0 * _BLUR * rho * largest_share) * (1.0 - 1e-12)
+
+
+@lru_cache(maxsize=64)
+def _largest(parts: tuple[Part, ...], target: float, delta: float) -> float:
+    low = rho_for(target, delta)
+    if delta < _LEAST_DELTA or target > _MOST_EPSILON:
+        return low
+    tried, steepness = 1.13 * low, 0.55
+    for _ in range(8):
+        price = sequence_epsilon([(share * tried, choices) for share, choices in parts], delta)
+        if price <= target:
+            low = max(low, tried)
+            if price > target * (1.0 - _CLOSE):
+                break
+        tried *= (target * (1.0 - _CLOSE / 3.0) / max(price, target / 4.0)) ** (1.0 / steepness)
+    return low
+
+
+def _before_noise(value: NDArray[np.float64], rho: float, step: float) -> NDArray[np.float64]:
+    """Find the values before Gaussian noise from those after it."""
+    deviation = math.sqrt(2.0 * rho)
+    half = math.ceil((rho + _TAIL * deviation) / step)
+    loss = step * np.arange(-half, half + 1)
+
+    def masses(mean: float) -> NDArray[np.float64]:
+        edges = (loss - mean) / deviation
+        low, high = edges[:-1], edges[1:]
+        # No tail is the difference of numbers near 1.
+        found: NDArray[np.float64] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        return found
+
+    here, there = masses(rho), masses(-rho)  # under P and Q
+    low, high = np.exp(-loss[:-1]), np.exp(-loss[1:])
+    lower = np.clip((there - here * high) / (low - high), 0.0, here)
+    mass = np.zeros(len(loss))
+    mass[:-1] += lower
+    mass[1:] += here - lower
+    mass[0] += ndtr((loss[0] - rho) / deviation)
+    padded = np.concatenate([np.ones(half), value, np.full(half, value[-1])])
+    infinite = float(ndtr((rho - loss[-1]) / deviation))
+    before = (np.convolve(padded, mass, mode="valid") + infinite) * (1.0 + 1e-12)
+    return np.minimum(before, 1.0)
+
+
+def _before_choice(value: NDArray[np.float64], width: float, step: float) -> NDArray[np.float64]:
+    """Find the values before a choice from those after it, at the worst place of its range for each."""
+    points = math.ceil(width / step) + 1  # any range of this width is inside of one of so many steps, from the grid
+    odds = (math.exp(points * step) - np.exp(step * np.arange(points + 1))) / math.expm1(points * step)
+    padded = np.concatenate([np.ones(points), value, np.full(points, value[-1])])
+    size, worst = len(value), value.copy()
+    for place, probability in enumerate(odds):
+        high, low = padded[points - place :][:size], padded[2 * points - place :][:size]
+        np.maximum(worst, probability * high + (1.0 - probability) * low, out=worst)
+    return worst

@@ -1,0 +1,94 @@
+"""States of a variable that were discovered in private records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.release.archive import Contents, Measurements
+from pgmpy_dp.release.descriptor import entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.schema import Schema, State
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscoveredStates(Release, kind="discovered_states", properties=("variable", "scale", "threshold")):
+    """A release of states holds the values of a variable that enough units have.
+
+    Attributes
+    ----------
+    schema : Schema
+        With the discovered states: declare it for the data set that is measured.
+    variable : str
+    scale : float
+        Of the noise on the number of rows of every value.
+    threshold : int
+        What a noisy number has to reach.
+    guarantee : Guarantee
+
+    Raises
+    ------
+    SchemaError
+        If the schema has no such variable.
+    ValueError
+        If the parts contradict each other.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200 + ["Nowhere"]})
+    >>> schema = dp.Schema({"place": []}, other={"place": "elsewhere"})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0, 1e-6))
+    >>> found = data.discover_states("place", epsilon=0.5, delta=1e-7)
+    >>> found.states, found.schema.states["place"]
+    (('Bonn', 'Ulm'), ('Bonn', 'Ulm', 'elsewhere'))
+    """
+
+    cliques = ()
+    schema: Schema
+    variable: str
+    scale: float
+    threshold: int
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
+            raise ValueError("DiscoveredStates needs a Schema and a Guarantee.")
+        self.schema.require([(self.variable,)])
+        if self.guarantee.mechanism != "partition_selection" or self.variable not in self.schema.other:
+            raise ValueError("DiscoveredStates: partition selection finds states beside one for other values.")
+        scale = checked_number("DiscoveredStates: scale", self.scale)
+        if not scale > 0:
+            raise ValueError("DiscoveredStates: scale must be greater than 0.")
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "threshold", whole_number("DiscoveredStates: threshold", self.threshold))
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Return the discovered states, without those that stand for missing and other values."""
+        stand_ins = {role[self.variable] for role in (self.schema.other, self.schema.missing) if self.variable in role}
+        return tuple(state for state in self.schema.states[self.variable] if state not in stand_ins)
+
+    def contents(self) -> dict[str, Any]:
+        """Give what the descriptor of the release's file says of it."""
+        return super().contents() | {"variable": self.variable, "scale": self.scale, "threshold": self.threshold}
+
+    def measurements(self) -> Measurements:
+        """Give none: the states are in the schema."""
+        return []
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        variable, scale = entry(contents, "variable", str), entry(contents, "scale", float, int)
+        threshold = entry(contents, "threshold", int)
+        return Contents(cls.kind, cls.drawn, {}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
+
+    def _refusal(self) -> TypeError:
+        return TypeError("DiscoveredStates hold states of a variable: they measure no tables.")
+
+    def __repr__(self) -> str:
+        return f"DiscoveredStates: {counted(len(self.states), 'state')} of {self.variable}\n  {self.guarantee}"

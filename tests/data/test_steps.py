@@ -1,0 +1,139 @@
+"""Tables in steps: each at its own price, whatever is asked for, and no step without one."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms import selection
+from pgmpy_dp.data.mechanisms.mechanism import Held
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.privacy.sequences import sequence_epsilon
+
+SCHEMA = dp.Schema({variable: ["x", "y"] for variable in "abc"})
+FRAME = pd.DataFrame({variable: ["x", "y"] * 20 for variable in SCHEMA.variables})
+PAIRS = {("a", "b"): np.full((2, 2), 10.0), ("b", "c"): np.full((2, 2), 10.0)}
+STEPS = [Step(1.0), Step(1.0, 2), Step(2.0)]
+
+
+class Recording(dp.SimulatedNoise):
+    """Simulated noise that keeps its scales."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.scales = []
+
+    def discrete_gaussian(self, counts, scale):
+        self.scales.append(("table", scale))
+        return super().discrete_gaussian(counts, scale)
+
+    def discrete_laplace(self, counts, scale):
+        self.scales.append(("table", scale))
+        return super().discrete_laplace(counts, scale)
+
+    def exponential_least(self, scores, scale):
+        self.scales.append(("choice", scale))
+        return super().exponential_least(scores, scale)
+
+    def least(self, scores, scale):
+        self.scales.append(("choice", scale))
+        return super().least(scores, scale)
+
+
+def anything(chosen):
+    return PAIRS.keys()
+
+
+def asking():
+    singles = yield Measure([("a",), ("b",), ("c",)], [1.0, 2.0, 1.0])
+    assert set(singles.tables) == {("a",), ("b",), ("c",)}
+    chosen = yield Choose(PAIRS, anything)
+    assert set(chosen) == PAIRS.keys()
+    return (yield Measure([chosen[0]], [1.0]))
+
+
+def released(asking=asking, epsilon=1.0, delta=1e-6, steps=STEPS, neighbours="add_remove"):
+    noise = Recording()
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(epsilon, delta), neighbours, noise)
+    result, guarantee = data.release(TablesInSteps(steps, epsilon, delta, asking, "steps"))
+    return result, guarantee, noise.scales, data.budget.history
+
+
+@pytest.mark.parametrize(("neighbours", "counts"), [("add_remove", 1), ("replace_one", 2)])
+def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, counts):
+    result, guarantee, scales, (charge,) = released(neighbours=neighbours)
+    assert (charge.label, charge.epsilon, float(charge.delta)) == ("steps", 1, 1e-6)
+    assert (guarantee.epsilon, guarantee.delta, guarantee.neighbours) == (1.0, 1e-6, neighbours)
+    assert [kind for kind, _ in scales] == ["table"] * 3 + ["choice"] * 2 + ["table"]
+    of = [
+        counts / (2 * (scale**2 - 2.0)) if kind == "table" else (counts * selection._GRID / scale) ** 2 / 2
+        for kind, scale in scales
+    ]
+    parts = [(sum(of[:3]), 0), (sum(of[3:5]), 2), (of[5], 0)]
+    assert 0.98 < sequence_epsilon(parts, 1e-6) <= 1.0
+    assert sum(rho for rho, _ in parts) == pytest.approx(guarantee.rho, rel=0.03)
+    assert [rho / guarantee.rho for rho, _ in parts] == pytest.approx([0.25, 0.25, 0.5], rel=0.04)
+    assert result.guarantee.rho < of[5]
+
+
+def test_without_a_delta_epsilons_add_up():
+    result, guarantee, scales, (charge,) = released(delta=0.0)
+    assert (charge.epsilon, charge.delta, guarantee.rho) == (1, None, None)
+    of = [1 / scale if kind == "table" else 2 * selection._GRID / scale for kind, scale in scales]
+    assert sum(of) == pytest.approx(1.0)
+    assert sum(of) <= 1.0
+    assert result.guarantee.epsilon == pytest.approx(0.5)
+
+
+def test_what_is_asked_for_follows_the_steps():
+    def too_many():
+        yield from asking()
+        yield Measure([("a",)], [1.0])
+
+    def other_kind():
+        yield Choose(PAIRS, anything)
+
+    for asked, message in ((too_many, "More"), (other_kind, "Choose")):
+        with pytest.raises(TypeError, match=message):
+            released(asked)
+
+
+def test_nothing_may_be_asked_for_and_costs_the_same():
+    def little():
+        assert (yield Measure([], [])) is None
+        assert (yield Choose({}, anything)) == ()
+        return (yield Measure([("a",)], [1.0]))
+
+    result, guarantee, scales, history = released(little)
+    assert guarantee == released()[1]
+    assert len(scales) == len(history) == 1
+    assert scales[0][1] == pytest.approx(math.sqrt(1 / guarantee.rho + 2.0), rel=1e-6)
+    assert set(result.tables) == {("a",)}
+
+
+def test_nothing_is_asked_for_before_the_charge():
+    def never():
+        raise AssertionError
+        yield
+
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(0.5, 1e-6))
+    with pytest.raises(dp.BudgetExceededError):
+        data.release(TablesInSteps(STEPS, 1.0, 1e-6, never, "steps"))
+    for steps in ([Step(0.0)], [Step(1.0, -1)]):
+        with pytest.raises(ValueError, match=r"share|choices"):
+            data.release(TablesInSteps(steps, 0.5, 1e-6, never, "steps"))
+    assert not data.budget.history
+
+
+def test_a_source_that_cannot_be_read_fails_unpaid(monkeypatch):
+    class Unreadable:
+        def counts(self, cliques):
+            raise OSError("unreadable")
+
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6))
+    monkeypatch.setattr(dp.PrivateDataset, "_held", property(lambda self: Held(Unreadable(), {}, None)))
+    with pytest.raises(OSError, match="unreadable"):
+        data.release(TablesInSteps(STEPS, 1.0, 1e-6, asking, "steps"))
+    assert not data.budget.history

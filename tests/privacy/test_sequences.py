@@ -1,0 +1,136 @@
+"""The price of a sequence of noisy steps and choices against exact sums over all outcomes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.mechanisms import gaussian_scale
+from pgmpy_dp.privacy.sequences import sequence_epsilon, sequence_rho, with_discrete_noise
+
+
+def gaussian_delta(epsilon, rho):
+    """Of continuous noise (Balle and Wang 2018, Theorem 8)."""
+    mu = math.sqrt(2 * rho)
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def hockey_stick(epsilon, probability, loss):
+    return float((probability * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum())
+
+
+def choice(scores, moves, scale):
+    """Probabilities and losses of the exponential mechanism, whose scores a neighbour moves."""
+    p, q = np.exp(scores / scale), np.exp((scores + moves) / scale)
+    p, q = p / p.sum(), q / q.sum()
+    return p, np.log(p / q)
+
+
+def count(scale, move=1):
+    """Probabilities and losses of a count with discrete Gaussian noise."""
+    k = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    p = np.exp(-(k**2) / (2 * scale**2))
+    return p / p.sum(), ((k - move) ** 2 - k**2) / (2 * scale**2)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 3.0])
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-11])
+def test_noise_alone_costs_what_one_gaussian_does(rho, parts, delta):
+    epsilon = sequence_epsilon([(rho / parts, 0)] * parts, delta)
+    assert gaussian_delta(epsilon, rho) <= delta
+    assert epsilon == 0.0 or gaussian_delta(epsilon * 0.98, rho) > delta
+
+
+@pytest.mark.parametrize("width", [0.01, 0.3, 2.0, 8.0])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_one_choice_costs_the_closed_form(width, share):
+    """Over all places of the range: (exp(e / 2) - exp(a / 2))**2 / (exp(e) - 1)."""
+
+    def exact(epsilon):
+        return (math.exp(width / 2) - math.exp(epsilon / 2)) ** 2 / math.expm1(width)
+
+    epsilon = sequence_epsilon([(width**2 / 8, 1)], exact(share * width))
+    assert share * width <= epsilon <= (share + 0.1) * width
+
+
+numbers = st.lists(st.floats(-1, 1), min_size=3, max_size=3).map(np.array)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(numbers, min_size=6, max_size=6),
+    st.floats(0.3, 3.0),
+    st.floats(1.7, 6.0),
+    st.sampled_from([0.2, 1e-2, 1e-4]),
+)
+def test_no_adaptive_sequence_costs_more(given_scores, scale, noise, delta):
+    """A choice decides which table is counted and what is chosen from then, and the noisy count too."""
+    rho = 1 / (2 * scale**2)  # scores move by at most 1
+    counted = 1 / (2 * (noise**2 - 2.0)) if noise**2 > 2.1 else 5.0
+    epsilon = sequence_epsilon([(rho, 1), (counted, 0), (rho, 1)], delta)
+    found = 0.0
+    first, first_loss = choice(5 * given_scores[0], np.sign(given_scores[1]), scale)
+    for one in range(3):
+        middle, middle_loss = count(noise if noise**2 > 2.1 else math.sqrt(2.1), (1, -1, 0)[one])
+        for sign, half in ((0, middle_loss < 0), (1, middle_loss >= 0)):
+            last, last_loss = choice(given_scores[2 + sign], given_scores[4 + sign] * (1, -1, 1)[one], scale)
+            probability = first[one] * np.outer(middle[half], last)
+            found += hockey_stick(epsilon, probability, first_loss[one] + np.add.outer(middle_loss[half], last_loss))
+    assert found <= delta * (1 + 1e-9)
+
+
+def worst(epsilon, widths):
+    """The largest delta of choices in turn, each at the worst place of its range for what is left."""
+    if not widths:
+        return max(0.0, -math.expm1(epsilon))
+    e, left = widths[0], widths[1:]
+    return max(
+        (math.exp(e) - math.exp(t)) / math.expm1(e) * worst(epsilon - t, left)
+        + math.expm1(t) / math.expm1(e) * worst(epsilon - t + e, left)
+        for t in np.linspace(0, e, 21)
+    )
+
+
+def test_choices_in_turn_cost_the_worst_of_all_their_ranges():
+    rho, delta = 0.05, 1e-2
+    widths = [math.sqrt(8 * rho / 3)] * 3
+    epsilon = sequence_epsilon([(rho, 3)], delta)
+    assert worst(epsilon, widths) <= delta < worst(0.94 * epsilon, widths)
+    # A range half as wide would be that of scores that all move the same way.
+    assert worst(sequence_epsilon([(rho / 4, 3)], delta), widths) > 2 * delta
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize(("neighbour", "moves"), [(1, [1]), (2, [1, 1]), (9, [3]), (9, [1, 2])])
+def test_discrete_noise_costs_no_more_than_the_continuous_one_it_stands_for(rho, neighbour, moves):
+    scale = gaussian_scale(with_discrete_noise(rho, 1.0), neighbour)
+    assert scale**2 >= neighbour / (2 * rho) + 2.0
+    probability, loss = np.ones(1), np.zeros(1)
+    for move in moves:
+        p, ratio = count(scale, move)
+        probability, loss = np.outer(probability, p).ravel(), np.add.outer(loss, ratio).ravel()
+    largest = sum(move**2 for move in moves) / neighbour * rho
+    for epsilon in np.linspace(0, 6 * math.sqrt(rho) + rho, 25):
+        assert hockey_stick(epsilon, probability, loss) <= gaussian_delta(epsilon, largest) + 1e-14
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "more"), [(1.0, 1e-6, 0.13), (0.1, 1e-9, 0.1), (10.0, 1e-6, 0.09)])
+def test_a_sequence_has_more_rho_than_by_zcdp(epsilon, delta, more):
+    parts = [(0.1, 0), (0.2, 20), (0.2, 0), (0.2, 5), (0.3, 0)]
+    rho = sequence_rho(parts, epsilon, delta)
+    assert rho / rho_for(epsilon, delta) - 1 == pytest.approx(more, abs=0.02)
+    assert 0.998 * epsilon < sequence_epsilon([(share * rho, choices) for share, choices in parts], delta) <= epsilon
+
+
+def test_beyond_its_range_zcdp_prices_a_sequence():
+    for epsilon, delta in ((1.0, 1e-13), (100.0, 1e-6)):
+        assert sequence_rho([(1.0, 0), (1.0, 3)], epsilon, delta) == rho_for(epsilon, delta)
+    with pytest.raises(ValueError, match="share"):
+        sequence_rho([(0.0, 1)], 1.0, 1e-6)
+    with pytest.raises(ValueError, match="delta"):
+        sequence_rho([(1.0, 1)], 1.0, 0.0)

@@ -1,0 +1,70 @@
+"""Edges that the tables do not speak for are taken away, and no others."""
+
+import numpy as np
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.networks import simulate
+from pgmpy_dp.structure.drawn_records import DrawnRecords
+from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.search import Search
+from pgmpy_dp.structure.support import support
+
+ASIA = bnlearn_network("asia")
+SCHEMA = dp.Schema.from_model(ASIA)
+NAMES = list(SCHEMA.variables)
+RECORDS = simulate(ASIA, 20_000, seed=1)
+TRUE = [("smoke", "lung"), ("smoke", "bronc"), ("bronc", "dysp")]
+FALSE = [("asia", "smoke"), ("xray", "bronc")]
+
+
+def searched(edges, required=(), seed=0):
+    """A search that measured the families of a graph."""
+    numbers = tuple((NAMES.index(parent), NAMES.index(node)) for parent, node in required)
+    found = Search(SCHEMA, Knowledge(~np.eye(len(NAMES), dtype=bool), numbers), 3)
+    found.parents = [tuple(sorted(NAMES.index(a) for a, b in edges if b == node)) for node in NAMES]
+    data = dp.PrivateDataset(RECORDS, SCHEMA, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(seed))
+    cliques = [(node, *(a for a, b in edges if b == node)) for node in NAMES]
+    found.release = data.measure(cliques, 2.0, delta=1e-6, mechanism="gaussian")
+    return found
+
+
+def test_edges_without_support_are_dropped():
+    found = searched([*TRUE, *FALSE])
+    found.drop_edges()
+    assert set(found.named_edges()) == set(TRUE)
+
+
+def test_required_edges_stay():
+    found = searched([*TRUE, *FALSE], required=FALSE[:1])
+    found.drop_edges()
+    assert set(found.named_edges()) == {*TRUE, FALSE[0]}
+
+
+def test_support_of_noise_alone_is_about_zero_and_that_of_an_edge_grows_with_records():
+    lung, smoke, asia = (NAMES.index(name) for name in ("lung", "smoke", "asia"))
+    of_noise = []
+    for seed in range(30):
+        found = searched([("asia", "smoke")], seed=seed)
+        drawn = found._drawn()
+        of_noise.append(support(found.release, drawn, NAMES, smoke, (asia,), asia))
+        assert support(found.release, drawn, NAMES, lung, (smoke,), smoke) == -np.inf  # no table holds both
+    assert np.mean(of_noise) == pytest.approx(0.0, abs=0.7)
+    told = searched(TRUE)
+    assert support(told.release, told._drawn(), NAMES, lung, (smoke,), smoke) > 50
+
+
+def test_a_second_parent_is_judged_given_the_first():
+    """Both ends of an edge that another explains are independent given it."""
+    generator = np.random.default_rng(0)
+    first = generator.integers(0, 2, 50_000)
+    codes = np.stack([first, np.where(generator.random(50_000) < 0.9, first, 1 - first), first])
+    codes[2] = np.where(generator.random(50_000) < 0.9, first, 1 - first)
+    schema = dp.Schema({"a": [0, 1], "b": [0, 1], "c": [0, 1]})
+    data = dp.PrivateDataset(codes.T, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
+    release = data.measure([("c", "a", "b")], 1.0, delta=1e-6, mechanism="gaussian")
+    drawn = DrawnRecords(codes, [2, 2, 2])
+    assert support(release, drawn, list("abc"), 2, (0, 1), 0) > 1000
+    assert support(release, drawn, list("abc"), 2, (0, 1), 1) < 5
+    assert support(release, drawn, list("abc"), 2, (1,), 1) > 1000
