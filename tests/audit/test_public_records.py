@@ -29,7 +29,7 @@ OF_PUBLIC_RECORDS = {
     "PrivateMixtureNetwork": {"log_likelihood"},
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
 }
-PAID = {"PrivateDataset": {"check"}}  # which holds public records against private ones
+PAID = {name: {"check"} for name in ("PrivateDataset", "PrivateHouseholds")}  # public records against private ones
 REFUSED = {"fit_transform", "fit_update", "edge_strength"}
 
 
