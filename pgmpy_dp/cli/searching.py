@@ -94,8 +94,8 @@ def structure(
         if dry_run:
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-            lines = [*printed, *chosen.affordable(epsilon, delta)]
-            emit(as_json, {"steps": plan.to_dict("records")}, lines)
+            held, lines = chosen.affordable(epsilon, delta)
+            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *lines])
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")

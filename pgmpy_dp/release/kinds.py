@@ -101,7 +101,7 @@ class Release:
         ReleaseFormatError
             If the file is damaged, altered, inconsistent, of a newer format or of another kind.
         """
-        release = read_archive(path, _interpret)
+        release = read_archive(path, interpreted)
         if not isinstance(release, cls):
             raise ReleaseFormatError(
                 f"{path}: the file holds another kind of release: use {type(release).__name__}.load."
@@ -203,7 +203,7 @@ def _plain(value: Any) -> Any:
     return tuple(_plain(part) for part in value) if type(value) is tuple else value
 
 
-def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
+def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     """Read a descriptor by the rules of its kind."""
     kind = KINDS.get(name := entry(contents, "kind", str))
     if kind is None:
