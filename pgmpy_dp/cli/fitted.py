@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, sentence, stages
+from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, to_csv, write_records
@@ -133,7 +133,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
     size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
         f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
-        f"{sentence(noisy.guarantee)}.",
+        noisy.guarantee.sentence(),
         *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
         f"Written to {out}.",
     ]
@@ -171,7 +171,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
     emit(
         as_json,
         held,
-        [f"Mixture of {held['variables']} variables.", f"{sentence(noisy.guarantee)}.", f"Written to {out}."],
+        [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence(), f"Written to {out}."],
     )
 
 

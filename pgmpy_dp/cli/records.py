@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, emit, sentence
+from pgmpy_dp.cli.common import assignments, emit
 from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
@@ -125,9 +125,8 @@ class RecordOptions:
             _typed(schema, assignments(schema, given, option))
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
-        declared = {v: schema.bins.get(v, states) for v, states in schema.states.items()}
         stand_ins = {**schema.missing, **missing}, {**schema.other, **other}
-        return Schema(declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
+        return Schema(schema.declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
         """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
@@ -210,7 +209,7 @@ def foreseen(
         for clique, scale in quote.terms.items()
     ]
     text = [
-        f"{sentence(quote.guarantee)}.",
+        quote.guarantee.sentence(),
         f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read or charged.",
         "",
         f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",

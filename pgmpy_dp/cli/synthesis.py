@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
 from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
@@ -123,7 +123,7 @@ def synthesize(
         "cautions": cautions,
     }
     lines = [
-        f"{sentence(network.guarantee_)}.",
+        network.guarantee_.sentence(),
         f"{count} synthetic records of {len(schema.variables)} variables written to {out}.",
         *(f"Written to {path}." for path in (release_path, model) if path is not None),
         *cautions,

@@ -156,15 +156,12 @@ class Release:
         )
 
     def _repr_html_(self) -> str:
-        promise = str(self.guarantee)
         rows = [
             (", ".join(clique), f"{self.schema.cells(clique):,}", f"{self.noise(clique)[1]:.4g}")
             for clique in self.cliques
         ]
         kind = self.kind.replace("_", " ")
-        return table(
-            f"A release of {kind}. {promise[0].upper()}{promise[1:]}.", ["table", "cells", "noise in a cell"], rows
-        )
+        return table(f"A release of {kind}. {self.guarantee.sentence()}", ["table", "cells", "noise in a cell"], rows)
 
     def _refusal(self) -> TypeError:
         return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
