@@ -589,6 +589,12 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
     held = json.loads(release("--dry-run", "--json", "--ledger", "ledger.json"))
     assert held["guarantee"]["epsilon"] == 1.0
+    assert held["ledger"] == {"remaining": {"epsilon": 2.0, "delta": 1e-6}, "enough": True}
+    for command in ("release --model asia.json --out r.zip", "synthesize --out made.csv", "structure --out g.txt"):
+        name, *more = command.split()
+        price = ["--epsilon", 1, "--delta", 2e-6, *(["--mechanism", "gaussian"] if name == "release" else [])]
+        call = [name, "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", *more, *price]
+        assert json.loads(run(*call, "--dry-run", "--json"))["ledger"]["enough"] is False
     wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
     assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
     assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
@@ -636,6 +642,17 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert found["fails"]
     assert "fails" in run("check", "release.zip", "--model", "fitted.bif")
 
+    # one file for all of it
+    run("fit", "release.zip", "--model", "edges.txt", "--estimator", "posterior-mean", "--out", "fitted.zip")
+    (tmp_path / "release.zip").rename("elsewhere.zip")
+    call = ["query", "fitted.zip", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
+    assert json.loads(run(*call, "--json"))["answer"] == held["answer"]
+    assert json.loads(run("check", "fitted.zip", "--json")) == found
+    run("report", "fitted.zip", "--out", "one.html", "--date", "")
+    run("report", "elsewhere.zip", "--model", "fitted.bif", "--out", "two.html", "--date", "")
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+    assert len(run("sample", "fitted.zip", "--rows", 3).splitlines()) == 4
+
 
 def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -646,6 +663,9 @@ def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):
     data.measure(cliques, 1.0, weights=weights).save("pairs.zip")
     run("fit", "pairs.zip", "--estimator", "mixture", "--out", "mixture.json")
     assert "0 of 3 tables" in run("check", "pairs.zip", "--model", "mixture.json")
+    run("fit", "pairs.zip", "--estimator", "mixture", "--out", "mixture.zip")
+    assert "0 of 3 tables" in run("check", "mixture.zip")
+    assert "no  " in run("query", "mixture.zip", "--target", "smoke")
     assert "Caution: variable '=lung'" in run("sample", "mixture.json", "--rows", 40, "--out", "plain.csv")
     assert "Caution" not in run("sample", "mixture.json", "--rows", 40, "--out", "guarded.csv", "--spreadsheet")
     plain, guarded = pd.read_csv("plain.csv"), pd.read_csv("guarded.csv")

@@ -36,7 +36,9 @@ def folder(tmp_path_factory):
     (work / "words.csv").write_text("variable,states\nill,yes|no\n")
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("age", "race")], 1.0)
     noisy.save(work / "release.zip")
-    dp.PrivateBayesianNetwork([("age", "race")]).fit(noisy, estimator=dp.PrivateMLE()).save(work / "fitted.bif")
+    network = dp.PrivateBayesianNetwork([("age", "race")]).fit(noisy, estimator=dp.PrivateMLE())
+    network.save(work / "fitted.bif")
+    network.save(work / "fitted.zip")
     (work / "damaged.zip").write_bytes((work / "release.zip").read_bytes()[:200])
     return work
 
@@ -46,6 +48,8 @@ ILL = RELEASE.replace("--model edges.txt", "--cliques ill.json")
 FIT = "fit release.zip --model edges.txt --out new.bif"
 QUERY = "query fitted.bif --target race"
 SYNTHESIZE = "synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-7 --ledger gaussian.json --out new.csv"
+
+STRUCTURE = "structure records.csv --schema schema.json --epsilon 1 --delta 1e-9 --ledger gaussian.json --out new.txt"
 
 
 def swapped(call, *pairs):
@@ -121,10 +125,32 @@ COMMANDS = [
     (swapped(SYNTHESIZE, ("--delta 1e-7", "--delta 0")), "--delta must be"),
     ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
     (f"{QUERY} --evidence age=5", "has no state '5'; it has: "),
-    (f"{QUERY} --interval 0.9", "need both --interval"),
+    (f"{QUERY} --interval 0.9", "fitted.bif carries no release, from which bounds are drawn"),
+    (f"{QUERY} --of records", "--of is for bounds: add --interval"),
+    (f"{QUERY} --release release.zip", "--release is for bounds: add --interval"),
+    ("query fitted.zip --target rase", "did you mean 'race'"),
     (f"{QUERY} --interval 90 --release release.zip", "not in the range 0<x<1"),
     (swapped(FIT, (" --model edges.txt", "")), "give its --model"),
     (f"{FIT} --estimator mixture", "leave --model out"),
+    # a network that carries its release, and one that does not
+    ("inspect fitted.zip", "fitted.zip: not a release, but a network"),
+    (swapped(FIT, ("release.zip", "fitted.zip")), "fitted.zip: not a release, but a network"),
+    ("check fitted.bif", "carries no release: pgmpy-dp check RELEASE --model fitted.bif"),
+    ("check release.zip", "--model fitted.bif, say"),
+    ("check release.zip --model edges.txt", "edges.txt: not a network for --model"),
+    ("check fitted.zip --model fitted.bif", "is a model with its release"),
+    ("report fitted.zip --model fitted.bif --out new.html", "is a model with its release"),
+    # a graph, and what accuracy costs
+    (swapped(STRUCTURE, ("new.txt", "new.bif")), "new.bif: edges are written to .txt files"),
+    (f"{STRUCTURE} --model new.docx", "networks are written to .bif"),
+    (f"{STRUCTURE} --forbid age-race", "age-race"),
+    (f"{STRUCTURE} --max-indegree 0", "not in the range x>=1"),
+    (swapped(STRUCTURE, (" --ledger gaussian.json", "")), "--no-ledger does without"),
+    (swapped(STRUCTURE, ("--epsilon 1", "--epsilon 3")), "does not fit in the privacy budget"),
+    ("plan-accuracy --schema schema.json --table age,rase=5", "did you mean 'race'"),
+    ("plan-accuracy --schema schema.json --table age,race", "such as age,sex=50"),
+    ("plan-accuracy --schema schema.json --table age=0", "--table needs a number of records greater than 0"),
+    ("plan-accuracy --schema records.csv --table age=5", "records.csv: not a schema for --schema"),
     # records
     (swapped(ILL, ("records.csv", "wrong.csv")), "--other ill=other"),
     (swapped(ILL, ("records.csv", "gaps.csv")), "--missing ill=unknown"),

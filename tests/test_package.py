@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pgmpy_dp as dp
 
@@ -78,3 +79,10 @@ def test_fits_do_not_depend_on_the_hash_seed():
         for seed in ("0", "1", "7")
     }  # fmt: skip
     assert len(printed) == 1
+
+
+def test_no_data_is_shipped():
+    """The demonstration's records come with statsmodels, under its licence; a file of data here would need its own."""
+    package = Path(dp.__file__).parent
+    others = {path.name for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"}
+    assert {name for name in others if not name.endswith((".py", ".pyi"))} == {"py.typed", "page.html.j2"}

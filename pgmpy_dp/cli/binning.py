@@ -46,7 +46,7 @@ def bins(
         dataset = chosen.dataset(data, schema.select([variable]), budget)
         begin("Choosing bins")
         found = dataset.quantile_bins(variable, parts, epsilon)
-        declared = {v: found if v == variable else schema.bins.get(v, states) for v, states in schema.states.items()}
+        declared = {**schema.declared, variable: found}
         rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
         drafted = Schema(declared, schema.missing, schema.other, rules=rules, missing_values=schema.missing_values)
         drafted.save(out)

@@ -17,7 +17,6 @@ import click
 from pgmpy_dp.cli.wording import at_the_command_line
 
 if TYPE_CHECKING:
-    from pgmpy_dp.release import Guarantee
     from pgmpy_dp.schema import Schema
 
 BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
@@ -61,12 +60,6 @@ def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
     else:
         lines = text.splitlines() if isinstance(text, str) else text
         click.echo("\n".join(map(shown, lines)))
-
-
-def sentence(guarantee: Guarantee) -> str:
-    """State what is promised, beginning with a capital."""
-    promise = str(guarantee)
-    return f"{promise[0].upper()}{promise[1:]}"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, record_options
 
@@ -61,7 +61,7 @@ def states(
     held = {"variable": variable, "states": list(found.states), "threshold": found.threshold, "file": str(out)}
     some = ", ".join(map(str, found.states[:10])) + (", ..." if len(found.states) > 10 else "")
     lines = [
-        f"{sentence(found.guarantee)}.",
+        found.guarantee.sentence(),
         f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
         f"Written to {out}.",
         line,

@@ -46,6 +46,10 @@ def kind_of(path: Path) -> str | None:
             zipped = file.read(2) == b"PK"
         if not zipped:
             return None
+        from pgmpy_dp.release.carrying import carries
+
+        if carries(path):
+            return "a network"
         return "records" if path.name.lower().endswith(".csv.zip") else "a release"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, sentence, stages
-from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option
+from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
+from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, to_csv, write_records
 
@@ -52,7 +52,12 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     show_default=True,
     help="See above.",
 )
-@file_option("--out", exists=False, required=True, help="Network to write: .bif, .xmlbif, .uai or .json.")
+@file_option(
+    "--out",
+    exists=False,
+    required=True,
+    help="Network to write: .zip, which carries its release, .bif, .xmlbif, .uai or .json.",
+)
 @json_option
 def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
@@ -66,7 +71,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
       posterior-mean    the mean of networks drawn from what the release leaves open: closest, and takes seconds
       naive-mle         Markov networks; noisy tables taken for true: the usual baseline
-      mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs), in .json
+      mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs)
 
     \b
       pgmpy-dp fit release.zip --model model.bif --out fitted.bif
@@ -96,7 +101,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
             raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
         if method in _MARKOV and not markov:
             raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --estimator.")
-        formats = (".uai", ".json") if markov else SUFFIXES
+        formats = (".uai", ".json", ".zip") if markov else SUFFIXES
         if out.suffix.lower() not in formats:
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
@@ -128,7 +133,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
     size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
         f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
-        f"{sentence(noisy.guarantee)}.",
+        noisy.guarantee.sentence(),
         *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
         f"Written to {out}.",
     ]
@@ -152,8 +157,8 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 
     if model is not None:
         raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
-    if out.suffix.lower() != ".json":
-        raise click.ClickException(f"{out}: mixtures are written to .json files.")
+    if out.suffix.lower() not in (".json", ".zip"):
+        raise click.ClickException(f"{out}: mixtures are written to .json and .zip files.")
     with stages(2) as begin:
         begin("Reading the release")
         noisy = Release.load(release)
@@ -166,7 +171,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
     emit(
         as_json,
         held,
-        [f"Mixture of {held['variables']} variables.", f"{sentence(noisy.guarantee)}.", f"Written to {out}."],
+        [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence(), f"Written to {out}."],
     )
 
 
@@ -177,7 +182,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Bounds that hold the truth with this probability, 0.9 say; needs --release.",
+    help="Bounds that hold the truth with this probability, 0.9 say; from the release in a .zip, or --release.",
 )
 @file_option(
     "--release",
@@ -207,14 +212,17 @@ def query(
 
     \b
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
+      pgmpy-dp query fitted.zip --target lung --interval 0.9
       pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
     quiet()
-    if (interval is None) != (not releases) or (about is not None and interval is None):
-        raise click.UsageError(
-            "Bounds need both --interval 0.9, say, and --release: the release that the network was fitted to."
-        )
+    if interval is None and (releases or about is not None):
+        raise click.UsageError(f"{'--release' if releases else '--of'} is for bounds: add --interval 0.9, say.")
     loaded = loaded_network(network)
+    if interval is not None and not releases and getattr(loaded, "release_", None) is None:
+        raise click.UsageError(
+            f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
+        )
     schema = _schema(loaded)
     schema.require([targets])
     given = _evidence(schema, evidence)
@@ -258,7 +266,8 @@ def _bounded(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
-        network.attach_release(*map(Release.load, releases))
+        if releases:
+            network.attach_release(*map(Release.load, releases))
         options = {} if about is None else {"target": about}
         frame = network.query(list(targets), given, interval=interval, **options)
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
@@ -271,11 +280,13 @@ def _bounded(
 
 
 @click.command(cls=Command)
-@file_argument("release", "a release")
-@file_option("--model", kinds=("a network",), required=True, help="Network that was fitted to it.")
+@file_argument("release", "a release", "a network")
+@file_option("--model", kinds=("a network",), help="Network that was fitted to it.")
 @json_option
-def check(release: Path, model: Path, as_json: bool) -> None:
+def check(release: Path, model: Path | None, as_json: bool) -> None:
     """Hold RELEASE against a network that was fitted to it. This costs no privacy.
+
+    A model that carries its release is both.
 
     The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
     families say little of edges that are missing: pgmpy-dp plan --check 0.2 measures some other pairs too. Of a model
@@ -283,13 +294,17 @@ def check(release: Path, model: Path, as_json: bool) -> None:
 
     \b
       pgmpy-dp check release.zip --model fitted.bif
+      pgmpy-dp check fitted.zip
     """
     quiet()
     from pgmpy_dp.fitting.fit_checks import check_network
-    from pgmpy_dp.release import NoisyMarginals, Release
+    from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    noisy, network = Release.load(release), loaded_network(model)
+    releases, network = released_and_fitted("check", release, model)
+    if network is None:
+        raise click.UsageError("Name the network that was fitted to it: --model fitted.bif, say.")
+    noisy = releases[0]
     if isinstance(network, PrivateMixtureNetwork):
         from pgmpy_dp.report.pairs import table_fits
 
@@ -302,7 +317,7 @@ def check(release: Path, model: Path, as_json: bool) -> None:
         ]
         emit(as_json, {"tables": len(noisy.tables), "not_met": list(map(list, beyond))}, lines)
         return
-    found = check_network(network, [noisy])
+    found = check_network(network, releases)
     emit(as_json, findings(found), repr(found))
 
 
@@ -325,6 +340,21 @@ def loaded_network(path: Path) -> Any:
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
     return PrivateMixtureNetwork.load(path) if PrivateMixtureNetwork.wrote(path) else load_network(path)
+
+
+def released_and_fitted(command: str, release: Path, model: Path | None) -> tuple[tuple[Any, ...], Any]:
+    """Load a release and the network beside it, if any, or what a model that carries its releases holds of both."""
+    from pgmpy_dp.release import Release
+
+    if kind_of(release) != "a network":
+        return (Release.load(release),), None if model is None else loaded_network(model)
+    network = loaded_network(release)
+    held = getattr(network, "release_", None)
+    if held is None:
+        raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
+    if model is not None:
+        raise click.ClickException(f"{release} is a model with its release, and so is no RELEASE of --model {model}.")
+    return held if isinstance(held, tuple) else (held,), network
 
 
 def _schema(network: Any) -> Schema:

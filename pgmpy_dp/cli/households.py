@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, public_table, table_options
 from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
@@ -141,7 +141,7 @@ def households(
         "cautions": cautions,
     }
     lines = [
-        f"{sentence(network.guarantee_)}.",
+        network.guarantee_.sentence(),
         f"{counts[0]} synthetic households written to {out}, with {counts[1]} persons in {persons_out}.",
         *(f"Written to {path}." for path in files[2:]),
         *cautions,

@@ -65,7 +65,7 @@ def plan(
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
     schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
     quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
-    foreseen(quote, schema, as_json, *_written(out, wanted, weights))
+    foreseen(quote, schema, as_json, lines=_written(out, wanted, weights))
 
 
 def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, emit, sentence
+from pgmpy_dp.cli.common import assignments, emit
 from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
@@ -137,9 +138,8 @@ class RecordOptions:
             _typed(schema, assignments(schema, given, option))
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
-        declared = {v: schema.bins.get(v, states) for v, states in schema.states.items()}
         stand_ins = {**schema.missing, **missing}, {**schema.other, **other}
-        return Schema(declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
+        return Schema(schema.declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
         """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
@@ -157,13 +157,15 @@ class RecordOptions:
             )
         return PrivacyBudget(epsilon, delta)
 
-    def affordable(self, epsilon: float, delta: float) -> list[str]:
-        """Say, in a dry run with a ledger, what it has left."""
+    def affordable(self, epsilon: float, delta: float) -> tuple[dict[str, Any], list[str]]:
+        """Say, in a dry run with a ledger, what it has left and whether that is enough, for JSON and as lines."""
         if self.ledger is None:
-            return []
+            return {}, []
         remaining = self.budget(epsilon, delta).remaining
-        enough = "" if remaining.epsilon >= epsilon and remaining.delta >= delta else ": not enough"
-        return ["", f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{enough}."]
+        enough = remaining.epsilon >= epsilon and remaining.delta >= delta
+        held = {"remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta}, "enough": enough}
+        said = "" if enough else ": not enough"
+        return {"ledger": held}, ["", f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{said}."]
 
     def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget, *, in_memory: bool = False) -> PrivateDataset:
         """Open the records behind the ledger. An engine reads a Parquet file, unless it must be in memory."""
@@ -209,8 +211,14 @@ def public_table(
     return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, delta, True, schema=schema)
 
 
-def foreseen(quote: Quote, schema: Schema, as_json: bool, *further: str) -> None:
-    """Print the tables that would be measured at this price, with the noise of their cells."""
+def foreseen(
+    quote: Quote,
+    schema: Schema,
+    as_json: bool,
+    held: Mapping[str, Any] = MappingProxyType({}),
+    lines: Sequence[str] = (),
+) -> None:
+    """Print the tables that would be measured at this price, with the noise of their cells, and what else there is."""
     from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 
     parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
@@ -218,15 +226,15 @@ def foreseen(quote: Quote, schema: Schema, as_json: bool, *further: str) -> None
         {"variables": list(clique), "cells": schema.cells(clique), "scale": scale / parts}
         for clique, scale in quote.terms.items()
     ]
-    lines = [
-        f"{sentence(quote.guarantee)}.",
+    text = [
+        quote.guarantee.sentence(),
         f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read or charged.",
         "",
         f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",
         *(f"{table['cells']:>10,}  {table['scale']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
-        *further,
+        *lines,
     ]
-    emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines)
+    emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables, **held}, text)
 
 
 def _in_memory(data: Path, schema: Schema) -> Any:

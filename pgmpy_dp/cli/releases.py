@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, noise_options, record_options, require_delta
 
@@ -119,7 +119,7 @@ def _lines(noisy: Release) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
     if isinstance(noisy, DiscoveredStates):
         return [
-            f"{sentence(guarantee)}.",
+            guarantee.sentence(),
             f"Made with {versions or 'unknown versions'}.",
             f"States of {noisy.variable} whose noisy number of rows reaches {noisy.threshold}: {len(noisy.states)}",
             "",
@@ -129,7 +129,7 @@ def _lines(noisy: Release) -> list[str]:
         families = [", ".join(family["variables"]) for family in held["families"]]
         drawn = f"Draws of a network: {held['draws']}"
         return [
-            f"{sentence(guarantee)}.",
+            guarantee.sentence(),
             f"Made with {versions or 'unknown versions'}.",
             drawn,
             "",
@@ -139,7 +139,7 @@ def _lines(noisy: Release) -> list[str]:
     total = held["total"]
     about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
     lines = [
-        f"{sentence(guarantee)}.",
+        guarantee.sentence(),
         f"Made with {versions or 'unknown versions'}.",
         f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
         *_cautions(noisy),

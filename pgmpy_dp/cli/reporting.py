@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.common import Command, emit, json_option, quiet, stages
-from pgmpy_dp.cli.files import file_argument, file_option, kind_of
-from pgmpy_dp.cli.fitted import loaded_network
+from pgmpy_dp.cli.files import file_argument, file_option
+from pgmpy_dp.cli.fitted import released_and_fitted
 
 
 @click.command(cls=Command)
@@ -31,26 +31,26 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     \b
       pgmpy-dp report release.zip --model fitted.bif --out report.html
       pgmpy-dp report pairs.zip --model mixture.json --out report.html
+      pgmpy-dp report fitted.zip --out report.html
     """
     quiet()
-    from pgmpy_dp.release import NoisyMarginals, Release
+    from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.report import write_report
     from pgmpy_dp.report.pairs import table_fits
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    if kind_of(release) == "a network":
-        raise click.ClickException(
-            f"{release} is a model, and a page is about a release: pgmpy-dp report RELEASE --model {release}."
-        )
     with stages(2) as begin:
         begin("Reading the release")
-        noisy = Release.load(release)
+        (noisy, *more), network = released_and_fitted("report", release, model)
+        if more:
+            raise click.ClickException(
+                f"{release} carries several releases; a page is about one: pgmpy-dp report RELEASE --model {release}."
+            )
         if not isinstance(noisy, NoisyMarginals):
             raise click.ClickException(
                 f"{release} holds {noisy.kind.replace('_', ' ')}; the page shows tables. Look at it with "
                 "pgmpy-dp inspect."
             )
-        network = None if model is None else loaded_network(model)
         begin("Drawing the page")
         drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]

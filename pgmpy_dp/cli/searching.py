@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options
 
@@ -94,8 +94,8 @@ def structure(
         if dry_run:
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-            lines = [*printed, *chosen.affordable(epsilon, delta)]
-            emit(as_json, {"steps": plan.to_dict("records")}, lines)
+            held, lines = chosen.affordable(epsilon, delta)
+            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *lines])
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
@@ -130,7 +130,7 @@ def structure(
     }
     stable = int((edges["verdict"] == "stable").sum())
     lines = [
-        f"{sentence(search.guarantee_)}.",
+        search.guarantee_.sentence(),
         f"{len(edges)} edges between {len(schema.variables)} variables written to {out}.",
         *([f"{stable} of them are stable: found again in most of {repeat} repetitions."] if repeat else []),
         *(f"Written to {path}." for path in (model, release_path, picture) if path is not None),

@@ -22,15 +22,15 @@ _LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27
 
 
 def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
-    """Read a network without parameters: a DiscreteBayesianNetwork or a PrivateMarkovNetwork.
+    """Read a network without parameters: a PrivateBayesianNetwork or a PrivateMarkovNetwork.
 
     It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
     ``a -- b``, all of one kind; a line with one name is a variable without edges. Where ``variables`` are known, an
     edge that lacks its arrow is told from a name.
     """
-    from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+    from pgmpy.models import DiscreteMarkovNetwork
 
-    from pgmpy_dp.networks import SUFFIXES, PrivateMarkovNetwork, load_network
+    from pgmpy_dp.networks import SUFFIXES, PrivateBayesianNetwork, PrivateMarkovNetwork, load_network
 
     if path.suffix.lower() in _LISTS:
         nodes, edges, undirected = _edge_list(path, variables)
@@ -44,7 +44,7 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
             f"({', '.join(_LISTS)})."
         )
     _require_network(path, edges, undirected)
-    structure = PrivateMarkovNetwork() if undirected else DiscreteBayesianNetwork()
+    structure = PrivateMarkovNetwork() if undirected else PrivateBayesianNetwork()
     structure.add_nodes_from(nodes)
     structure.add_edges_from(edges)
     return structure

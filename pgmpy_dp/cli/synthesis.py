@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, sentence, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
 from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
@@ -43,7 +43,11 @@ from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
 @record_options
 @file_option("--out", exists=False, required=True, help="Synthetic records to write, .csv or .parquet.")
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
-@file_option("--model", exists=False, help="Model to write as well, .json: for pgmpy-dp query and sample.")
+@file_option(
+    "--model",
+    exists=False,
+    help="Model to write as well, for pgmpy-dp query and sample: .zip, which carries its release, or .json.",
+)
 @spreadsheet_option
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @dry_run_option
@@ -80,7 +84,7 @@ def synthesize(
     quiet()
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
-    for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json",))):
+    for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
         if path is not None:
             refuse_to_overwrite(path, force, *endings)
     chosen = RecordOptions(**options)
@@ -119,7 +123,7 @@ def synthesize(
         "cautions": cautions,
     }
     lines = [
-        f"{sentence(network.guarantee_)}.",
+        network.guarantee_.sentence(),
         f"{count} synthetic records of {len(schema.variables)} variables written to {out}.",
         *(f"Written to {path}." for path in (release_path, model) if path is not None),
         *cautions,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import NoisyMarginals
@@ -62,7 +60,7 @@ def merge_rare_states(
     states = schema.states[variable]
     frequent = [state for state, is_rare in zip(states, rare.tolist(), strict=True) if not is_rare]
     merged = {state: rest if is_rare else state for state, is_rare in zip(states, rare.tolist(), strict=True)}
-    declared: dict[str, Any] = {v: schema.bins.get(v, own) for v, own in schema.states.items()}
+    declared: dict[str, Any] = dict(schema.declared)
     declared[coarser] = [*frequent, rest] if rare.any() else frequent
     rules = (*schema.rules, Hierarchy(variable, coarser, merged))
     said = dict(schema.missing_values)

@@ -16,10 +16,11 @@ from pgmpy_dp.networks.bif import from_bif, to_bif
 from pgmpy_dp.networks.network_json import from_json, to_json
 from pgmpy_dp.networks.uai import from_uai, to_uai
 from pgmpy_dp.networks.xmlbif import from_xmlbif, to_xmlbif
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.carrying import SUFFIX, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema
 
-SUFFIXES = (".bif", ".xmlbif", ".uai", ".json")
+SUFFIXES = (".bif", ".xmlbif", ".uai", ".json", SUFFIX)
 
 
 def save_network(
@@ -31,12 +32,13 @@ def save_network(
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
     path : path
-        Its end says the format: ``.bif`` and ``.xmlbif`` for Bayesian networks, ``.uai`` and ``.json`` for both.
+        Its end says the format: ``.bif`` and ``.xmlbif`` for Bayesian networks, ``.uai`` and ``.json`` for both, and
+        ``.zip`` for networks that have a release, which the file then carries.
         Probabilities survive to the last digit. Names that a format cannot hold are escaped, and `load_network` brings
         them back. UAI holds no names: they go into ``<path>.schema.json``.
     guarantee : Guarantee, optional
         A JSON file notes it; the default is the network's own.
-    filetype : {"bif", "xmlbif", "uai", "json"}, optional
+    filetype : {"bif", "xmlbif", "uai", "json", "zip"}, optional
         It says the format where the name does not. A name without an end is BIF, as in pgmpy.
 
     Raises
@@ -63,34 +65,46 @@ def save_network(
     path = Path(path)
     suffix, schema = _suffix(path, filetype), Schema.from_model(network)
     network.check_model()
-    if isinstance(network, DiscreteMarkovNetwork) and suffix not in (".uai", ".json"):
+    if isinstance(network, DiscreteMarkovNetwork) and suffix not in (".uai", ".json", SUFFIX):
         raise ValueError(f"{path}: {suffix} holds Bayesian networks; save this Markov network as .json or .uai.")
-    if suffix == ".json":
+    if suffix in (".json", SUFFIX):
         content = to_json(network, schema, getattr(network, "guarantee_", None) if guarantee is None else guarantee)
     else:
         content = {".bif": to_bif, ".xmlbif": to_xmlbif, ".uai": to_uai}[suffix](network, schema)
     if suffix == ".uai":
         schema.save(_names_of(path))
+    if suffix == SUFFIX:
+        held = getattr(network, "release_", None)
+        if held is None:
+            raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
+        write_carrying(path, content, held if isinstance(held, tuple) else (held,))
+        return
     with replacing(path) as handle:
         handle.write(content)
 
 
 @contextmanager
-def read_network(path: str | os.PathLike[str], filetype: str | None = None) -> Iterator[Network]:
-    """Read a network of pgmpy's own class; what goes wrong with it becomes a ReleaseFormatError that names the file."""
+def read_network(
+    path: str | os.PathLike[str], filetype: str | None = None
+) -> Iterator[tuple[Network, tuple[Release, ...]]]:
+    """Read a network of pgmpy's own class, and the releases that its file carries.
+
+    What goes wrong with it becomes a ReleaseFormatError that names the file.
+    """
     path = Path(path)
     if path.is_dir():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")
-    suffix, content = _suffix(path, filetype), path.read_bytes()
+    suffix = _suffix(path, filetype)
+    content, releases = read_carrying(path) if suffix == SUFFIX else (path.read_bytes(), ())
     try:
         if suffix == ".uai":
             network = from_uai(content, Schema.load(_names_of(path)) if _names_of(path).exists() else None)
         else:
-            network = {".bif": from_bif, ".xmlbif": from_xmlbif, ".json": from_json}[suffix](content)
+            network = {".bif": from_bif, ".xmlbif": from_xmlbif, ".json": from_json, SUFFIX: from_json}[suffix](content)
         if not network.nodes():
             raise ValueError("it declares no variable")
         network.check_model()
-        yield network
+        yield network, releases
     except ReleaseFormatError:
         raise
     except Exception as error:  # pgmpy's readers raise whatever their parsers meet

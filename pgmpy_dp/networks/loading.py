@@ -23,6 +23,7 @@ def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | Priva
     ValueError
         If the end of its name says no known format.
     """
-    with read_network(path) as network:
+    with read_network(path) as (network, releases):
         markov = isinstance(network, DiscreteMarkovNetwork)
-        return PrivateMarkovNetwork.of(network) if markov else PrivateBayesianNetwork.of(network)
+        found = PrivateMarkovNetwork.of(network) if markov else PrivateBayesianNetwork.of(network)
+        return found._carrying(releases)

@@ -306,6 +306,12 @@ class PrivateNetwork(Provenance):
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
 
+    def _carrying(self, releases: Sequence[Release]) -> Self:
+        """Attach what the network's file carries, if anything."""
+        if releases:
+            self.attach_release(*releases)
+        return self
+
     @overload
     def simulate(
         self,
@@ -361,7 +367,13 @@ class PrivateNetwork(Provenance):
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
         """Write the network as `pgmpy_dp.networks.save_network` does, in the format that the end of the name says.
 
-        The release is in no file: `attach_release` brings it back. The guarantee is in JSON files alone.
+        A ``.zip`` file carries the release: bounds, `check_fit` and reports are those of this network again. In other
+        files it is not: `attach_release` brings it back. The guarantee is in ``.zip`` and ``.json`` files alone.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in ``.zip`` and the network has no release.
         """
         self._fitted()
         save_network(self, filename, filetype=filetype)
@@ -375,11 +387,11 @@ class PrivateNetwork(Provenance):
         ReleaseFormatError
             If the file is not of the format its name says, or holds a network of the other kind.
         """
-        with read_network(filename, filetype) as network:
+        with read_network(filename, filetype) as (network, releases):
             if not issubclass(cls, type(network)):
                 kind = type(network).__name__
                 raise ReleaseFormatError(f"{filename} holds a {kind}: read it by pgmpy_dp.networks.load_network.")
-            return cls.of(network)
+            return cls.of(network)._carrying(releases)
 
     @classmethod
     def of(cls, network: Network) -> Self:

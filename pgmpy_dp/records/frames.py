@@ -81,10 +81,8 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
 def labelled(records: Any, schema: Schema) -> Schema:
     """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
     kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
-    declared = {
-        v: states if isinstance(kinds.get(v), pd.CategoricalDtype) else schema.bins.get(v, states)
-        for v, states in schema.states.items()
-    }
+    labels = {v: states for v, states in schema.states.items() if isinstance(kinds.get(v), pd.CategoricalDtype)}
+    declared = {**schema.declared, **labels}
     return Schema(declared, schema.missing, schema.other, missing_values=schema.missing_values)
 
 

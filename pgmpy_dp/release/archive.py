@@ -152,11 +152,17 @@ class Contents(Generic[Kind]):
 
 def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
     """Write a release file; see :meth:`Release.save`."""
+    with replacing(Path(path)) as handle:
+        write_release(release, handle)
+
+
+def write_release(release: Archived, handle: IO[bytes]) -> None:
+    """Write what a release file holds."""
     if release.guarantee.mechanism == "none":
         raise ValueError("Exact counts are never written to a release file: save a release made by measure().")
-    with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
+    with zipfile.ZipFile(handle, "w") as archive:
         digest, size = hashlib.sha256(), 0
-        with archive.open(_member(MEASUREMENTS), "w") as member:
+        with archive.open(stored_member(MEASUREMENTS), "w") as member:
             for block in _measurement_blocks(release):
                 size += len(block)
                 if size > MAX_MEASUREMENTS_BYTES:
@@ -168,7 +174,7 @@ def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
         content = json.dumps(descriptor, indent=1, ensure_ascii=False, allow_nan=False).encode("utf-8")
         if len(content) > MAX_DESCRIPTOR_BYTES or parts_of(content) > MAX_DESCRIPTOR_PARTS:
             raise ValueError("The release has too many states or cliques for one file: split the cliques.")
-        archive.writestr(_member(DESCRIPTOR), content)
+        archive.writestr(stored_member(DESCRIPTOR), content)
 
 
 def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
@@ -178,12 +184,13 @@ def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str,
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:
         try:
-            return _read(handle, interpret)
+            return read_release(handle, interpret)
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
 
 
-def _member(name: str) -> zipfile.ZipInfo:
+def stored_member(name: str) -> zipfile.ZipInfo:
+    """Describe a member of a zip that has the same bytes on every system, at any time."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3  # makes it the same on every system
     info.external_attr = 0o644 << 16
@@ -204,9 +211,10 @@ def _measurement_blocks(release: Archived) -> Iterator[bytes]:
             yield "".join(rows).encode("ascii")
 
 
-def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
-    _check_ending(handle)
-    with _damage_named(), zipfile.ZipFile(handle) as archive:
+def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
+    """Read and check what a release file holds."""
+    check_ending(handle, 2, f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else.")
+    with damage_named(), zipfile.ZipFile(handle) as archive:
         members = _checked_members(archive)
         with archive.open(members[DESCRIPTOR]) as member:
             content = b"".join(_blocks(member))
@@ -236,7 +244,8 @@ def _read(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[K
 
 
 @contextmanager
-def _damage_named() -> Iterator[None]:
+def damage_named() -> Iterator[None]:
+    """Say in one way what the modules zipfile and zlib say of damaged files in many."""
     try:
         yield
     except ReleaseFormatError:
@@ -245,7 +254,7 @@ def _damage_named() -> Iterator[None]:
         raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it anew.") from error
 
 
-def _check_ending(handle: IO[bytes]) -> None:
+def check_ending(handle: IO[bytes], most: int, otherwise: str) -> None:
     """Check the last bytes of the zip, so that zipfile never reads a directory of unlimited size."""
     size = handle.seek(0, os.SEEK_END)
     handle.seek(max(size - 42, 0))
@@ -260,10 +269,8 @@ def _check_ending(handle: IO[bytes]) -> None:
     disk, directory_disk, here, entries, directory, _, comment = struct.unpack("<4H2LH", tail[-18:])
     if disk or directory_disk or comment or tail[:4] == b"PK\x06\x07":
         raise ReleaseFormatError("not a release file: the zip has a comment, several disks or 64-bit extensions.")
-    if here != 2 or entries != 2 or directory > MAX_DIRECTORY_BYTES:
-        raise ReleaseFormatError(
-            f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else."
-        )
+    if here != entries or not 2 <= entries <= most or directory > MAX_DIRECTORY_BYTES:
+        raise ReleaseFormatError(otherwise)
 
 
 def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

@@ -172,10 +172,20 @@ class Guarantee:
         change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
 
+    def sentence(self) -> str:
+        """State what is promised, from a capital to a full stop.
+
+        Examples
+        --------
+        >>> Guarantee(1.0, 0.0, None, "add_remove", "laplace", True).sentence()
+        'Differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise).'
+        """
+        promise = str(self)
+        return f"{promise[0].upper()}{promise[1:]}."
+
     def _repr_html_(self) -> str:
         made = [(name, version) for name, version in self.versions.items()]
-        promise = str(self)
-        return table(f"{promise[0].upper()}{promise[1:]}.", ["made with", "version"], made)
+        return table(self.sentence(), ["made with", "version"], made)
 
     def _bound(self) -> str:
         if self.max_rows is None:

@@ -101,7 +101,7 @@ class Release:
         ReleaseFormatError
             If the file is damaged, altered, inconsistent, of a newer format or of another kind.
         """
-        release = read_archive(path, _interpret)
+        release = read_archive(path, interpreted)
         if not isinstance(release, cls):
             raise ReleaseFormatError(
                 f"{path}: the file holds another kind of release: use {type(release).__name__}.load."
@@ -156,15 +156,12 @@ class Release:
         )
 
     def _repr_html_(self) -> str:
-        promise = str(self.guarantee)
         rows = [
             (", ".join(clique), f"{self.schema.cells(clique):,}", f"{self.noise(clique)[1]:.4g}")
             for clique in self.cliques
         ]
         kind = self.kind.replace("_", " ")
-        return table(
-            f"A release of {kind}. {promise[0].upper()}{promise[1:]}.", ["table", "cells", "noise in a cell"], rows
-        )
+        return table(f"A release of {kind}. {self.guarantee.sentence()}", ["table", "cells", "noise in a cell"], rows)
 
     def _refusal(self) -> TypeError:
         return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
@@ -203,7 +200,7 @@ def _plain(value: Any) -> Any:
     return tuple(_plain(part) for part in value) if type(value) is tuple else value
 
 
-def _interpret(contents: Mapping[str, Any]) -> Contents[Release]:
+def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     """Read a descriptor by the rules of its kind."""
     kind = KINDS.get(name := entry(contents, "kind", str))
     if kind is None:

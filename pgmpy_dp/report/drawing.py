@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -16,12 +16,13 @@ from scipy.optimize import isotonic_regression
 WIDTH, HEIGHT = 132.0, 34.0  # of a box
 GAP_X, GAP_Y, MARGIN = 26.0, 58.0, 14.0
 MOST_NODES = 200
+MOST_ACROSS = 8  # boxes in a row: as many as a page is wide
 _LONGEST = 17  # letters that fit in a box
 
 Point = tuple[float, float]
 Edge = tuple[str, str]
 EMPTY: Mapping[Any, None] = MappingProxyType({})
-Place = str | tuple[str, str, int]  # of a variable, or of an edge in a layer that it passes
+Place = str | tuple[str, int]  # of a variable, or of its edges in a row that they pass
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Drawing:
 
 
 def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mapping[Edge, str | None] = EMPTY) -> Drawing:
-    """Lay a graph out in layers from top to bottom.
+    """Lay a graph out in layers from top to bottom, its components side by side.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
     """
     directed = graph.is_directed()
     away = graph if directed else _oriented(graph)
-    centres, between = _layered(away)
+    centres, between = _packed(away)
     listed = [*centres.values(), *(point for points in between.values() for point in points)]
     left, top = min(x for x, _ in listed) - WIDTH / 2 - MARGIN, min(y for _, y in listed) - HEIGHT / 2 - MARGIN
     width, height = (max(ends) for ends in zip(*listed, strict=True))
@@ -122,22 +123,47 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def _packed(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
+    """Lay out every component by itself, and put them on shelves as wide as a page, or as the widest of them."""
+    parts = sorted(nx.weakly_connected_components(graph), key=lambda part: (-len(part), min(part)))
+    found = [_layered(graph.subgraph(part)) for part in parts]
+    reached = [np.array([*places.values(), *itertools.chain(*passed.values())]) for places, passed in found]
+    lefts = [points[:, 0].min() - WIDTH / 2 for points in reached]
+    sizes = [np.ptp(points, axis=0) + np.array([WIDTH, HEIGHT]) for points in reached]
+    widest = max(MOST_ACROSS * (WIDTH + GAP_X), *(width for width, _ in sizes))
+    centres: dict[str, Point] = {}
+    between: dict[Edge, list[Point]] = {}
+    across = down = lowest = 0.0
+    for (places, passed), left, (width, height) in zip(found, lefts, sizes, strict=True):
+        if across + width > widest:
+            across, down = 0.0, lowest
+        right = across - left
+        centres |= {node: (x + right, y + down) for node, (x, y) in places.items()}
+        between |= {edge: [(x + right, y + down) for x, y in points] for edge, points in passed.items()}
+        across += width + GAP_X
+        lowest = max(lowest, down + height + GAP_Y)
+    return centres, between
+
+
 def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
     """Find centres of the boxes, ancestors above descendants, and the points that each edge passes between boxes.
 
-    After Sugiyama, Tagawa and Toda (1981): an edge over several layers has a place of its own in each. Sweeps down and
-    up sort every row by the mean of the neighbours that were placed before it, and move it there as far as widths
-    allow, by least squares.
+    After Sugiyama, Tagawa and Toda (1981): edges over several rows have a place in each that they pass, those of a node
+    one together. Sweeps down and up sort every row by the mean of the neighbours that were placed before it, and move
+    it there as far as widths allow, by least squares.
     """
-    layer = _layers(graph)
-    chains = {(a, b): [a, *((a, b, number) for number in range(layer[a] + 1, layer[b])), b] for a, b in graph.edges()}
+    layer = _rows(graph)
+    chains = {(a, b): [a, *((a, number) for number in range(layer[a] + 1, layer[b])), b] for a, b in graph.edges()}
     steps: nx.DiGraph = nx.DiGraph()
     steps.add_nodes_from(sorted(graph))
     for edge in sorted(chains):
         nx.add_path(steps, chains[edge])
     rows: list[list[Place]] = [[] for _ in range(1 + max(layer.values()))]
-    for place in steps:
-        rows[place[2] if isinstance(place, tuple) else layer[place]].append(place)
+    for place in sorted(steps, key=lambda place: isinstance(place, tuple)):
+        if isinstance(place, tuple):  # where all else is even, edges pass in the middle of a row
+            rows[place[1]].insert(len(rows[place[1]]) // 2, place)
+        else:
+            rows[layer[place]].append(place)
     across = {place: float(i) for row in rows for i, place in enumerate(row)}
     for sweep in range(100):
         before, order = (steps.predecessors, rows) if sweep % 2 == 0 else (steps.successors, rows[::-1])
@@ -145,11 +171,26 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
             wanted = {p: float(np.mean([across[other] for other in before(p)] or across[p])) for p in row}
             row.sort(key=wanted.__getitem__)
             widths = [GAP_X if isinstance(place, tuple) else WIDTH for place in row]
-            offsets = np.cumsum([0.0, *((one + other) / 2 + GAP_X for one, other in pairwise(widths))])
+            offsets = np.cumsum([0.0, *((one + other) / 2 + GAP_X for one, other in itertools.pairwise(widths))])
             placed = isotonic_regression([wanted[place] for place in row] - offsets).x + offsets
             across.update(zip(row, placed.tolist(), strict=True))
     at = {place: (across[place], i * (HEIGHT + GAP_Y)) for i, row in enumerate(rows) for place in row}
     return {node: at[node] for node in graph}, {edge: [at[p] for p in chain[1:-1]] for edge, chain in chains.items()}
+
+
+def _rows(graph: nx.DiGraph) -> dict[str, int]:
+    """Give nodes their rows: a layer that is wider than a page takes several, those without children first."""
+    layers: dict[int, list[str]] = {}
+    for node, layer in sorted(_layers(graph).items()):
+        layers.setdefault(layer, []).append(node)
+    row: dict[str, int] = {}
+    below = 0
+    for _, nodes in sorted(layers.items()):
+        nodes.sort(key=lambda node: graph.out_degree(node) > 0)
+        needed = -(-len(nodes) // MOST_ACROSS)
+        row |= {node: below + place * needed // len(nodes) for place, node in enumerate(nodes)}
+        below += needed
+    return row
 
 
 def _layers(graph: nx.DiGraph) -> dict[str, int]:
@@ -183,7 +224,7 @@ def _curves(start: Point, between: list[Point], end: Point, head: float) -> tupl
         ends += [(x, y - HEIGHT / 2), (x, y + HEIGHT / 2)]
     ends.append((x2, y2 - HEIGHT / 2 - head))
     points = ends[:1]
-    for (x, y), (to_x, to_y) in pairwise(ends):
+    for (x, y), (to_x, to_y) in itertools.pairwise(ends):
         bend = (to_y - y) / 2
         points += [(x, y + bend), (to_x, to_y - bend), (to_x, to_y)]
     return tuple(points)

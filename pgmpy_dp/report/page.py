@@ -35,7 +35,7 @@ MOST_STATES = 30  # rows of a variable's table; the others unfold
 MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
 MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
 FAR = 5.0  # standard deviations, of noise and sampling, that a right network hardly ever is off
-BAR = 120.0  # width of a bar that stands for all records
+BAR = 90.0  # width of a bar that stands for all records
 _MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the records
 
 

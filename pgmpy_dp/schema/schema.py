@@ -205,7 +205,7 @@ class Schema:
         ('Bonn', 'Ulm', 'elsewhere')
         """
         _known(variable, self.states)
-        declared = {v: self.bins.get(v, own) for v, own in self.states.items()} | {variable: states}
+        declared = self.declared | {variable: states}
         bounds, said = dict(self.bounds), dict(self.missing_values)
         return Schema(declared, dict(self.missing), dict(self.other), bounds, self.rules, said)
 
@@ -213,6 +213,17 @@ class Schema:
     def variables(self) -> tuple[str, ...]:
         """Return the names of the variables that have states, in the order of declaration."""
         return tuple(self.states)
+
+    @property
+    def declared(self) -> dict[str, Bins | tuple[State, ...]]:
+        """Return what each variable was declared with, its bins or its states, as the constructor takes it.
+
+        Examples
+        --------
+        >>> Schema({"age": Bins([0, 18, 65]), "smoke": ["yes", "no"]}).declared["smoke"]
+        ('yes', 'no')
+        """
+        return {variable: self.bins.get(variable, states) for variable, states in self.states.items()}
 
     @property
     def state_names(self) -> dict[str, list[State]]:
@@ -324,7 +335,7 @@ class Schema:
         ('lung',)
         """
         (chosen,) = self.require([variables])
-        declared = {variable: self.bins.get(variable, self.states[variable]) for variable in chosen}
+        declared = {variable: self.declared[variable] for variable in chosen}
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
         rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
         said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
@@ -344,13 +355,11 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"]}).join(Schema({"lung": ["yes", "no"]})).variables
         ('smoke', 'lung')
         """
-        merged: list[dict[str, Any]] = []
         for mine, its in ((self.states, other.states), (self.bins, other.bins), (self.bounds, other.bounds)):
             for variable in set(self.states) | set(self.bounds):
                 both = variable in other.states or variable in other.bounds
                 if both and mine.get(variable) != its.get(variable):
                     raise SchemaError(f"Variable {variable!r} has other states in the other release.")
-            merged.append({**its, **mine})
         shared = [variable for variable in self.states if variable in other.states]
         for name in ("missing", "other", "missing_values"):
             for variable in shared:
@@ -360,10 +369,9 @@ class Schema:
         for rule in (rule for own in rules for rule in own if not all(rule in each for each in rules)):
             named = ", ".join(map(repr, rule.variables))
             raise SchemaError(f"A rule about {named} is in one release, and not in the other.")
-        states, bins, bounds = merged
-        declared = {v: bins.get(v, states[v]) for v in (*self.states, *other.states)}
+        declared = {**self.declared, **other.declared}
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
-        said = {**other.missing_values, **self.missing_values}
+        bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
         return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said)
 
     @classmethod
@@ -506,7 +514,7 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return Schema, (
-            {v: self.bins.get(v, states) for v, states in self.states.items()},
+            self.declared,
             dict(self.missing),
             dict(self.other),
             dict(self.bounds),

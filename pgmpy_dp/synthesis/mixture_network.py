@@ -27,6 +27,7 @@ from pgmpy_dp.networks.questions import checked_evidence, checked_question, numb
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.carrying import MODEL_AT, SUFFIX, carries, read_carrying, write_carrying
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import (
@@ -365,7 +366,13 @@ class PrivateMixtureNetwork:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.
 
-        The release is not in the file: for bounds, `attach_release` brings it back.
+        A file whose name ends in ``.zip`` carries the release too, for bounds. In others it is not: `attach_release`
+        brings it back.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in ``.zip`` and the network has no release.
         """
         content = {
             "format": _FORMAT,
@@ -375,13 +382,21 @@ class PrivateMixtureNetwork:
             "total": self.total_,
             "fit": None if self._fit is None else {name: getattr(self._fit, name) for name in _SETTINGS},
         } | mixture_content(self.mixture_)
-        with replacing(Path(path)) as handle:
-            handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        if Path(path).suffix.lower() != SUFFIX:
+            with replacing(Path(path)) as handle:
+                handle.write(text)
+            return
+        release = vars(self).get("release_")
+        if release is None:
+            raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
+        write_carrying(path, text, (release,))
 
     @staticmethod
     def wrote(path: str | os.PathLike[str]) -> bool:
         """Say whether a file begins as those of `save` do."""
         with open(path, "rb") as file:
+            file.seek(MODEL_AT if carries(path) else 0)
             return file.read(len(_BEGINNING)) == _BEGINNING
 
     @classmethod
@@ -395,7 +410,7 @@ class PrivateMixtureNetwork:
         ReleaseFormatError
             If the file is no mixture network, or is damaged.
         """
-        content = Path(path).read_bytes()
+        content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
         try:
             stored = parse_json(content)
             if stored["format"] != _FORMAT or stored["version"] != _VERSION:
@@ -405,6 +420,8 @@ class PrivateMixtureNetwork:
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
                 network._fit = _settings(mixture, rules_of(schema), total, stored["fit"])
+            if releases:
+                network.attach_release(*releases)  # type: ignore[arg-type]  # refused where it holds no tables
             return network
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             reason = str(error).rstrip(".") or type(error).__name__

@@ -162,9 +162,13 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
         nx.DiGraph(bnlearn("alarm").edges()),
         nx.Graph(bnlearn("child").edges()),
         nx.star_graph(list("abcdefghij")),
-        nx.Graph({"alone": [], "too": []}),
+        nx.DiGraph([("disease", f"symptom {i}") for i in range(40)]),
+        nx.DiGraph([(f"root {(i * j) % 6}", f"child {i}") for i in range(30) for j in (1, 5)]),
+        nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d"), ("x", "y")]),  # parts that once drifted apart
+        nx.Graph({f"alone {i}": [] for i in range(20)}),
     ):
         drawn = drawing.draw(graph)
+        assert drawn.width < 1.4 * drawing.MOST_ACROSS * (drawing.WIDTH + drawing.GAP_X)
         for one, other in combinations(drawn.boxes, 2):
             apart = abs(one.x - other.x) >= drawing.WIDTH or abs(one.y - other.y) >= drawing.HEIGHT
             assert apart, (one, other)

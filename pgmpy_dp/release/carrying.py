@@ -1,0 +1,70 @@
+"""A model that carries its releases is a zip too: its own JSON, and the files of the releases that it was fitted to.
+
+The members are ``model.json``, ``release-1.zip``, ``release-2.zip`` and so on, stored and not compressed, so that none
+is larger than the file. Each release is checked as a file of its own is. The file is no signature: that the model was
+fitted to these releases is what its maker says, as with `attach_release`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgmpy_dp._files import replacing
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
+from pgmpy_dp.release.kinds import Release, interpreted
+
+SUFFIX = ".zip"
+MODEL = "model.json"
+MODEL_AT = 30 + len(MODEL)  # the model's first byte: it is the first member, behind a header
+MOST_RELEASES = 16
+_WANTED = f"not a model that carries its release: the zip must hold {MODEL} and release-1.zip, and the like."
+
+
+def carries(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file begins as a model does that carries its releases."""
+    with open(path, "rb") as file:
+        start = file.read(MODEL_AT)
+    return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())
+
+
+def write_carrying(path: str | os.PathLike[str], model: bytes, releases: Sequence[Release]) -> None:
+    """Write a model and its releases; an existing file is replaced only when complete."""
+    if not 1 <= len(releases) <= MOST_RELEASES:
+        raise ValueError(f"A model carries 1 to {MOST_RELEASES} releases.")
+    with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
+        archive.writestr(stored_member(MODEL), model)
+        for number, release in enumerate(releases, 1):
+            held = io.BytesIO()
+            write_release(release, held)
+            archive.writestr(stored_member(f"release-{number}.zip"), held.getvalue())
+
+
+def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:
+    """Read what `write_carrying` wrote, and check its releases.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ReleaseFormatError
+        If the file is damaged or something else, or a release in it is not sound.
+    """
+    with Path(path).open("rb") as handle:
+        try:
+            check_ending(handle, 1 + MOST_RELEASES, _WANTED)
+            with damage_named(), zipfile.ZipFile(handle) as archive:
+                members = archive.infolist()
+                releases = [f"release-{number}.zip" for number in range(1, len(members))]
+                if sorted(info.filename for info in members) != sorted([MODEL, *releases]):
+                    raise ReleaseFormatError(_WANTED)
+                if any(info.flag_bits & 0x1 or info.compress_type != zipfile.ZIP_STORED for info in members):
+                    raise ReleaseFormatError("its members must be stored, neither compressed nor encrypted.")
+                held = tuple(read_release(io.BytesIO(archive.read(name)), interpreted) for name in releases)
+                return archive.read(MODEL), held
+        except ReleaseFormatError as error:
+            raise ReleaseFormatError(f"{path}: {error}") from error.__cause__

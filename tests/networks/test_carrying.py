@@ -1,0 +1,145 @@
+"""A network's file may carry its releases: then nothing else is needed, and nothing is lost."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import pgmpy_dp as dp
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.networks import load_network
+from pgmpy_dp.release.carrying import carries
+from pgmpy_dp.report import render_report
+
+STATES = {"a": ["u", "v"], "b": [0, 1, 2], "c": dp.Bins([0, 1, 5, 9]), "d": ["x", "y"]}
+RULES = [dp.Forbidden({"a": ["u"], "d": ["y"]})]
+EDGES = [("b", "a"), ("b", "c"), ("a", "d")]
+
+
+@pytest.fixture(scope="module")
+def data():
+    chance = np.random.default_rng(0)
+    b = chance.integers(0, 3, 2000)
+    a = np.where(chance.random(2000) < 0.2 + 0.3 * b, "u", "v")
+    d = np.where((a == "u") | (chance.random(2000) < 0.5), "x", "y")
+    records = pd.DataFrame({"a": a, "b": b, "c": b + chance.integers(0, 7, 2000), "d": d})
+    return dp.PrivateDataset(records, dp.Schema(STATES, rules=RULES), dp.PrivacyBudget(5.0, 1e-6))
+
+
+@pytest.fixture(scope="module")
+def noisy(data):
+    return data.measure([("a", "b"), ("b", "c"), ("a", "d"), ("c", "d")], epsilon=1.0)
+
+
+@pytest.fixture(params=["bayesian", "markov", "two releases"])
+def network(request, data, noisy):
+    if request.param == "markov":
+        return dp.PrivateMarkovNetwork([*EDGES, ("c", "d")]).fit(noisy)
+    if request.param == "two releases":
+        second = data.measure_coefficients([("a", "b", "c"), ("a", "d")], epsilon=0.5)
+        return dp.PrivateBayesianNetwork(EDGES).fit([noisy, second], estimator=dp.PosteriorMean())
+    return dp.PrivateBayesianNetwork(EDGES).fit(noisy)
+
+
+@pytest.mark.filterwarnings("ignore:The release contradicts")
+def test_what_comes_back_answers_as_before(network, noisy, tmp_path):
+    network.save(tmp_path / "m.zip")
+    back = type(network).load(tmp_path / "m.zip")
+    assert type(load_network(tmp_path / "m.zip")) is type(back) is type(network)
+    assert (back.release_, back.guarantee_) == (network.release_, network.guarantee_)
+    assert_frame_equal(*(n.query(["a"], {"b": 1}, interval=0.9) for n in (network, back)), rtol=1e-9)
+    assert np.isclose(back.check_fit().z2, network.check_fit().z2, rtol=1e-6)
+    assert render_report(noisy, back) == render_report(noisy, network)
+    back.save(tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "m.zip").read_bytes()
+
+
+def test_mixtures_carry_theirs(data, tmp_path):
+    network = dp.PairwiseMixture(epsilon=0.5, delta=1e-9, members=2).fit(data).network_
+    network.save(tmp_path / "m.zip")
+    back = dp.PrivateMixtureNetwork.load(tmp_path / "m.zip")
+    assert back.release_ == network.release_
+    for either in (network, back):
+        either.sample_draws(4)
+    assert_frame_equal(*(n.query(["d"], {"b": 1}, interval=0.9) for n in (network, back)))
+    assert dp.PrivateMixtureNetwork.wrote(tmp_path / "m.zip")
+    del network.release_
+    with pytest.raises(ValueError, match=r"no release for a \.zip file to carry"):
+        network.save(tmp_path / "none.zip")
+    assert not (tmp_path / "none.zip").exists()
+
+
+def test_a_network_without_its_release_is_not_written_as_if_it_had_one(noisy, tmp_path):
+    network = dp.PrivateBayesianNetwork(EDGES).fit(noisy)
+    network.remove_edge("a", "d")
+    network.remove_node("d")
+    with pytest.raises(ValueError, match=r"no release for a \.zip file to carry"):
+        network.save(tmp_path / "m.zip")
+
+
+def test_releases_and_models_are_told_apart(noisy, tmp_path):
+    noisy.save(tmp_path / "r.zip")
+    dp.PrivateBayesianNetwork(EDGES).fit(noisy).save(tmp_path / "m.zip")
+    assert [carries(tmp_path / name) for name in ("r.zip", "m.zip")] == [False, True]
+    assert not dp.PrivateMixtureNetwork.wrote(tmp_path / "m.zip")
+    with pytest.raises(ReleaseFormatError, match="not a release file"):
+        dp.NoisyMarginals.load(tmp_path / "m.zip")
+    with pytest.raises(ReleaseFormatError, match="not a model that carries its release"):
+        load_network(tmp_path / "r.zip")
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def zipped(parts, compression=zipfile.ZIP_STORED):
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return held.getvalue()
+
+
+def test_hostile_files_are_refused_by_name(noisy, tmp_path):
+    path = tmp_path / "m.zip"
+    dp.PrivateBayesianNetwork(EDGES).fit(noisy).save(path)
+    good, whole = members(path), path.read_bytes()
+    release = good["release-1.zip"]
+    other = dp.NoisyMarginals(
+        dp.Schema({"a": ["other", "states"]}), {("a",): np.array([1, 2])}, {("a",): 1.0}, noisy.guarantee
+    )
+    other.save(tmp_path / "other.zip")
+    hostile = {
+        "compressed": zipped(good, zipfile.ZIP_DEFLATED),
+        "a bomb": zipped({**good, "model.json": b" " * 10**7}, zipfile.ZIP_DEFLATED),
+        "no release": zipped({"model.json": good["model.json"]}),
+        "a gap": zipped({**good, "release-3.zip": release}),
+        "another member": zipped({**good, "../../x": b""}),
+        "too many": zipped({"model.json": good["model.json"], **{f"release-{i}.zip": release for i in range(1, 30)}}),
+        "no model": zipped({"release-1.zip": release, "release-2.zip": release}),
+        "truncated": whole[:-30],
+        "truncated release": zipped({**good, "release-1.zip": release[:-5]}),
+        "a model in a model": zipped({**good, "release-1.zip": whole}),
+        "no JSON": zipped({**good, "model.json": b"{"}),
+        "NaN": zipped({**good, "model.json": good["model.json"].replace(b"0.", b"NaN", 1)}),
+        "release of other states": zipped({**good, "release-1.zip": (tmp_path / "other.zip").read_bytes()}),
+        "text after it": whole + b"x",
+    }
+    for name, content in hostile.items():
+        path.write_bytes(content)
+        with pytest.raises(ReleaseFormatError, match=r"m\.zip") as caught:
+            load_network(path)
+        assert len(str(caught.value)) < 600, name
+    chance = np.random.default_rng(0)
+    for _ in range(200):  # any byte changed: refused, or without effect
+        at = int(chance.integers(len(whole)))
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ int(chance.integers(1, 256))]) + whole[at + 1 :])
+        with suppress(ReleaseFormatError):
+            assert load_network(path).release_ == noisy
