@@ -29,10 +29,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """A share of the privacy loss; `choices` is the most tables that are chosen for it, or 0 to measure some."""
+    """A share of the privacy loss; `picks` is the most tables that are chosen for it, or 0 to measure some."""
 
     share: float
-    choices: int = 0
+    picks: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class TablesInSteps(Generic[Result]):
         epsilon = exact_positive("epsilon", self.epsilon)
         whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
         for step in self.steps:
-            whole_number("choices", step.choices, least=0)
+            whole_number("picks", step.picks, least=0)
         if not self.delta:
             # Rounded as they are, the parts must fit together in the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
             charge = Charge(self.label, "laplace", epsilon=epsilon)
             return Quote(charge, (parts, own), promise(public, epsilon, "laplace"))
         delta = delta_within(public, self.delta)
-        rho = sequence_rho([(step.share, step.choices) for step in self.steps], epsilon, delta)
+        rho = sequence_rho([(step.share, step.picks) for step in self.steps], epsilon, delta)
         charge = Charge(self.label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
         promised = promise(public, epsilon, "gaussian", delta=delta, rho=rho)
         return Quote(charge, ([rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], own), promised)
@@ -111,8 +111,8 @@ class TablesInSteps(Generic[Result]):
         losses, _ = quote.terms
         for step, loss in zip(self.steps, losses, strict=True):
             asked = asking.send(answer)
-            if isinstance(asked, Choose) != bool(step.choices):
-                raise TypeError(f"A step of {step.choices} choices was asked for {type(asked).__name__}.")
+            if isinstance(asked, Choose) != bool(step.picks):
+                raise TypeError(f"A step of {step.picks} choices was asked for {type(asked).__name__}.")
             answer = self._answered(asked, step, loss, public, exact, noise)
         try:
             asking.send(answer)
@@ -128,7 +128,7 @@ class TablesInSteps(Generic[Result]):
             if not asked.references:
                 return ()
             price = {"rho": loss} if self.delta else {"epsilon": loss}
-            mechanism = FarthestTables(asked.references, step.choices, asked.allowed, **price)
+            mechanism = FarthestTables(asked.references, step.picks, asked.allowed, **price)
         elif not asked.cliques:
             return None
         elif self.delta:
