@@ -122,7 +122,7 @@ def test_nothing_is_asked_for_before_the_charge():
     with pytest.raises(dp.BudgetExceededError):
         data.release(TablesInSteps(STEPS, 1.0, 1e-6, never, "steps"))
     for steps in ([Step(0.0)], [Step(1.0, -1)]):
-        with pytest.raises(ValueError, match=r"share|choices"):
+        with pytest.raises(ValueError, match=r"share|picks"):
             data.release(TablesInSteps(steps, 0.5, 1e-6, never, "steps"))
     assert not data.budget.history
 
