@@ -16,7 +16,6 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.privacy import OPENDP_NOISE
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": dp.Bins([0, 1, 2, 3, 4])}, other={"b": "other"})
 CLIQUES = [("a", "b"), ("b",)]
@@ -125,29 +124,15 @@ def test_quantiles_pay_for_every_person(relation, max_rows):
     assert 0.2 * 0.7 < worst <= 0.7 * (1 + 1e-9)
 
 
-class Noise:
-    """OpenDP's, drawn thousands of cells at a time."""
-
-    private = True
-    keys = staticmethod(OPENDP_NOISE.keys)
-
-    def __init__(self):
-        self.drawn = {}
-
-    def discrete_laplace(self, counts, scale):
-        if self.drawn.get(scale, counts[:0]).size < counts.size:
-            self.drawn[scale] = OPENDP_NOISE.discrete_laplace(np.zeros(2**14, np.int64), scale)
-        noise, self.drawn[scale] = np.split(self.drawn[scale], [counts.size])
-        return counts + noise
-
-    def least(self, scores, scale):
-        return OPENDP_NOISE.least(scores, scale)
-
-
-def audited(release, max_rows, epsilon, trials):
+@pytest.fixture
+def audited(quick_noise):
     """Three rows of a person more or less; nobody has more than three, so that none are drawn."""
-    pair = tuple(opened(rows, "add_remove", max_rows, Noise()) for rows in ((), (("x", 3.5),) * 3))
-    return audit(release, pair, epsilon, trials=trials, confidence=CONFIDENCE)
+
+    def run(release, max_rows, epsilon, trials):
+        pair = tuple(opened(rows, "add_remove", max_rows, quick_noise()) for rows in ((), (("x", 3.5),) * 3))
+        return audit(release, pair, epsilon, trials=trials, confidence=CONFIDENCE)
+
+    return run
 
 
 def table(data):
@@ -155,19 +140,19 @@ def table(data):
 
 
 @pytest.mark.parametrize("max_rows", [3, None])
-def test_releases_of_persons_stay_below_their_claims(max_rows):
+def test_releases_of_persons_stay_below_their_claims(audited, max_rows):
     result = audited(table, max_rows, 2.0, 600)
     assert not result.refuted, result
     assert result.epsilon_lower > 0.5, result
 
 
-def test_quantiles_of_persons_stay_below_their_claims():
+def test_quantiles_of_persons_stay_below_their_claims(audited):
     result = audited(lambda data: data.quantile_bins("b", 2, 8.0).edges, 3, 8.0, 400)
     assert not result.refuted, result
     assert result.epsilon_lower > 0.2, result
 
 
-def test_a_bound_on_rows_that_is_not_kept_is_caught():
+def test_a_bound_on_rows_that_is_not_kept_is_caught(audited):
     """Three rows of a person counted, noise for one."""
 
     def release(data):
@@ -178,7 +163,7 @@ def test_a_bound_on_rows_that_is_not_kept_is_caught():
     assert result.refuted, result
 
 
-def test_weights_that_do_not_sum_to_one_are_caught(monkeypatch):
+def test_weights_that_do_not_sum_to_one_are_caught(audited, monkeypatch):
     """Each row of full weight."""
     monkeypatch.setattr("pgmpy_dp.records.memory.row_weights", lambda labels: np.full(labels.size, 2**20))
     result = audited(table, None, 2.0, 600)
