@@ -350,7 +350,7 @@ class PrivateDataset(Wall):
         """
         return self.release(PartitionSelection(variable, epsilon, delta))
 
-    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivateDataset:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivateDataset:
         """Put the same records behind a ledger of their own, for a method of several steps.
 
         All of it is charged with the first step, or refused as a whole; see
@@ -358,7 +358,7 @@ class PrivateDataset(Wall):
         """
         if delta:
             delta_within(self._public, delta)
-        return self._behind(self._budget.set_aside(epsilon, delta, label))
+        return self._behind(self._budget.set_aside(epsilon, delta))
 
     def check(self, records: Any, criteria: Sequence[Criterion], epsilon: float | Fraction) -> CheckedRecords:
         """Hold synthetic records against the private ones by criteria, with noise, for a charge of epsilon.

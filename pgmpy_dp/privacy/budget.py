@@ -237,7 +237,7 @@ class PrivacyBudget:
         """Say whether it, or the budget that it is a part of, was closed."""
         return self._closed or (isinstance(self._ledger, _PartLedger) and self._ledger.closed)
 
-    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0, label: str = "several steps") -> PrivacyBudget:
+    def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
         """Make a ledger for a method of several steps, of which either all are paid for or none begins.
 
         Its first charge enters the whole here, in one entry; what is not spent there stays charged.
@@ -249,8 +249,6 @@ class PrivacyBudget:
         delta : float
             0 for a ledger of pure charges, whose entry here is epsilon. Else it takes zCDP charges alone, and its entry
             here is the largest rho that implies (epsilon, delta).
-        label : str
-            Of the entry here.
 
         Returns
         -------
@@ -271,7 +269,7 @@ class PrivacyBudget:
         """
         part = PrivacyBudget(epsilon, delta)
         price: dict[str, Any] = {"rho": accounting.zcdp_limit(epsilon, delta)[0]} if delta else {"epsilon": epsilon}
-        part._ledger = _PartLedger(self, Charge(label, "several", **price))
+        part._ledger = _PartLedger(self, Charge("several steps", "several", **price))
         return part
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:
