@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+from scipy import stats
 
 from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise, gaussian_dual, laplace_dual
@@ -42,3 +45,14 @@ def explain(seen: Observations, engine: Engine, potentials: Vector, total: float
     dual = gaussian_dual if seen.gaussian else laplace_dual
     function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)
     return dual(engine, potentials, seen.observed, scale, total, max_iter=max_iter, function=function)
+
+
+def most_noise(level: float, gaussian: bool) -> float:
+    """Find the number of standard deviations that noise exceeds, to one side, with a probability of `level`.
+
+    Examples
+    --------
+    >>> round(most_noise(0.025, gaussian=True), 2), round(most_noise(0.025, gaussian=False), 2)
+    (1.96, 2.12)
+    """
+    return float(stats.norm.isf(level)) if gaussian else math.log(0.5 / level) / math.sqrt(2)

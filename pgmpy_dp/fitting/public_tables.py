@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 
+from pgmpy_dp.fitting.likelihoods import most_noise
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release import InformedMarginals, Release
@@ -73,8 +72,7 @@ def _contradictions(release: InformedMarginals) -> Iterator[str]:
     cells = sum(apart.size for _, apart, _, _ in tests)
     for text, apart, deviations, gaussian in tests:
         level = _LEVEL / cells
-        most = stats.norm.isf(level / 2) if gaussian else math.log(1 / level) / math.sqrt(2)
-        if (apart > most * deviations).any():
+        if (apart > most_noise(level / 2, gaussian) * deviations).any():
             yield f"{text} (up to {apart.max() / release.total:.2g} of the records)"
 
 

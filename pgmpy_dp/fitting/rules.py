@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from pgmpy_dp.fitting.likelihoods import most_noise
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
@@ -44,8 +43,7 @@ def _broken(releases: Sequence[Release]) -> Iterator[str]:
     cells = sum(counts.size for _, counts, _, _ in tests)
     for rule, counts, deviations, gaussian in tests:
         level = _LEVEL / cells
-        most = stats.norm.isf(level) if gaussian else math.log(0.5 / level) / math.sqrt(2)
-        if (counts > most * deviations).any():
+        if (counts > most_noise(level, gaussian) * deviations).any():
             named = ", ".join(map(repr, rule.variables))
             yield f"{type(rule).__name__} of {named} (about {counts.max():,.0f} records)"
 
