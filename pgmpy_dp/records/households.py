@@ -45,7 +45,7 @@ from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
 from pgmpy_dp.records.refusals import sealed
-from pgmpy_dp.records.units import Unit, require_ids, sampled_rows
+from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
@@ -95,7 +95,7 @@ class HouseholdRecords:
 
     def _by_person(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         rows = np.arange(self.owners.size)
-        return self._weighed(cliques, rows, rows, UNIT_WEIGHT // self._sizes)
+        return self._weighed(cliques, rows, rows, row_weights(self.owners))
 
     def _by_pair(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         others = np.maximum(self._sizes - 1, 1)
