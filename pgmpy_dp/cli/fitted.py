@@ -91,6 +91,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
     from pgmpy_dp.fitting.fit_checks import check_network
     from pgmpy_dp.networks import SUFFIXES, save_network
     from pgmpy_dp.release import Release
+    from pgmpy_dp.release.informed_marginals import ReleasedTables
 
     with stages(4) as begin:
         begin("Reading the release")
@@ -106,7 +107,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
         noisy.schema.require([list(network.nodes())])
-        if method == "auto" and (markov or not isinstance(noisy, (dp.NoisyMarginals, dp.InformedMarginals))):
+        if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
             method = "collective-em"  # there are no tables of families to choose
         estimator: Any = getattr(dp, METHODS[method])()
         begin(f"Fitting ({method})")

@@ -26,7 +26,8 @@ from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release, compose
+from pgmpy_dp.release import InformedMarginals, Release, compose
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
@@ -123,7 +124,7 @@ def together(data: Any) -> Any:
     if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
         return data
     for part in data:
-        if not isinstance(part, (NoisyMarginals, InformedMarginals)) and len(data) > 1:
+        if not isinstance(part, ReleasedTables) and len(data) > 1:
             raise TypeError(
                 f"Only noisy tables can be joined, got {type(part).__name__}: fit releases of several kinds with "
                 "PosteriorMean."

@@ -13,7 +13,7 @@ import pandas as pd
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.frames import labelled
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 
@@ -61,7 +61,7 @@ def compare(
     >>> found["error"].round(3).to_dict()
     {('smoke', 'lung'): 0.25, ('lung',): 0.25, ('smoke',): 0.0}
     """
-    if not isinstance(reference, (NoisyMarginals, InformedMarginals)):
+    if not isinstance(reference, ReleasedTables):
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
         cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]

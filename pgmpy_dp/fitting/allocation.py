@@ -21,7 +21,8 @@ from pgmpy_dp.fitting.planning import plan_measurements, shares
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -259,9 +260,7 @@ def structure_features(network: DAG) -> pd.DataFrame:
     )
 
 
-def allocation_frame(
-    network: DAG, release: NoisyMarginals | InformedMarginals, tables: str, features: pd.DataFrame | None
-) -> pd.DataFrame:
+def allocation_frame(network: DAG, release: ReleasedTables, tables: str, features: pd.DataFrame | None) -> pd.DataFrame:
     """Say what the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
     if features is None:
         features = structure_features(network).assign(sensitivity=np.nan, weight=np.nan, dbar=np.nan)

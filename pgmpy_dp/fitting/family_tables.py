@@ -11,17 +11,15 @@ from pgmpy_dp.fitting.factors import conditional
 from pgmpy_dp.fitting.likelihoods import observation_noise
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals
 from pgmpy_dp.release.consistency import consistency_weights, make_consistent, mutual_consistency
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Clique
 
 _ROUNDS = 2
 _TOLERANCE = 1e-9
 
 
-def read_joint(
-    release: NoisyMarginals | InformedMarginals, scopes: Sequence[Clique], agreement: str | None
-) -> list[Vector]:
+def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
     """Read P(node | parents) of each family from the least noisy table that holds it, by `explain_tables`.
 
     Parameters
@@ -44,9 +42,7 @@ def read_joint(
     return [conditional(table) for table in explain_tables(observed, pseudo, release.total, mechanism)]
 
 
-def read_pairs(
-    release: NoisyMarginals | InformedMarginals, scopes: Sequence[Clique], agreement: str | None
-) -> list[Vector]:
+def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
     """Read P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
 
     Negative counts are cut off and rows of the family's table divided by their sums; times the parents' shares of the

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.checks import choice
-from pgmpy_dp.release.informed_marginals import InformedMarginals
-from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.release.informed_marginals import InformedMarginals, ReleasedTables
 from pgmpy_dp.schema import Clique
 
 WEIGHTS = ("epsilon", "inverse_variance")
@@ -19,9 +18,7 @@ MAX_INTERSECTIONS = 20_000
 Tables = Mapping[Clique, NDArray[np.float64]]
 
 
-def mutual_consistency(
-    release: NoisyMarginals | InformedMarginals, weights: str = "inverse_variance"
-) -> dict[Clique, NDArray[np.float64]]:
+def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
     """Change the tables of a release least so that all agree on the marginals of all variables they share.
 
     It is post-processing and costs no privacy. Cells may be negative, before and after.
@@ -59,7 +56,7 @@ def mutual_consistency(
     return make_consistent(tables, consistency_weights(release, weights), release.public_total)
 
 
-def consistency_weights(release: NoisyMarginals | InformedMarginals, weights: str) -> dict[Clique, float]:
+def consistency_weights(release: ReleasedTables, weights: str) -> dict[Clique, float]:
     """Weigh each measured table in the common marginals; see `mutual_consistency`.
 
     A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.

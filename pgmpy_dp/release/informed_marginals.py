@@ -156,14 +156,14 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
             return self._summed_variance(measured, clique)
         return Table(measured, np.asarray(variance)).margin(clique).values
 
-    def join(self, other: NoisyMarginals | InformedMarginals) -> InformedMarginals:
+    def join(self, other: ReleasedTables) -> InformedMarginals:
         """Join another release of the same records; see `NoisyMarginals.join`. Public tables stay, of both."""
         if not isinstance(other, InformedMarginals):
             return InformedMarginals(self.noisy + other, self.public)
         return InformedMarginals(self.noisy + other.noisy, {**self.public, **other.public})
 
     def __add__(self, other: object) -> InformedMarginals:
-        return self.join(other) if isinstance(other, (NoisyMarginals, InformedMarginals)) else NotImplemented
+        return self.join(other) if isinstance(other, ReleasedTables) else NotImplemented
 
     __radd__ = __add__
 
@@ -208,6 +208,9 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return "\n  ".join([*lines, *(str(clique) for clique in self.public), *repr(self.noisy).split("\n")])
 
 
+ReleasedTables = NoisyMarginals | InformedMarginals
+
+
 def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
     numbers = entry(stated, name, list)
     if len(numbers) != math.prod(shape):
@@ -215,8 +218,8 @@ def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Ve
     return np.array([checked_number(name, number) for number in numbers]).reshape(shape)
 
 
-def require_tables(release: Any, refusal: str) -> NoisyMarginals | InformedMarginals:
+def require_tables(release: Any, refusal: str) -> ReleasedTables:
     """Refuse other releases, for methods that need the noise of a table's cells to be independent."""
-    if not isinstance(release, (NoisyMarginals, InformedMarginals)):
+    if not isinstance(release, ReleasedTables):
         raise ValueError(refusal)
     return release

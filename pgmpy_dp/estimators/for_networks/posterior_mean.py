@@ -20,7 +20,8 @@ from pgmpy_dp.fitting.planning import plan_measurements
 from pgmpy_dp.fitting.posterior_networks import draw_networks
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import Constraint, whole
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release, compose
+from pgmpy_dp.release import Release, compose
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
@@ -157,6 +158,6 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
             if not isinstance(release, Release):
                 raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
             paid_release(self, release, [node for node in nodes if node in release.schema.states])
-        joins = [isinstance(release, (NoisyMarginals, InformedMarginals)) for release in releases]
+        joins = [isinstance(release, ReleasedTables) for release in releases]
         place = joins.index(True) if any(joins) else 0  # public tables join one, which knows its number of records
         return [informed(release, public if number == place else None) for number, release in enumerate(releases)]

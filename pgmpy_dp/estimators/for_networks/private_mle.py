@@ -30,9 +30,9 @@ from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
-from pgmpy_dp.release.informed_marginals import require_tables
+from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -237,7 +237,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         cliques, weights = second_plan(schema, scopes, features, self.tables)
         return first, features, part.measure(cliques, whole - beginning, weights=weights)
 
-    def _read(self, release: NoisyMarginals | InformedMarginals, scopes: Sequence[Clique]) -> list[Vector]:
+    def _read(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""
         if self.consistency == "inference":
             fit = fit_release(release, scopes, ITERATIONS, "junction_tree")
