@@ -53,6 +53,11 @@ class Unit:
         """Return the most that one unit adds to a table in sum, in what tables count: rows, or parts of a weight."""
         return UNIT_WEIGHT if self.max_rows is None else self.max_rows
 
+    @property
+    def parts(self) -> int:
+        """Return how many of what tables count make one: 1 of rows, or the parts of a weight."""
+        return UNIT_WEIGHT if self.max_rows is None else 1
+
 
 def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
     """Check the unit that a caller asks for; return None where records are units of their own.

@@ -36,7 +36,7 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import promise
 from pgmpy_dp.privacy.checks import exact_positive, number, whole_number
 from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, laplace_scale, table_sensitivity
+from pgmpy_dp.privacy.mechanisms import laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.frames import encode, labelled
 from pgmpy_dp.records.memory import count_all, require_countable
@@ -95,11 +95,9 @@ class LargestError:
         cliques = public.schema.require(self.tables)
         for clique in cliques:
             require_countable(public.schema, clique)
-        parts = UNIT_WEIGHT if public.unit is not None and public.unit.max_rows is None else 1
-        size = next(iter(synthetic.values())).size
-        total = max(size if public.total is None else public.total, 1)
+        size, total = next(iter(synthetic.values())).size, _number_of_records(public, synthetic)
         expected = {
-            clique: np.rint(table * (parts * total / size)).astype(np.int64)
+            clique: np.rint(table * (public.parts * total / size)).astype(np.int64)
             for clique, table in count_all(synthetic, public.schema, cliques).items()
         }
 
@@ -108,7 +106,7 @@ class LargestError:
             return max(int(np.abs(counts[clique] - expected[clique]).sum()) for clique in cliques)
 
         sensitivity = table_sensitivity(public.neighbours, "l1", public.contribution)
-        return Count(largest, sensitivity, 2.0 * parts * total)
+        return Count(largest, sensitivity, 2.0 * public.parts * total)
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,6 @@ class PredictionError:
             raise ValueError(f"Variable {self.target!r} has no other variable to be predicted from.")
         from sklearn.base import clone  # takes a second to import
 
-        size = synthetic[self.target].size
         learned = clone(self.learner).fit(_indicators(synthetic, others, public.schema), synthetic[self.target])
 
         def wrong(held: Held) -> int:
@@ -161,7 +158,7 @@ class PredictionError:
                 found += int(repeats) * bool(answer != row[-1])
             return found
 
-        return Count(wrong, 1, float(max(size if public.total is None else public.total, 1)))
+        return Count(wrong, 1, float(_number_of_records(public, synthetic)))
 
 
 @dataclass(frozen=True)
@@ -300,6 +297,11 @@ class NoisyChecks:
             width = _half_width(scale) / count.per
             found.append(CheckedValue(type(criterion).__name__, noisy, width, criterion.most))
         return CheckedRecords(tuple(found), quote.guarantee)
+
+
+def _number_of_records(public: PublicTable, synthetic: Codes) -> int:
+    """Return the number of private records where it is public, else that of the synthetic ones; at least 1."""
+    return max(next(iter(synthetic.values())).size if public.total is None else public.total, 1)
 
 
 def _distinct(held: Held, names: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -54,6 +54,11 @@ class Public:
         """The most that one unit adds to a table in sum."""
         return 1 if self.unit is None else self.unit.contribution
 
+    @property
+    def parts(self) -> int:
+        """How many of what tables count make one."""
+        return 1 if self.unit is None else self.unit.parts
+
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
         """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
         if self.of_tries is not None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, table_sensitivity
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
 from pgmpy_dp.records.memory import Counts, require_countable
@@ -66,8 +66,7 @@ class FarthestTables:
         for clique in cliques:
             require_countable(public.schema, clique)
         picks = whole_number("picks", self.picks)
-        parts = UNIT_WEIGHT if public.unit is not None and public.unit.max_rows is None else 1
-        terms = {clique: _scored(public, clique, self.references[clique], parts) for clique in cliques}
+        terms = {clique: _scored(public, clique, self.references[clique]) for clique in cliques}
         sensitivity = _GRID * table_sensitivity(public.neighbours, "l1", public.contribution)
         label = f"choose {picks} of {len(cliques)} tables"
         if (self.epsilon is None) == (self.rho is None):
@@ -102,9 +101,7 @@ class FarthestTables:
         return tuple(chosen)
 
 
-def _scored(
-    public: PublicTable, clique: Clique, reference: NDArray[np.float64], parts: int
-) -> tuple[Counts, Counts, int]:
+def _scored(public: PublicTable, clique: Clique, reference: NDArray[np.float64]) -> tuple[Counts, Counts, int]:
     """Put a reference and its weights on whole numbers, and find the distance that sampling alone would make."""
     expected = np.asarray(reference, dtype=np.float64)
     if expected.shape != public.schema.shape(clique):
@@ -112,8 +109,8 @@ def _scored(
     if not (np.isfinite(expected).all() and (expected >= 0.0).all() and expected.sum() <= _MOST_UNITS):
         raise ValueError(f"The reference of {clique} must hold numbers from 0 to 2**32 in sum.")
     weights = np.floor(_GRID * np.sqrt(_SOFT / (expected + _SOFT))).astype(np.int64)
-    usual = math.floor(float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * parts)
-    return np.rint(expected * parts).astype(np.int64), weights, usual
+    usual = math.floor(float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)
+    return np.rint(expected * public.parts).astype(np.int64), weights, usual
 
 
 def _distance(counts: Counts, expected: Counts, weights: Counts, usual: int) -> int:
