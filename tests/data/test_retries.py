@@ -123,6 +123,21 @@ def test_a_try_cannot_spend_more_than_half():
     assert data.budget.remaining.epsilon == 0.0  # what fails after the charge stays charged
 
 
+def test_the_grid_of_sums_in_a_try_is_paid_by_the_delta_of_that_try():
+    def planned(data):
+        return data.plan(1, epsilon=0.5, delta=data.budget.delta, sampling_rate=1.0, width=10**10)
+
+    alone = dataset(PrivacyBudget(0.5, 2e-7))
+    with pytest.raises(ValueError, match="larger delta"):
+        planned(alone)
+    deltas = []
+    with pytest.raises(ValueError, match="larger delta"):
+        dataset(PrivacyBudget(1.0, 1e-5)).retry(
+            lambda part: deltas.append(part.budget.delta) or planned(part), 1.0, delta=1e-5
+        )
+    assert deltas[0] < 2e-7
+
+
 def test_guarantees_of_files_and_of_fits_state_the_whole(tmp_path):
     budget = PrivacyBudget(4.0, 1e-3)
     data = dataset(budget)

@@ -50,10 +50,22 @@ _MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
 
 @dataclass(frozen=True)
 class _Priced:
+    epsilon: float  # of the plan: what is released in a try states those of all tries
+    delta: float
     steps: int
     noise_multiplier: float
     sampling_rate: Fraction  # as it was priced: a float may be above it
     batch_size: int | None
+
+    def require_fine(self, *parts: tuple[int, float]) -> None:
+        """Refuse numbers of cells, with the scale of their noise, whose grid costs more than its share of delta."""
+        needed = sum(grid_delta(self.epsilon, self.steps, cells, scale) for cells, scale in parts)
+        if needed > self.delta * GRID_SHARE:
+            raise ValueError(
+                f"A plan of {self.steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger "
+                f"delta (or smaller epsilon) than {self.delta:g}: noise lives on a grid, and the grid's share of delta "
+                "is too small."
+            )
 
 
 @dataclass(frozen=True)
@@ -92,16 +104,16 @@ class SampledSums:
                 f"{self.steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, "
                 f"more than the epsilon={float(epsilon):g} given: leave one of the two out."
             )
-        guarantee = public.guarantee(epsilon, "sampled_gaussian", delta=delta)
+        priced = _Priced(decimal_above(epsilon), delta, self.steps, multiplier, rate, batch)
         if isinstance(self.width, tuple):
             grid = MomentGrid.of(self.width, multiplier, public.neighbours)
-            _require_fine(guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
+            priced.require_fine(*zip(grid.cells, grid.scales, strict=True))
         elif self.width is not None:
             scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
-            _require_fine(guarantee, self.steps, (self.width, scale))
+            priced.require_fine((self.width, scale))
         label = f"{self.steps} noisy sums"
         charge = Charge(label, "sampled_gaussian", epsilon, delta=Fraction(str(delta)))
-        return Quote(charge, _Priced(self.steps, multiplier, rate, batch), guarantee)
+        return Quote(charge, priced, public.guarantee(epsilon, "sampled_gaussian", delta=delta))
 
     def read(self, quote: Quote, held: Held | Rows) -> Rows:
         """Find the rows that statistics will be handed."""
@@ -113,9 +125,8 @@ class SampledSums:
 
     def advice(self, public: Public, left: PrivacyLoss) -> str:
         """Say what a caller may do whose budget has less left than the plan costs."""
-        quote = self.quote(public)
-        epsilon = quote.guarantee.epsilon
-        text = f"The plan's noise multiplier is {quote.terms.noise_multiplier:.4g}, for epsilon={epsilon:.6g}."
+        priced = self.quote(public).terms
+        text = f"The plan's noise multiplier is {priced.noise_multiplier:.4g}, for epsilon={priced.epsilon:.6g}."
         if left.epsilon > 0.0 and left.delta > 0.0:
             try:
                 enough = calibrate(left.epsilon, left.delta, **self._plan(public))
@@ -176,7 +187,7 @@ class NoisySums:
     def __init__(self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced) -> None:
         self._rows, self._groups, self._size, self._noise = rows.values, rows.groups, rows.size, noise
         self._lock, self._process = threading.Lock(), os.getpid()
-        self.guarantee = guarantee
+        self.guarantee, self._priced = guarantee, priced
         self.steps = self.steps_left = priced.steps
         self._rate, self.batch_size = priced.sampling_rate, priced.batch_size
         self.noise_multiplier, self.sampling_rate = priced.noise_multiplier, float(priced.sampling_rate)
@@ -288,7 +299,7 @@ class NoisySums:
         shape = moments(zero_row(self._rows)).checked(1).shape
         bound = checked_norm("bound", bound)
         grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
-        _require_fine(self.guarantee, self.steps, *zip(grid.cells, grid.scales, strict=True))
+        self._priced.require_fine(*zip(grid.cells, grid.scales, strict=True))
         sample = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape))))
         parts = ((moments(rows).checked(weights.size, shape), weights) for rows, weights in sample)
         sums = grid.sums(parts, bound)
@@ -298,7 +309,7 @@ class NoisySums:
     def _grid(self, cells: int, replacing: float) -> tuple[int, float]:
         """Find a record's bound and the noise scale; `replacing` is how many bounds a replaced record moves a sum."""
         bound, scale = _grid(self.noise_multiplier, 1.0 if self.sampling == "poisson" else replacing)
-        _require_fine(self.guarantee, self.steps, (cells, scale))
+        self._priced.require_fine((cells, scale))
         return bound, scale
 
     def _noisy(self, total: Integers, scale: float, step: float) -> Vector:
@@ -347,14 +358,3 @@ def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
     """Find the norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
     bound = int(min(_GRID / (noise_multiplier * sensitivity), 2.0 * _GRID))
     return bound, noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)
-
-
-def _require_fine(guarantee: Guarantee, steps: int, *parts: tuple[int, float]) -> None:
-    """Refuse numbers of cells, with the scale of their noise, of which the grid costs more than its share of delta."""
-    needed = sum(grid_delta(guarantee.epsilon, steps, cells, scale) for cells, scale in parts)
-    if needed > guarantee.delta * GRID_SHARE:
-        raise ValueError(
-            f"A plan of {steps} steps with sums of {sum(cells for cells, _ in parts)} numbers needs a larger delta (or "
-            f"smaller epsilon) than {guarantee.delta:g}: noise lives on a grid, and the grid's share of delta is too "
-            "small."
-        )
