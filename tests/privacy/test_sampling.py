@@ -19,6 +19,7 @@ from scipy import stats
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, sampling
+from pgmpy_dp.privacy.accounting import zcdp_limit
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample, poisson_sample, sampling_fraction
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
@@ -209,3 +210,17 @@ def test_a_part_is_charged_as_a_whole_with_its_first_step_or_refused():
     with pytest.raises(ValueError, match="needs a delta"):
         mixed.set_aside(0.5).measure([("a",)], 0.1, delta=1e-6, mechanism="gaussian")
     assert mixed.budget.history == ()
+
+
+def test_a_part_with_a_delta_is_charged_as_one_rho():
+    data = PrivateDataset(pd.DataFrame({"a": ["x"], "b": [0]}), SCHEMA, PrivacyBudget(1.0, 1e-6))
+    part = data.set_aside(0.5, 1e-7)
+    with pytest.raises(ValueError, match="set aside for charges of zCDP alone"):
+        part.measure([("a",)], 0.1)
+    assert data.budget.history == ()
+    for _ in range(2):
+        part.measure([("a",)], 0.2, delta=1e-7, mechanism="gaussian")
+    assert [charge.rho for charge in data.budget.history] == [zcdp_limit(0.5, 1e-7)[0]]
+    with pytest.raises(BudgetExceededError):
+        part.measure([("a",)], 0.5, delta=1e-7, mechanism="gaussian")
+    assert len(data.budget.history) == 1
