@@ -60,6 +60,16 @@ def test_what_comes_back_answers_as_before(network, noisy, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "m.zip").read_bytes()
 
 
+def test_what_was_paid_for_beside_the_release_stays_in_the_promise(data, tmp_path):
+    """A first stage chose what to measure; the release is of the second alone."""
+    network = dp.PrivateBayesianNetwork(EDGES).fit(data, dp.PrivateMLE(0.5, allocation="data_dependent"))
+    network.save(tmp_path / "m.zip")
+    for back in (load_network(tmp_path / "m.zip"), dp.PrivateBayesianNetwork.load(tmp_path / "m.zip")):
+        assert back.guarantee_ == network.guarantee_
+        assert back.release_ == network.release_
+        assert back.guarantee_.epsilon == 0.5 > back.release_.guarantee.epsilon
+
+
 def test_mixtures_carry_theirs(data, tmp_path):
     network = dp.PairwiseMixture(epsilon=0.5, delta=1e-9, members=2).fit(data).network_
     network.save(tmp_path / "m.zip")
