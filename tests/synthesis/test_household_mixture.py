@@ -132,6 +132,8 @@ def test_a_release_gives_the_same_network_and_costs_nothing(fitted, tmp_path):
     again = dp.HouseholdMixture(schema=SCHEMA, members=3).fit(release)
     assert np.array_equal(again.network_.mixture_.weights, fitted.network_.mixture_.weights)
     again.network_.save(tmp_path / "network.json")
+    with pytest.raises(ValueError, match=r"no release for a \.zip file to carry"):
+        again.network_.save(tmp_path / "network.zip")
     network = PrivateHouseholdNetwork.load(tmp_path / "network.json")
     assert network.guarantee_ == fitted.guarantee_
     for one, other in zip(network.simulate(50, seed=3), fitted.network_.simulate(50, seed=3), strict=True):
