@@ -22,7 +22,7 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release.carrying import SUFFIX, write_carrying
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.synthesis.mixture_bounds import Tables, rules_of
+from pgmpy_dp.synthesis.release_fits import Tables, rules_of
 
 _VERSION = 1
 # How a mixture was fitted.

@@ -26,12 +26,9 @@ from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.carrying import MODEL_AT, carries, read_carrying
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import (
-    Tables,
     bounded_answer,
     bounded_means,
     check_release,
-    draws_of,
-    rules_of,
     states_of,
 )
 from pgmpy_dp.synthesis.mixture_files import (
@@ -43,6 +40,7 @@ from pgmpy_dp.synthesis.mixture_files import (
     write_model,
 )
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
+from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of
 
 _FORMAT = "pgmpy_dp mixture network"
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
