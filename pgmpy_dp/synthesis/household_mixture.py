@@ -173,13 +173,14 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         return data
 
     def _paid(self, data: Release) -> Tables:
-        joined = self._declared().joined
+        schema = self._declared()
+        joined = schema.joined
         release = require_tables(
             data, "HouseholdMixture is fitted to noisy tables: measure those of plan_households(schema)."
         )
         paid_release(self, release, joined.variables)
-        for variable, states in joined.states.items():
-            if release.schema.states[variable] != states:
+        for variable, states in schema.measured.states.items():
+            if release.schema.states.get(variable, states) != states:
                 raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
         unmeasured = set(joined.variables).difference(*release.tables)
         if unmeasured:

@@ -162,6 +162,14 @@ def test_damaged_files_are_refused(damage, fitted, tmp_path):
         PrivateHouseholdNetwork.load(tmp_path / "network.json")
 
 
+def test_states_of_another_person_are_those_of_a_person(fitted):
+    release = fitted.release_
+    states = {**release.schema.states, "another job": ["full", "part", "none", "nobody"]}
+    turned = dp.NoisyMarginals(dp.Schema(states), dict(release.tables), dict(release.scales), release.guarantee)
+    with pytest.raises(dp.SchemaError, match="'another job' has other states"):
+        dp.HouseholdMixture(schema=SCHEMA).fit(turned)
+
+
 def test_one_price_for_all(tables):
     budget = dp.PrivacyBudget(2.0, 1e-6)
     data = dp.PrivateHouseholds(*tables, SCHEMA, budget, noise=dp.SimulatedNoise(0))
