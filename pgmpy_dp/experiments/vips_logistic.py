@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pgmpy_dp.data import PrivateFeatures
 from pgmpy_dp.data.moments import row_products
 from pgmpy_dp.estimators import PrivateLogisticRegression
-from pgmpy_dp.experiments import papers
+from pgmpy_dp.experiments import papers, vips
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
@@ -25,9 +25,7 @@ LEARNING: dict[str, Any] = {"delay": 1024.0, "forgetting": 0.7}
 RATES, CLIP = (0.3, 1.0, 3.0), 1.0  # of private gradients
 METHODS = {
     "non_private": "non-private",
-    "published": "VIPS, the paper's plan, moments accountant",
-    "plain": "VIPS, the paper's plan, plain composition",
-    "sgd": "DP-SGD, Renyi accountant, tuned in hindsight",
+    **vips.METHODS,
     "default": "PrivateLogisticRegression",
 }
 RESULTS = tuple(METHODS)
@@ -49,7 +47,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
             features, classes, bounds=(-1, 1), classes=[0, 1], budget=PrivacyBudget(1e9, 0.5), noise=noise
         )
 
-    for number, (name, accounting) in enumerate((("published", "moments"), ("plain", "naive"))):
+    for number, (name, accounting) in enumerate(vips.ACCOUNTING.items()):
         multiplier = papers.calibrate(epsilon, DELTA, **PLAN, accounting=accounting)
         estimator = PrivateLogisticRegression(epsilon, DELTA, noise_multiplier=multiplier, **PLAN, **LEARNING)
         row[name] = _area(truth, estimator.fit(data(number)).predict_proba(test)[:, 1])
@@ -80,19 +78,16 @@ def _non_private(repeat: int) -> float:
 
 def _gradients(data: PrivateFeatures, epsilon: float, rate: float, test: np.ndarray) -> np.ndarray:
     """Follow clipped and noisy gradients of the log-likelihood from zero, and score records."""
-    plan: dict[str, Any] = {"steps": 100, "sampling_rate": 0.05}
-    multiplier = papers.calibrate(epsilon, DELTA, **plan, accounting="moments")
-    steps = data.plan(**plan, epsilon=epsilon, delta=DELTA, noise_multiplier=multiplier)
-    weights = np.zeros(FEATURES + 1)
-    for _ in range(steps.steps):
-
-        def gradient(rows: np.ndarray, weights: np.ndarray = weights) -> np.ndarray:
-            design = np.column_stack([rows[:, :-1], np.ones(len(rows))])
-            scores = row_products(design, weights[:, None])[:, 0]
-            return np.asarray((rows[:, -1] - 1.0 / (1.0 + np.exp(-scores)))[:, None] * design)
-
-        weights = weights + rate * steps.noisy_sum(gradient, CLIP) / (plan["sampling_rate"] * RECORDS)
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "clip": CLIP, "records": RECORDS}
+    weights = vips.private_ascent(data, _gradient, np.zeros(FEATURES + 1), rate, **options)
     return np.asarray(test @ weights[:-1] + weights[-1])
+
+
+def _gradient(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Differentiate each record's log-likelihood by the weights and the intercept."""
+    design = np.column_stack([rows[:, :-1], np.ones(len(rows))])
+    scores = row_products(design, weights[:, None])[:, 0]
+    return np.asarray((rows[:, -1] - 1.0 / (1.0 + np.exp(-scores)))[:, None] * design)
 
 
 def _area(truth: np.ndarray, scores: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from pgmpy_dp.data.moments import row_products
 from pgmpy_dp.estimators import PrivateSigmoidBeliefNetwork
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
 from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import Layer
-from pgmpy_dp.experiments import papers
+from pgmpy_dp.experiments import papers, vips
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.inference.layout import Vector
@@ -31,9 +31,7 @@ MADE, TESTED, VARIABLES = 10_000, 2_000, 20
 COPIES = 300_000  # of records all told, which noise hardly moves
 METHODS = {
     "non_private": "little noise, not private",
-    "published": "VIPS, the paper's plan, moments accountant",
-    "plain": "VIPS, the paper's plan, plain composition",
-    "sgd": "DP-SGD, Renyi accountant, tuned in hindsight",
+    **vips.METHODS,
     "default": "PrivateSigmoidBeliefNetwork",
     "frequent": "each variable's more frequent value, non-private",
 }
@@ -63,7 +61,7 @@ def run(records: str, epsilon: float, repeat: int) -> list[dict[str, Any]]:
     def data(number: int) -> PrivateDataset:
         return _dataset(train, repeat, int(10 * epsilon), number)
 
-    for number, (name, accounting) in enumerate((("published", "moments"), ("plain", "naive"))):
+    for number, (name, accounting) in enumerate(vips.ACCOUNTING.items()):
         multiplier = papers.calibrate(epsilon, DELTA, **PLAN, accounting=accounting)
         estimator = PrivateSigmoidBeliefNetwork(
             hidden, epsilon, DELTA, noise_multiplier=multiplier, random_state=repeat, **PLAN
@@ -114,25 +112,26 @@ def _gradients(
     data: PrivateDataset, epsilon: float, hidden: int, rate: float, records: int
 ) -> PrivateSigmoidBeliefNetwork:
     """Follow clipped and noisy gradients of the bound on the log-likelihood; hidden variables by mean field."""
-    plan: dict[str, Any] = {"steps": 100, "sampling_rate": 0.05}
-    multiplier = papers.calibrate(epsilon, DELTA, **plan, accounting="moments")
-    steps = data.plan(**plan, epsilon=epsilon, delta=DELTA, noise_multiplier=multiplier)
     variables = data.schema.variables
     weights = np.random.default_rng(0).normal(size=(len(variables), hidden + 1))
     weights[:, -1] = 0.0
-    offsets = np.zeros(hidden)
-    for _ in range(steps.steps):
-        noisy = steps.noisy_sum(partial(_gradient, weights, offsets), CLIP) / (plan["sampling_rate"] * records)
-        weights = weights + rate * noisy[: weights.size].reshape(weights.shape)
-        offsets = offsets + rate * noisy[weights.size :]
+    start = np.concatenate([weights.ravel(), np.zeros(hidden)])
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "clip": CLIP, "records": records}
+    weights, offsets = _split(vips.private_ascent(data, partial(_gradient, hidden), start, rate, **options), hidden)
     model = PrivateSigmoidBeliefNetwork(hidden, epsilon, DELTA)
     model.components_, model.intercept_, model.hidden_intercept_ = weights[:, :-1].T, weights[:, -1], offsets
     model.n_features_in_, model.feature_names_in_ = len(variables), np.array(variables, dtype=object)
     return model
 
 
-def _gradient(weights: Vector, offsets: Vector, codes: np.ndarray) -> Vector:
-    """Differentiate each record's bound by the weights, the intercepts and the offsets of the hidden variables."""
+def _split(parameters: Vector, hidden: int) -> tuple[Vector, Vector]:
+    """Take the weights, with the intercepts as their last column, and the offsets of the hidden variables."""
+    return parameters[:-hidden].reshape(-1, hidden + 1), parameters[-hidden:]
+
+
+def _gradient(hidden: int, parameters: Vector, codes: np.ndarray) -> Vector:
+    """Differentiate each record's bound by its parameters."""
+    weights, offsets = _split(parameters, hidden)
     certain = np.zeros((*weights.shape, weights.shape[1]))
     h, _ = Layer(Gaussian(weights, certain), offsets).infer(codes.astype(np.float64))
     full = np.column_stack([h, np.ones(len(h))])

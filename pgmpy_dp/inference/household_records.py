@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_base import denoised_ratios
-from pgmpy_dp.inference.mixture_records import draw_records, even_out
+from pgmpy_dp.inference.mixture_records import cells_at, draw_records, even_out
 from pgmpy_dp.inference.noisy_tables import NoisyTable
 
 Codes = NDArray[np.int32]
@@ -65,9 +65,8 @@ def draw_households(
     persons : ndarray of shape (persons, variables of persons)
         States; columns in the order of the mixture.
     """
-    households = draw_records(mixture.only(level), count, generator)[
-        :, [mixture.only(level).variables.index(variable) for variable in level]
-    ]
+    homes = mixture.only(level)
+    households = draw_records(homes, count, generator)[:, [homes.variables.index(variable) for variable in level]]
     sizes = households[:, list(level).index(size)] + 1
     owners = np.repeat(np.arange(count), sizes)
     roots = mixture.roots
@@ -124,7 +123,7 @@ def _components(
         chances = np.exp(logs - logs.max(axis=1, keepdims=True))
         low, high = np.searchsorted(pattern[by_pattern], [begin, begin + len(part)])
         rows = by_pattern[low:high]
-        found[rows] = _inverted(chances, pattern[rows] - begin, share[rows])
+        found[rows] = cells_at(chances, pattern[rows] - begin, share[rows])
     return found
 
 
@@ -149,18 +148,9 @@ def _draw_values(
         share = np.empty(rows.size)
         share[order] = (np.arange(rows.size) - begins + generator.random(rows.size)) / sizes
         used, row = np.unique(rows, return_inverse=True)
-        cells = _inverted(ordered.reshape(-1, int(np.prod(shape)))[used], row.ravel(), share)
+        cells = cells_at(ordered.reshape(-1, int(np.prod(shape)))[used], row.ravel(), share)
         for axis, values in zip(drawn, np.unravel_index(cells, shape), strict=True):
             records[:, place[block[axis]]] = values
-
-
-def _inverted(chances: Vector, row: Places, share: Vector) -> Places:
-    """Find for each share of 1 the cell of a row of chances in which it lies."""
-    sums = np.cumsum(chances, axis=1)
-    steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
-    cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
-    found: Places = np.minimum(cells, chances.shape[1] - 1)
-    return found
 
 
 def _change_places(

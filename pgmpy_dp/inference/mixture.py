@@ -13,15 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from pgmpy_dp.inference.layout import Scope, Variable, Vector
-from pgmpy_dp.inference.refinement import Refinement
+from pgmpy_dp.inference.refinement import Refinement, Whole, summed_by
 from pgmpy_dp.inference.threads import one_thread
 
 # These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
-
-
-Whole = NDArray[np.intp]
 
 
 class AnswerTooLargeError(ValueError):
@@ -234,7 +231,7 @@ class Mixture:
                 for axis, root in enumerate(kept, 1):
                     if root in grouped:
                         variable = grouped[root]
-                        summed = _summed_by(summed, axis, self.dependent[variable][1], self.cardinalities[variable])
+                        summed = summed_by(summed, axis, self.dependent[variable][1], self.cardinalities[variable])
                 blocks.append(tuple(grouped.get(root, root) for root in kept))
                 tables.append(summed)
         sizes = {variable: self.cardinalities[variable] for block in blocks for variable in block}
@@ -428,14 +425,6 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
         some = weights[begin : begin + rows, None]
         total += reduce(_row_products, part[:cut], some).T @ reduce(_row_products, part[cut:], np.ones_like(some))
     return total.ravel()
-
-
-def _summed_by(table: Vector, axis: int, groups: Whole, count: int) -> Vector:
-    """Sum an axis of a table by groups."""
-    moved = np.moveaxis(table, axis, 0)
-    found = np.zeros((count, *moved.shape[1:]))
-    np.add.at(found, groups, moved)
-    return np.moveaxis(found, 0, axis)
 
 
 def _row_products(first: Vector, second: Vector) -> Vector:

@@ -121,15 +121,20 @@ def independent_records(mixture: Mixture, count: int, generator: np.random.Gener
     codes = np.empty((count, len(sizes)), dtype=np.min_scalar_type(max(sizes.values()) - 1))
     place = {variable: number for number, variable in enumerate(mixture.variables)}
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-        flat = table.reshape(table.shape[0], -1)
-        sums = np.cumsum(flat, axis=1)
-        # Sums of component k lie between k and k + 1, so that all components are looked up at once.
-        steps = (sums / sums[:, -1:] + np.arange(len(flat))[:, None]).ravel()
-        cells = np.searchsorted(steps, component + generator.random(count), side="right")
-        cells = np.minimum(cells - component * flat.shape[1], flat.shape[1] - 1)
+        cells = cells_at(table.reshape(table.shape[0], -1), component, generator.random(count))
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             codes[:, place[variable]] = values
     return codes
+
+
+def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
+    """Find for each share of 1 the cell of a row of chances in which it lies."""
+    sums = np.cumsum(chances, axis=1)
+    # Sums of row k lie between k and k + 1, so that all rows are looked up at once.
+    steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
+    cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
+    found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
+    return found
 
 
 def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Generator, *, even: bool) -> NDArray[Any]:

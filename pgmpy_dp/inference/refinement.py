@@ -113,13 +113,18 @@ def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table:
     for finer in [name for name in names if name in refined]:
         coarser, groups = refined[finer]
         names, counts, deviation = _without((names, counts, deviation), finer, coarser, groups)
-        moved = np.moveaxis(np.asarray(counts, dtype=np.float64), names.index(finer), 0)
-        sums = np.zeros((cardinalities[coarser], *moved.shape[1:]))
-        np.add.at(sums, groups, moved)
-        counts = np.moveaxis(sums, 0, names.index(finer))
+        counts = summed_by(np.asarray(counts, dtype=np.float64), names.index(finer), groups, cardinalities[coarser])
         deviation *= math.sqrt(np.bincount(groups).max())
         names = tuple(coarser if name == finer else name for name in names)
     return names, counts, deviation
+
+
+def summed_by(table: Vector, axis: int, groups: Whole, count: int) -> Vector:
+    """Sum an axis of a table by groups."""
+    moved = np.moveaxis(table, axis, 0)
+    found = np.zeros((count, *moved.shape[1:]))
+    np.add.at(found, groups, moved)
+    return np.moveaxis(found, 0, axis)
 
 
 def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tuple[Vector, float]]:

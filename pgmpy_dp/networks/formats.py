@@ -74,10 +74,7 @@ def save_network(
     if suffix == ".uai":
         schema.save(_names_of(path))
     if suffix == SUFFIX:
-        held = getattr(network, "release_", None)
-        if held is None:
-            raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
-        write_carrying(path, content, held if isinstance(held, tuple) else (held,))
+        write_carrying(path, content, getattr(network, "release_", None))
         return
     with replacing(path) as handle:
         handle.write(content)

@@ -307,9 +307,15 @@ class PrivateNetwork(Provenance):
         self.release_ = releases[0] if len(releases) == 1 else releases
 
     def _carrying(self, releases: Sequence[Release]) -> Self:
-        """Attach what the network's file carries, if anything."""
+        """Attach what the network's file carries, if anything.
+
+        The file's own promise stays: it counts a first stage too, which chose what the releases are of.
+        """
         if releases:
+            promise = vars(self).get("guarantee_")
             self.attach_release(*releases)
+            if promise is not None:
+                self.guarantee_ = promise
         return self
 
     @overload

@@ -32,16 +32,25 @@ def carries(path: str | os.PathLike[str]) -> bool:
     return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())
 
 
-def write_carrying(path: str | os.PathLike[str], model: bytes, releases: Sequence[Release]) -> None:
-    """Write a model and its releases; an existing file is replaced only when complete."""
+def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | Sequence[Release] | None) -> None:
+    """Write a model and the release or releases that it holds; an existing file is replaced only when complete.
+
+    Raises
+    ------
+    ValueError
+        If it holds none.
+    """
+    if held is None:
+        raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
+    releases = (held,) if isinstance(held, Release) else held
     if not 1 <= len(releases) <= MOST_RELEASES:
         raise ValueError(f"A model carries 1 to {MOST_RELEASES} releases.")
     with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
         archive.writestr(stored_member(MODEL), model)
         for number, release in enumerate(releases, 1):
-            held = io.BytesIO()
-            write_release(release, held)
-            archive.writestr(stored_member(f"release-{number}.zip"), held.getvalue())
+            file = io.BytesIO()
+            write_release(release, file)
+            archive.writestr(stored_member(f"release-{number}.zip"), file.getvalue())
 
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:

@@ -17,16 +17,13 @@ from pgmpy_dp.estimators.steps import paid_release, require_same, together
 from pgmpy_dp.fitting.pairs import plan_households
 from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
-from pgmpy_dp.inference.mixture_fit import fit_mixture
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import HouseholdSchema
 from pgmpy_dp.synthesis.household_network import PrivateHouseholdNetwork
-from pgmpy_dp.synthesis.mixture_bounds import Tables, known_total, noisy_tables, ordered_variables, rules_of
-
-_SEED = 0
+from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release, noisy_tables
 
 
 @dataclass(eq=False, repr=False)
@@ -147,18 +144,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         warn_of_contradictions([release])
         warn_of_broken_rules([release])
         joined = schema.joined
-        own = set(joined.variables)
-        fit = fit_mixture(
-            joined.cardinalities(),
-            [table for table in noisy_tables(release) if own.issuperset(table[0])],
-            ordered=ordered_variables(joined),
-            components=self.components,
-            members=self.members,
-            steps=self._steps,
-            known_total=known_total(release),
-            rules=rules_of(joined),
-            generator=np.random.default_rng(_SEED),
-        )
+        fit = fit_of_release(release, joined, components=self.components, members=self.members, steps=self._steps)
         self.penalty_ = fit.penalty
         pairs = {
             clique: (table[:, :-1].astype(np.float64), deviation)
@@ -187,13 +173,14 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         return data
 
     def _paid(self, data: Release) -> Tables:
-        joined = self._declared().joined
+        schema = self._declared()
+        joined = schema.joined
         release = require_tables(
             data, "HouseholdMixture is fitted to noisy tables: measure those of plan_households(schema)."
         )
         paid_release(self, release, joined.variables)
-        for variable, states in joined.states.items():
-            if release.schema.states[variable] != states:
+        for variable, states in schema.measured.states.items():
+            if release.schema.states.get(variable, states) != states:
                 raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
         unmeasured = set(joined.variables).difference(*release.tables)
         if unmeasured:

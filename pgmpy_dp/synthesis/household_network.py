@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,8 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp._files import parse_json, replacing
-from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.household_records import draw_households
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
@@ -21,16 +19,11 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
-from pgmpy_dp.synthesis.mixture_network import (
-    PrivateMixtureNetwork,
-    mixture_content,
-    mixture_of,
-    numbers_of,
-    total_of,
-)
+from pgmpy_dp.synthesis.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
+from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
-_FORMAT, _VERSION = "pgmpy_dp household network", 1
+_FORMAT = "pgmpy_dp household network"
 
 Together = Mapping[Clique, tuple[Vector, float]]
 
@@ -144,20 +137,18 @@ class PrivateHouseholdNetwork:
         return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network as JSON; an existing file is replaced only when complete."""
-        content = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "schema": self.schema_.to_dict(),
-            "guarantee": self.guarantee_.to_dict(),
-            "total": self.total_,
-            "together": [
-                {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}
-                for pair, (table, deviation) in self.together_.items()
-            ],
-        } | mixture_content(self.mixture_)
-        with replacing(Path(path)) as handle:
-            handle.write(json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        """Write the network as JSON; an existing file is replaced only when complete.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in ``.zip``: the network has no release that the file could carry.
+        """
+        together = [
+            {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}
+            for pair, (table, deviation) in self.together_.items()
+        ]
+        write_model(path, _FORMAT, self, {"together": together})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -170,11 +161,7 @@ class PrivateHouseholdNetwork:
         ReleaseFormatError
             If the file is no network of households, or is damaged.
         """
-        content = Path(path).read_bytes()
-        try:
-            stored = parse_json(content)
-            if stored["format"] != _FORMAT or stored["version"] != _VERSION:
-                raise ValueError("it is no network of households that this version of pgmpy_dp reads")
+        with reading_model(Path(path).read_bytes(), path, _FORMAT, "network of households") as stored:
             schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             together = {}
             for each in stored["together"]:
@@ -187,9 +174,6 @@ class PrivateHouseholdNetwork:
                     raise ValueError("it has a table that is no table of households")
                 together[pair] = table.reshape(shape), deviation
             return cls(schema, mixture_of(schema.joined, stored), total_of(stored), guarantee, together)
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-            reason = str(error).rstrip(".") or type(error).__name__
-            raise ReleaseFormatError(f"{path}: not a sound network of households ({reason}). Save it anew.") from error
 
     def __repr__(self) -> str:
         homes, people = len(self.schema_.households.variables), len(self.schema_.persons.variables)

@@ -4,59 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction, draw_refits
-from pgmpy_dp.inference.mixture_fit import MixtureFit
-from pgmpy_dp.inference.rules import Rules
+from pgmpy_dp.inference.mixture_draws import MixtureDraws, Prediction
 from pgmpy_dp.networks.credible_intervals import BoundedAnswer, rounded_to_records, state_index
-from pgmpy_dp.release import Guarantee, InformedMarginals, NoisyMarginals
-from pgmpy_dp.schema import Clique, Schema
-
-Tables = NoisyMarginals | InformedMarginals
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+from pgmpy_dp.synthesis.release_fits import Tables
 
 # Evidence of fewer than one record, with a chance of one in twenty, is hidden by the noise.
 _LOW = 1.645
-
-
-def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
-    """List the release's tables, each with the standard deviation of its noise."""
-    return [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
-
-
-def rules_of(schema: Schema) -> Rules:
-    """Hand over what the rules of a schema come to."""
-    structure = schema.structure
-    return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
-
-
-def known_total(release: Tables) -> float | None:
-    return None if release.public_total is None else float(release.public_total)
-
-
-def ordered_variables(schema: Schema) -> list[str]:
-    """List the variables whose states have an order: bins, and ascending numbers."""
-    return [variable for variable in schema.variables if _is_ordered(schema, variable)]
-
-
-def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed: int) -> MixtureDraws:
-    """Refit the mixture to simulated releases like its own."""
-    return draw_refits(
-        fit,
-        noisy_tables(release),
-        ordered=ordered_variables(schema),
-        known_total=known_total(release),
-        draws=draws,
-        generator=np.random.default_rng(seed),
-    )
 
 
 def bounded_answer(
@@ -126,11 +88,3 @@ def _predicted(
             stacklevel=4,
         )
     return found
-
-
-def _is_ordered(schema: Schema, variable: str) -> bool:
-    states: Sequence[Any] = schema.states[variable]
-    if variable in schema.bins or len(states) < 3:
-        return variable in schema.bins
-    numbers = all(isinstance(state, Real) and not isinstance(state, bool) for state in states)
-    return numbers and all(low < high for low, high in pairwise(states))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,39 +12,39 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp._files import parse_json, replacing
-from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
-from pgmpy_dp.inference.refinement import Refinement
-from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.networks.credible_intervals import check_interval
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.release.carrying import MODEL_AT, SUFFIX, carries, read_carrying, write_carrying
-from pgmpy_dp.release.guarantee import checked_number
+from pgmpy_dp.release.carrying import MODEL_AT, carries, read_carrying
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.synthesis.mixture_bounds import (
-    Tables,
     bounded_answer,
     bounded_means,
     check_release,
-    draws_of,
-    rules_of,
     states_of,
 )
+from pgmpy_dp.synthesis.mixture_files import (
+    fit_of,
+    mixture_of,
+    reading_model,
+    settings_content,
+    total_of,
+    write_model,
+)
 from pgmpy_dp.synthesis.numbers import Numbers, decoded
+from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of
 
-_FORMAT, _VERSION = "pgmpy_dp mixture network", 1
+_FORMAT = "pgmpy_dp mixture network"
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
 _COMPONENT = "component"
-# How a mixture was fitted, as files hold it.
-_SETTINGS = ("size", "penalty", "width", "steps", "covering")
 # Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
 _MOST_CELLS = 2**26
 
@@ -374,23 +373,8 @@ class PrivateMixtureNetwork:
         ValueError
             If the name ends in ``.zip`` and the network has no release.
         """
-        content = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "schema": self.schema_.to_dict(),
-            "guarantee": self.guarantee_.to_dict(),
-            "total": self.total_,
-            "fit": None if self._fit is None else {name: getattr(self._fit, name) for name in _SETTINGS},
-        } | mixture_content(self.mixture_)
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        if Path(path).suffix.lower() != SUFFIX:
-            with replacing(Path(path)) as handle:
-                handle.write(text)
-            return
-        release = vars(self).get("release_")
-        if release is None:
-            raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
-        write_carrying(path, text, (release,))
+        settings = None if self._fit is None else settings_content(self._fit)
+        write_model(path, _FORMAT, self, {"fit": settings}, vars(self).get("release_"))
 
     @staticmethod
     def wrote(path: str | os.PathLike[str]) -> bool:
@@ -411,21 +395,15 @@ class PrivateMixtureNetwork:
             If the file is no mixture network, or is damaged.
         """
         content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
-        try:
-            stored = parse_json(content)
-            if stored["format"] != _FORMAT or stored["version"] != _VERSION:
-                raise ValueError("it is no mixture network that this version of pgmpy_dp reads")
+        with reading_model(content, path, _FORMAT, "mixture network") as stored:
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
-                network._fit = _settings(mixture, rules_of(schema), total, stored["fit"])
+                network._fit = fit_of(mixture, rules_of(schema), total, stored["fit"])
             if releases:
                 network.attach_release(*releases)  # type: ignore[arg-type]  # refused where it holds no tables
             return network
-        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-            reason = str(error).rstrip(".") or type(error).__name__
-            raise ReleaseFormatError(f"{path}: not a sound mixture network ({reason}). Save it anew.") from error
 
     def __repr__(self) -> str:
         return (
@@ -436,60 +414,3 @@ class PrivateMixtureNetwork:
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
         places = states_of(self.schema_, evidence)
         return self.mixture_.condition(places) if places else self.mixture_
-
-
-def mixture_content(mixture: Mixture) -> dict[str, Any]:
-    """Give what a file says of a mixture."""
-    content: dict[str, Any] = {
-        "weights": mixture.weights.tolist(),
-        "blocks": [
-            {"variables": list(block), "probabilities": table.ravel().tolist()}
-            for block, table in zip(mixture.blocks, mixture.tables, strict=True)
-        ],
-    }
-    if mixture.refined:
-        content["refined"] = {finer: own.shares.tolist() for finer, own in mixture.refined.items()}
-    return content
-
-
-def mixture_of(schema: Schema, stored: Any) -> Mixture:
-    """Read what `mixture_content` gave."""
-    blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
-    tables = [
-        numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
-        for names, block in zip(blocks, stored["blocks"], strict=True)
-    ]
-    weights, rules = numbers_of(stored["weights"]), rules_of(schema)
-    sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
-    mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
-    if not rules.refined:
-        return mixture
-    shares = {finer: numbers_of(stored["refined"][finer]) for finer in rules.refined}
-    refined = {finer: Refinement(*known, shares[finer]) for finer, known in rules.refined.items()}
-    return mixture.refine(schema.cardinalities(), refined)
-
-
-def total_of(stored: Any) -> float:
-    """Read the number of records."""
-    total = checked_number("total", stored["total"])
-    if not 0.0 < total < 2.0**63:
-        raise ValueError("its number of records is not positive, or too large")
-    return total
-
-
-def _settings(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
-    """Read how a mixture was fitted."""
-    stored = {"covering": 1} | stored  # files of earlier versions have no rules
-    size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
-    penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
-    if min(penalty, width) < 0 or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
-        raise ValueError("it says how it was fitted, but not soundly")
-    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules)
-
-
-def numbers_of(values: Any) -> Vector:
-    """Take a list of numbers as a file holds them; texts and truth values are none."""
-    found = np.array(values)
-    if found.dtype.kind not in "iuf":
-        raise ValueError("it holds something else where numbers belong")
-    return found.astype(np.float64)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateDataset
@@ -17,17 +16,16 @@ from pgmpy_dp.estimators.steps import informed, resolve, together, variables_of
 from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
-from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement, fit_mixture
+from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.synthesis.mixture_bounds import known_total, noisy_tables, ordered_variables, rules_of
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release
 
 # Members that say by their disagreement where a second stage should measure.
 _SCOUTS = 6
-_SEED = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -177,18 +175,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         groups = [None if len(clique) == 1 else self.target in clique for clique in cliques]
         return dataset.release(TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted))
 
-    def _fitted(self, release: NoisyMarginals | InformedMarginals, schema: Schema, members: int) -> MixtureFit:
-        return fit_mixture(
-            schema.cardinalities(),
-            noisy_tables(release),
-            ordered=ordered_variables(schema),
-            components=self.components,
-            members=members,
-            steps=self._steps,
-            known_total=known_total(release),
-            rules=rules_of(schema),
-            generator=np.random.default_rng(_SEED),
-        )
+    def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
+        return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
 
 
 def tables_of_pairs(

@@ -37,17 +37,18 @@ def noisy(data):
     return data.measure([("a", "b"), ("b", "c"), ("a", "d"), ("c", "d")], epsilon=1.0)
 
 
-@pytest.fixture(params=["bayesian", "markov", "two releases"])
+@pytest.fixture(params=["bayesian", "markov", "two releases", "public tables"])
 def network(request, data, noisy):
     if request.param == "markov":
         return dp.PrivateMarkovNetwork([*EDGES, ("c", "d")]).fit(noisy)
     if request.param == "two releases":
         second = data.measure_coefficients([("a", "b", "c"), ("a", "d")], epsilon=0.5)
         return dp.PrivateBayesianNetwork(EDGES).fit([noisy, second], estimator=dp.PosteriorMean())
-    return dp.PrivateBayesianNetwork(EDGES).fit(noisy)
+    public = {("a", "c"): np.arange(1.0, 7.0).reshape(2, 3)} if request.param == "public tables" else None
+    return dp.PrivateBayesianNetwork(EDGES).fit(noisy, public=public)
 
 
-@pytest.mark.filterwarnings("ignore:The release contradicts")
+@pytest.mark.filterwarnings("ignore:The release contradicts", "ignore:Public tables are contradicted")
 def test_what_comes_back_answers_as_before(network, noisy, tmp_path):
     network.save(tmp_path / "m.zip")
     back = type(network).load(tmp_path / "m.zip")
@@ -58,6 +59,16 @@ def test_what_comes_back_answers_as_before(network, noisy, tmp_path):
     assert render_report(noisy, back) == render_report(noisy, network)
     back.save(tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "m.zip").read_bytes()
+
+
+def test_what_was_paid_for_beside_the_release_stays_in_the_promise(data, tmp_path):
+    """A first stage chose what to measure; the release is of the second alone."""
+    network = dp.PrivateBayesianNetwork(EDGES).fit(data, dp.PrivateMLE(0.5, allocation="data_dependent"))
+    network.save(tmp_path / "m.zip")
+    for back in (load_network(tmp_path / "m.zip"), dp.PrivateBayesianNetwork.load(tmp_path / "m.zip")):
+        assert back.guarantee_ == network.guarantee_
+        assert back.release_ == network.release_
+        assert back.guarantee_.epsilon == 0.5 > back.release_.guarantee.epsilon
 
 
 def test_mixtures_carry_theirs(data, tmp_path):

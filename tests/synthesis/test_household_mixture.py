@@ -132,6 +132,8 @@ def test_a_release_gives_the_same_network_and_costs_nothing(fitted, tmp_path):
     again = dp.HouseholdMixture(schema=SCHEMA, members=3).fit(release)
     assert np.array_equal(again.network_.mixture_.weights, fitted.network_.mixture_.weights)
     again.network_.save(tmp_path / "network.json")
+    with pytest.raises(ValueError, match=r"no release for a \.zip file to carry"):
+        again.network_.save(tmp_path / "network.zip")
     network = PrivateHouseholdNetwork.load(tmp_path / "network.json")
     assert network.guarantee_ == fitted.guarantee_
     for one, other in zip(network.simulate(50, seed=3), fitted.network_.simulate(50, seed=3), strict=True):
@@ -158,6 +160,14 @@ def test_damaged_files_are_refused(damage, fitted, tmp_path):
     (tmp_path / "network.json").write_text(json.dumps(content))
     with pytest.raises(dp.ReleaseFormatError, match="not a sound network of households"):
         PrivateHouseholdNetwork.load(tmp_path / "network.json")
+
+
+def test_states_of_another_person_are_those_of_a_person(fitted):
+    release = fitted.release_
+    states = {**release.schema.states, "another job": ["full", "part", "none", "nobody"]}
+    turned = dp.NoisyMarginals(dp.Schema(states), dict(release.tables), dict(release.scales), release.guarantee)
+    with pytest.raises(dp.SchemaError, match="'another job' has other states"):
+        dp.HouseholdMixture(schema=SCHEMA).fit(turned)
 
 
 def test_one_price_for_all(tables):
