@@ -36,7 +36,8 @@ def records(count=6000):
 
 @pytest.fixture(scope="module")
 def estimator():
-    return dp.PairwiseMixture(4.0, 1e-6, SCHEMA, components=10, members=2).fit(records())
+    data = dp.PrivateDataset(records(), SCHEMA, dp.PrivacyBudget(4.0, 1e-6), noise=dp.SimulatedNoise(0))
+    return dp.PairwiseMixture(4.0, 1e-6, components=10, members=2).fit(data)
 
 
 @pytest.fixture(scope="module")
