@@ -48,7 +48,8 @@ def test_noise_is_told_from_misfit():
 
 def test_a_model_is_compared_by_its_marginals():
     records = made(5000, 5)
-    estimator = dp.PairwiseMixture(5.0, 1e-6, SCHEMA, components=8, members=2).fit(records)
+    data = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(5.0, 1e-6), noise=dp.SimulatedNoise(0))
+    estimator = dp.PairwiseMixture(5.0, 1e-6, components=8, members=2).fit(data)
     found = compare(estimator.release_, estimator.network_)
     assert (found["excess"] < 5).all()
     assert compare(records, estimator.network_, SCHEMA)["error"].max() < 0.02

@@ -29,7 +29,8 @@ def data():
     a = np.where(chance.random(2000) < 0.2 + 0.3 * b, "u", "v")
     d = np.where((a == "u") | (chance.random(2000) < 0.5), "x", "y")
     records = pd.DataFrame({"a": a, "b": b, "c": b + chance.integers(0, 7, 2000), "d": d})
-    return dp.PrivateDataset(records, dp.Schema(STATES, rules=RULES), dp.PrivacyBudget(5.0, 1e-6))
+    schema, budget = dp.Schema(STATES, rules=RULES), dp.PrivacyBudget(5.0, 1e-6)
+    return dp.PrivateDataset(records, schema, budget, noise=dp.SimulatedNoise(0))
 
 
 @pytest.fixture(scope="module")

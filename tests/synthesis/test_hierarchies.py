@@ -36,7 +36,8 @@ def records(count=6000):
 
 @pytest.fixture(scope="module")
 def estimator():
-    return dp.PairwiseMixture(4.0, 1e-6, SCHEMA, components=10, members=2).fit(records())
+    data = dp.PrivateDataset(records(), SCHEMA, dp.PrivacyBudget(4.0, 1e-6), noise=dp.SimulatedNoise(0))
+    return dp.PairwiseMixture(4.0, 1e-6, components=10, members=2).fit(data)
 
 
 @pytest.fixture(scope="module")
@@ -273,8 +274,8 @@ def test_a_coarser_state_of_no_finer_one_never_occurs():
 
 def test_rare_states_are_merged_and_come_back():
     frame, plain = records(), dp.Schema({v: own for v, own in STATES.items() if v != "region"})
-    budget = dp.PrivacyBudget(4.0, 1e-6)
-    places = dp.PrivateDataset(frame, plain, budget).measure([("place",)], 0.05)
+    budget, simulated = dp.PrivacyBudget(4.0, 1e-6), dp.SimulatedNoise(0)
+    places = dp.PrivateDataset(frame, plain, budget, noise=simulated).measure([("place",)], 0.05)
     schema = dp.merge_rare_states(places, "place", "area")
     noisy, area = places.tables["place",], dict(schema.rules[0].states)
     rare = noisy < 3 * places.noise(("place",))[1]
@@ -283,7 +284,7 @@ def test_rare_states_are_merged_and_come_back():
         "rare" if is_rare else state for state, is_rare in zip(STATES["place"], rare, strict=True)
     ]
     pairs = [clique for clique in dp.plan_pairs(schema)[0] if "place" not in clique]
-    second = dp.PrivateDataset(frame, schema, budget).measure(pairs, 3.0)
+    second = dp.PrivateDataset(frame, schema, budget, noise=simulated).measure(pairs, 3.0)
     network = dp.PairwiseMixture(components=10, members=2).fit([places, second]).network_
     truth = frame["place"].value_counts(normalize=True).reindex(STATES["place"], fill_value=0).to_numpy()
     assert abs(network.marginal(["place"]) - truth).sum() < abs(noisy / noisy.sum() - truth).sum()

@@ -71,7 +71,7 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
     --------
     >>> import numpy as np, pandas as pd, pgmpy_dp as dp
     >>> from pgmpy.models import LinearGaussianBayesianNetwork
-    >>> age = np.tile(np.arange(20.0, 80.0), 200)
+    >>> age = np.tile(np.arange(20.0, 80.0), 400)
     >>> records = pd.DataFrame({"age": age, "pressure": 90.0 + 0.6 * age})
     >>> network = LinearGaussianBayesianNetwork([("age", "pressure")])
     >>> sampler = dp.LinearPosteriorSampler(
