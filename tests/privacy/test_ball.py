@@ -67,7 +67,7 @@ def test_draws_have_exactly_the_stated_distribution(case, monkeypatch):
 
 def test_private_draws_come_from_opendp():
     square, linear = exact(*CASES["outside"])
-    drawn = np.array([draw_in_ball(square, linear, 2**20, OPENDP_NOISE) for _ in range(20)]) / 2**20
+    drawn = np.array([draw_in_ball(square, linear, 2**20, OPENDP_NOISE) for _ in range(60)]) / 2**20
     assert (np.linalg.norm(drawn, axis=1) <= 1).all()
     assert drawn[:, 0].mean() > 0.7
 
