@@ -26,17 +26,13 @@ class PrivateHouseholds(PrivateDataset):
         have the column of keys. Each household has one row and at least one person, and each person a household:
         tables where that is not so are refused. The order of rows does not matter.
     schema : HouseholdSchema
+        The variables that can be measured are those of ``schema.measured``.
     budget : PrivacyBudget
     neighbours : {"add_remove", "replace_one"}
         One household more or less (their number is private), or one changed (their number is public). The number of
         persons is private.
     noise : NoiseSource
         As of :class:`~pgmpy_dp.PrivateDataset`.
-
-    Attributes
-    ----------
-    schema : Schema
-        The variables that can be measured, ``schema.measured`` of the household schema.
 
     Raises
     ------
