@@ -24,6 +24,7 @@ _PHRASES = (
     (r"^a half-width must be", "--table needs a number of records"),
     (r"expert_knowledge:?", "--forbid or --require"),
     (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
+    (r"Ask for more draws, as by sample_posterior\(draws=\d+\)\.?", "Other draws would move the answer by that."),
     (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
     (r"fit PairwiseMixture, which (needs no network|does)", r"take pgmpy-dp synthesize, which \1"),
     (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),

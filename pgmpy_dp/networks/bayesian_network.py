@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
-from pgmpy.factors.discrete import TabularCPD
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import AutoMLE
@@ -16,6 +16,7 @@ from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.networks.questions import impossible
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 
@@ -82,6 +83,22 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             raise
         self._keep(estimator)
         return self
+
+    def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
+        if any((cpd.values == 0).any() for cpd in self.get_cpds()):
+            self._require_possible(given)
+        return super()._point(asked, given)
+
+    def _require_possible(self, given: dict[str, Any]) -> None:
+        """Refuse evidence of probability zero, state by state: elimination skips what an answer does not depend on."""
+        from pgmpy.inference import VariableElimination  # as in the parent
+
+        elimination, before = VariableElimination(self), dict[str, Any]()
+        for variable, state in given.items():
+            shares = elimination.query([variable], evidence=before, show_progress=False)
+            if not shares.get_value(**{variable: state}) > 0:
+                raise impossible(given)
+            before[variable] = state
 
     def add_cpds(self, *cpds: TabularCPD) -> None:
         """Add CPDs or replace them; others than those of the fit take the guarantee away.
@@ -196,7 +213,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
         Examples
         --------
-        >>> from pgmpy.factors.discrete import TabularCPD
+        >>> from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
         >>> plain = DiscreteBayesianNetwork()
         >>> plain.add_node("smoke")
         >>> plain.add_cpds(TabularCPD("smoke", 2, [[0.3], [0.7]], state_names={"smoke": ["yes", "no"]}))

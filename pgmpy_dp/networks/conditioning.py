@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference import JunctionTree, Layout, Maximisation, build_engine, sample
+from pgmpy_dp.inference.junction_tree import Calibration
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.networks.questions import impossible
 from pgmpy_dp.schema import Schema
 
 
@@ -49,7 +51,7 @@ class Conditioning:
         tree, mask = self._tree(variables), self._mask(evidence)
         answers, partitions = [], []
         for logs in potentials:
-            calibration = tree.calibrate(logs + mask)
+            calibration = self._calibrated(tree, logs + mask, evidence)
             answers.append(tree.marginal(calibration, variables))
             partitions.append(calibration.log_partition)
         with np.errstate(over="ignore"):  # factors from a file may have any scale
@@ -82,14 +84,17 @@ class Conditioning:
     ) -> dict[str, NDArray[np.int32]]:
         """Draw independent records from one network given the evidence, as state numbers of every variable."""
         tree = self._tree(())
+        calibration = self._calibrated(tree, logs + self._mask(evidence), evidence)
+        codes = sample(tree, calibration, count, generator)
+        return {variable: codes[:, number] for number, variable in enumerate(tree.variables)}
+
+    def _calibrated(self, tree: JunctionTree, logs: Vector, evidence: Mapping[str, Any]) -> Calibration:
         try:
-            calibration = tree.calibrate(logs + self._mask(evidence))
+            return tree.calibrate(logs)
         except ValueError as error:
             if not evidence:
                 raise
-            raise ValueError(f"The evidence {dict(evidence)} has probability zero in the network.") from error
-        codes = sample(tree, calibration, count, generator)
-        return {variable: codes[:, number] for number, variable in enumerate(tree.variables)}
+            raise impossible(evidence) from error
 
     def _tree(self, together: Sequence[str]) -> JunctionTree:
         key = frozenset(together if len(together) > 1 else ())

@@ -27,7 +27,7 @@ from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, s
 from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.provenance import Provenance
-from pgmpy_dp.networks.questions import checked_question, numbers_of_states
+from pgmpy_dp.networks.questions import checked_question, impossible, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
@@ -79,8 +79,8 @@ class PrivateNetwork(Provenance):
         SchemaError
             If a variable or state is unknown.
         ValueError
-            If the evidence has probability zero and no interval is asked for, if the interval is not between 0 and 1,
-            or if the network has no release.
+            If the evidence has probability zero, if the interval is not between 0 and 1, or if the network has no
+            release.
         TreeTooLargeError
             With an interval, if a junction tree does not fit in memory.
 
@@ -461,7 +461,7 @@ class PrivateNetwork(Provenance):
             answer = VariableElimination(self).query(asked, evidence=given, show_progress=False)
         mass = float(np.sum(answer.values))
         if not mass > 0:
-            raise ValueError(f"The evidence {given} has probability zero in the fitted network.")
+            raise impossible(given)
         answer.values = answer.values / mass
         return answer
 
@@ -477,7 +477,7 @@ class PrivateNetwork(Provenance):
             except TreeTooLargeError:
                 raise
             except ValueError as error:
-                raise ValueError(f"The evidence {given} has probability zero in the fitted network.") from error
+                raise impossible(given) from error
             yield {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     @cached_property

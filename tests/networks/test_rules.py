@@ -68,6 +68,15 @@ def test_bounds_and_records_of_draws_hold_rules(release, network):
     assert not any(broken(frame).any() for frame in network.simulate(1000, data_sets=3, seed=0))
 
 
+@pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
+def test_evidence_that_rules_exclude_is_refused_wherever_the_question_is(release, network):
+    network.fit(release, estimator=dp.CollectiveEM())
+    network.sample_posterior(draws=20)
+    for options in ({}, {"interval": 0.9}):
+        with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
+            network.query(["sea"], {"place": "Ulm", "boat": "yes"}, **options)
+
+
 def test_a_structure_that_cannot_hold_a_rule_is_refused_before_the_charge():
     budget = dp.PrivacyBudget(1.0)
     data = dp.PrivateDataset(records(), SCHEMA, budget)
