@@ -33,7 +33,7 @@ from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.checks import exact_positive, number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.release.noisy_residuals import residual_epsilon
+from pgmpy_dp.release.noisy_residuals import residual_epsilon, varied_variables
 from pgmpy_dp.schema import Clique, Schema
 
 # The largest error is replaced by a smooth one, sharper from round to round: the last is off by one part in a thousand.
@@ -156,7 +156,7 @@ def plan_accuracy(
     shares = np.array([math.prod((sizes[v] - 1) / sizes[v] for v in one) for one in sets])
     optimum = _least_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
     deviations = dict(zip(closure, (optimum**-0.5).tolist(), strict=True))
-    varied = {part: tuple(v for v in sorted(part, key=order.__getitem__) if sizes[v] > 1) for part in parts}
+    varied = {part: varied_variables(schema, named[part]) for part in parts}
     residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
     reached = np.sqrt((errors @ (1.0 / optimum)) / limits) * np.array(wanted)
     tables = [named[part] for part in parts if part]

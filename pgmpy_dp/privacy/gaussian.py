@@ -13,6 +13,8 @@ numbers that a neighbour moves.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, number
 
 BLUR = 2.0  # variance of the integers about the numbers that they replace
@@ -43,9 +45,13 @@ def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) 
     >>> round(discrete_gaussian_epsilon(0.04, 1000.0, 1e-6), 3)
     0.834
     """
+    delta = checked_delta(delta, zero_allowed=False)
+    number(least=LEAST_SCALE)("least_scale", least_scale)
+    return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / least_scale**2), delta)
+
+
+@lru_cache(maxsize=256)
+def _epsilon(squared: float, delta: float) -> float:
     from dp_accounting import get_epsilon_gaussian  # the import takes a second
 
-    squared, delta = float(exact_positive("squared", squared)), checked_delta(delta, zero_allowed=False)
-    number(least=LEAST_SCALE)("least_scale", least_scale)
-    continuous = squared / (1.0 - BLUR / least_scale**2)
-    return float(get_epsilon_gaussian(continuous**-0.5, delta * (1.0 - SAFE))) * (1.0 + SAFE) + SAFE
+    return float(get_epsilon_gaussian(squared**-0.5, delta * (1.0 - SAFE))) * (1.0 + SAFE) + SAFE

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales
+from pgmpy_dp.release.descriptor import entry
 from pgmpy_dp.release.guarantee import Guarantee, checked_number
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
@@ -27,6 +29,7 @@ from pgmpy_dp.release.measured_coefficients import (
     stated_cliques,
     stated_subsets,
 )
+from pgmpy_dp.release.observations import holding_cliques
 from pgmpy_dp.schema import Clique, Schema
 
 _MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
@@ -117,11 +120,18 @@ class NoisyResiduals(
         """Return the variance of the noise in every integer coefficient, by subset, in records."""
         return MappingProxyType({s: coefficient_scales(self.schema, s, each) ** 2 for s, each in self.scales.items()})
 
+    def variance(self, clique: Clique) -> float:
+        """Return the noise variance of every cell of the clique's marginal; noise in cells is correlated."""
+        try:
+            return residual_variance(self.schema, self.scales, clique)
+        except KeyError:
+            holding_cliques(self.cliques, clique)  # which says what is held
+            raise
+
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale of the noise in a clique's residuals, and the standard deviation in a cell of its table."""
-        varied = {variable for variable in clique if self.schema.cardinality(variable) > 1}
-        own = next((scale for subset, scale in self.scales.items() if set(subset) == varied), 0.0)
-        return own, self.variance(clique) ** 0.5
+        deviation = self.variance(clique) ** 0.5
+        return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
 
     def contents(self) -> dict[str, Any]:
         """Give what the descriptor of the release's file says of it."""
@@ -135,7 +145,7 @@ class NoisyResiduals(
         total, cliques = contents["public_total"], stated_cliques(contents, schema)
         subsets = stated_subsets(contents, schema, cliques, ("scale", "parts"))
         scales = {subset: checked_number(f"scale of {subset}", each["scale"]) for subset, each in subsets.items()}
-        if any(each["parts"] != coefficient_parts(schema, subset) for subset, each in subsets.items()):
+        if any(entry(each, "parts", int) != coefficient_parts(schema, subset) for subset, each in subsets.items()):
             raise ValueError("the parts of a record are not those of this version of the format.")
         shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
         return Contents(
@@ -156,6 +166,24 @@ def coefficient_parts(schema: Schema, subset: Clique) -> int:
 def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
     """Compute the standard deviation of the noise in each integer coefficient: that of length 1 times its length."""
     return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
+
+
+def varied_variables(schema: Schema, clique: Clique) -> Clique:
+    """Name the variables of a clique with two states or more, in schema order: its residuals are theirs."""
+    place = {variable: number for number, variable in enumerate(schema.variables)}
+    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__))
+
+
+def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:
+    """Compute the noise variance of every cell of a clique's table; KeyError if a subset has no scale."""
+    varied = varied_variables(schema, clique)
+    sizes = {variable: schema.cardinality(variable) for variable in varied}
+    found = 0.0
+    for size in range(len(varied) + 1):
+        for subset in combinations(varied, size):
+            scale = scales[subset] if subset else scales.get((), 0.0)  # the number of records may be public
+            found += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
+    return found
 
 
 def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:

@@ -26,7 +26,13 @@ from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyResiduals
 from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.release.noisy_residuals import coefficient_parts, coefficient_scales, residual_epsilon, residual_rho
+from pgmpy_dp.release.noisy_residuals import (
+    coefficient_parts,
+    coefficient_scales,
+    residual_epsilon,
+    residual_rho,
+    varied_variables,
+)
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -90,11 +96,10 @@ def _closed(
     named = dict(zip(schema.require(sets), (given[subset] for subset in sets), strict=True))
     inner = {frozenset(subset) - {variable} for subset in named for variable in subset}
     cliques = tuple(subset for subset in named if frozenset(subset) not in inner)
-    place = {variable: number for number, variable in enumerate(schema.variables)}
     found: dict[Clique, float] = {}
     for subset, number in (named | {(): given[()]} if () in given else named).items():
         scale = float(exact_positive(f"the scale of {subset}", number))
-        varied = tuple(sorted((v for v in subset if schema.cardinality(v) > 1), key=place.__getitem__))
+        varied = varied_variables(schema, subset)
         if found.setdefault(varied, scale) != scale:
             raise ValueError(f"The residuals of {varied} have two scales: variables with one state add none.")
     closure = downward_closure(schema, cliques)
