@@ -224,7 +224,7 @@ class PrivateDataset(Wall):
         """
         return self.release(FourierCoefficients(cliques, epsilon))
 
-    def measure_residuals(self, scales: Mapping[Iterable[str], float], *, delta: float) -> NoisyResiduals:
+    def measure_residuals(self, scales: Mapping[Clique, float], *, delta: float) -> NoisyResiduals:
         """Measure residuals of tables with Gaussian noise, for a charge of what that costs as one block.
 
         The residuals of a set of variables are what its table tells beyond those of its subsets. No other Gaussian

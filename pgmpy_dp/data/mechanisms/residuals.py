@@ -13,7 +13,7 @@ Sensitivity and price. What a record changes in all coefficients, each over its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -47,7 +47,7 @@ class _Terms:
 class Residuals:
     """Residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
 
-    scales: Mapping[Iterable[str], float]
+    scales: Mapping[Clique, float]
     delta: float
 
     def quote(self, public: PublicTable) -> Quote:
@@ -84,7 +84,7 @@ class Residuals:
 
 
 def _closed(
-    schema: Schema, given: Mapping[Iterable[str], float], neighbours: str
+    schema: Schema, given: Mapping[Clique, float], neighbours: str
 ) -> tuple[tuple[Clique, ...], dict[Clique, float]]:
     """Check scales, and find the largest cliques among them and the scale of each of their subsets.
 
