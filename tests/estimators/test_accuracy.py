@@ -167,3 +167,35 @@ def test_the_command_prints_the_plan(tmp_path):
     assert stored["epsilon"] == plan.epsilon
     assert {tuple(table["variables"]): table["scale"] for table in stored["tables"]} == dict(plan.scales)
     assert CliRunner().invoke(main, [*command, "--table", "c:3"]).exit_code == 2
+
+
+def test_a_plan_is_released_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.json")
+    pd.DataFrame({"a": [0, 1] * 500, "b": [0, 1, 2, 1] * 250, "c": [3] * 1000}).to_csv("records.csv", index=False)
+
+    def run(command):
+        return CliRunner().invoke(main, command.split())
+
+    assert run("ledger create ledger.json --epsilon 1 --delta 1e-5").exit_code == 0
+    planned = run("plan-accuracy --schema schema.json --table a,b=40 --table c=20 --delta 1e-6 --out plan.json --json")
+    epsilon = json.loads(planned.output)["epsilon"]
+    release = "release records.csv --schema schema.json --plan plan.json --ledger ledger.json --out release.zip --json"
+    foreseen = json.loads(run(f"{release} --dry-run").output)
+    assert foreseen["guarantee"]["epsilon"] == epsilon
+    assert {tuple(t["variables"]): 1.959964 * t["scale"] for t in foreseen["tables"]} == pytest.approx(
+        {("c",): 20, ("a", "b"): 40}, rel=1e-4
+    )
+    assert foreseen["ledger"]["enough"]
+    made = json.loads(run(release).output)
+    assert made["guarantee"]["epsilon"] == epsilon
+    assert made["ledger"]["remaining"]["epsilon"] == pytest.approx(1 - epsilon)
+    noisy = dp.NoisyResiduals.load("release.zip")
+    assert 1.959964 * noisy.noise(("a", "b"))[1] == pytest.approx(40, rel=1e-4)
+    for wrong, message in (
+        (f"{release} --force --epsilon 1", "leave out --epsilon"),
+        (f"{release} --force --model edges.txt", "does not exist"),
+        (release.replace("--plan", "--cliques") + " --force --epsilon 1", "a plan for an accuracy: --plan"),
+        (release.replace("--plan plan.json", "--plan schema.json") + " --force", "not a plan for an accuracy"),
+    ):
+        assert message in run(wrong).output
