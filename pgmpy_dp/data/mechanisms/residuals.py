@@ -1,4 +1,4 @@
-"""Residuals of marginals are released with Gaussian noise, whose least price for an accuracy they reach.
+"""Residuals of marginals are released with Gaussian noise, at the least price of an accuracy.
 
 The residuals of a set of variables, with independent noise of one standard deviation s on each cell, projected on what
 sums to 0 along every axis, are ResidualPlanner's measurement (Xiao et al. 2023), than which no Gaussian noise on
