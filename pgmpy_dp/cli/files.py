@@ -22,6 +22,7 @@ _BELONGS = {
     "a model of households": "PrivateHouseholdNetwork.load reads it in Python",
     "a list of edges": "--model of plan, release and fit takes it",
     "a list of tables": "--cliques of release takes it",
+    "a plan for an accuracy": "--plan of release takes it",
 }
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
@@ -69,6 +70,8 @@ def _kind_of_json(path: Path) -> str | None:
         return "a schema"
     if isinstance(content.get("cliques"), list):
         return "a list of tables"
+    if isinstance(content.get("residuals"), list):
+        return "a plan for an accuracy"
     return "a data dictionary" if all(isinstance(entry, list | dict) for entry in content.values()) else None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
     from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
     from pgmpy_dp.privacy import PrivacyBudget
-    from pgmpy_dp.schema import Schema
+    from pgmpy_dp.schema import Clique, Schema
 
 _SCHEMA = (
     file_option(
@@ -71,8 +71,8 @@ dry_run_option = click.option(
 )
 
 
+_EPSILON = "Privacy loss of this release."
 _NOISE = (
-    click.option("--epsilon", type=float, required=True, help="Privacy loss of this release."),
     click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only."),
     click.option(
         "--mechanism",
@@ -86,7 +86,14 @@ _NOISE = (
 
 def noise_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how noisy tables are."""
-    for option in reversed(_NOISE):
+    for option in reversed((click.option("--epsilon", type=float, required=True, help=_EPSILON), *_NOISE)):
+        command = option(command)
+    return command
+
+
+def noise_options_or_plan(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same, none of which is needed with a plan."""
+    for option in reversed((click.option("--epsilon", type=float, help=_EPSILON), *_NOISE)):
         command = option(command)
     return command
 
@@ -217,18 +224,20 @@ def foreseen(
     as_json: bool,
     held: Mapping[str, Any] = MappingProxyType({}),
     lines: Sequence[str] = (),
+    noise: Mapping[Clique, float] | None = None,
 ) -> None:
     """Print the tables that would be measured at this price, with the noise of their cells, and what else there is."""
     from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 
     parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
-    tables = [
+    noise = quote.terms if noise is None else noise
+    tables: list[dict[str, Any]] = [
         {"variables": list(clique), "cells": schema.cells(clique), "scale": scale / parts}
-        for clique, scale in quote.terms.items()
+        for clique, scale in noise.items()
     ]
     text = [
         quote.guarantee.sentence(),
-        f"{len(tables)} tables of {sum(map(schema.cells, quote.terms)):,} cells. Nothing was read or charged.",
+        f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
         "",
         f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",
         *(f"{table['cells']:>10,}  {table['scale']:>9.4g}  {', '.join(table['variables'])}" for table in tables),

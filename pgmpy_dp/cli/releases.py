@@ -9,10 +9,19 @@ import click
 
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
-from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, noise_options, record_options, require_delta
+from pgmpy_dp.cli.records import (
+    RecordOptions,
+    dry_run_option,
+    foreseen,
+    noise_options_or_plan,
+    record_options,
+    require_delta,
+)
 
 if TYPE_CHECKING:
+    from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release import Release
+    from pgmpy_dp.schema import Clique, Schema
 
 
 @click.command(cls=Command)
@@ -23,7 +32,12 @@ if TYPE_CHECKING:
 @file_option(
     "--cliques", kinds=("a list of tables",), help="Or the tables to measure, in JSON, as pgmpy-dp plan writes them."
 )
-@noise_options
+@file_option(
+    "--plan",
+    kinds=("a plan for an accuracy",),
+    help="Or the residuals to measure, as pgmpy-dp plan-accuracy writes them; it says how noisy they are.",
+)
+@noise_options_or_plan
 @click.option(
     "--sampling-rate",
     type=float,
@@ -41,7 +55,8 @@ def release(
     data: Path,
     model: Path | None,
     cliques: Path | None,
-    epsilon: float,
+    plan: Path | None,
+    epsilon: float | None,
     delta: float,
     mechanism: str,
     sampling_rate: float,
@@ -68,21 +83,31 @@ def release(
     from pgmpy_dp.cli.structure import planned, read_cliques
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
 
-    if (model is None) == (cliques is None):
-        raise click.UsageError("Say what to measure: give either --model or --cliques.")
+    if [model, cliques, plan].count(None) != 2:
+        raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
+    if plan is not None and (epsilon is not None or delta or mechanism != "laplace" or sampling_rate != 1):
+        raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
+    if epsilon is None:
+        if plan is None:
+            raise click.UsageError("Missing option '--epsilon'.")
+        epsilon = 0.0  # until the plan is read
     require_delta(mechanism, delta)
     refuse_to_overwrite(out, force, ".zip")
     chosen = RecordOptions(**options)
     with stages(3) as begin:
         begin("Reading the schema and the model")
-        schema = chosen.schema()
-        wanted, weights = planned(schema, model) if model is not None else read_cliques(cliques)  # type: ignore[arg-type]
-        wanted = schema.require(wanted)
-        schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
-        asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
+        asked: Any
+        schema, noise = chosen.schema(), None
+        if plan is not None:
+            asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
+        else:
+            wanted, weights = planned(schema, model) if model is not None else read_cliques(cliques)  # type: ignore[arg-type]
+            wanted = schema.require(wanted)
+            schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
+            asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
             quote = asked.quote(chosen.public(schema, delta))
-            foreseen(quote, schema, as_json, *chosen.affordable(epsilon, delta))
+            foreseen(quote, schema, as_json, *chosen.affordable(epsilon, delta), noise=noise)
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
@@ -109,6 +134,23 @@ def inspect(path: Path, as_json: bool) -> None:
 
     noisy = Release.load(path)
     emit(as_json, describe(noisy), _lines(noisy))
+
+
+def _planned_residuals(
+    plan: Path, schema: Schema, chosen: RecordOptions
+) -> tuple[Residuals, Schema, dict[Clique, float], float, float]:
+    """Read a plan, and find the noise in cells of its tables, and its price."""
+    from pgmpy_dp.cli.structure import read_plan
+    from pgmpy_dp.data.mechanisms.residuals import Residuals
+    from pgmpy_dp.release.noisy_residuals import residual_variance
+
+    scales, delta = read_plan(plan)
+    wanted = schema.require([subset for subset in scales if subset])
+    schema = schema.select(list(dict.fromkeys(variable for subset in wanted for variable in subset)))
+    asked = Residuals(scales, delta)
+    quote = asked.quote(chosen.public(schema, delta))
+    noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}
+    return asked, schema, noise, quote.guarantee.epsilon, delta
 
 
 def _lines(noisy: Release) -> list[str]:

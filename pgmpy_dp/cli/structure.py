@@ -132,3 +132,12 @@ def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
         f'{path}: write the cliques as a list of lists, such as [["smoke", "lung"]], or as '
         '{"cliques": [...], "weights": [...]}.'
     )
+
+
+def read_plan(path: Path) -> tuple[dict[tuple[str, ...], float], float]:
+    """Read the scales of residuals, and delta, as plan-accuracy writes them."""
+    try:
+        content = parse_json(path.read_bytes())
+        return {tuple(each["variables"]): each["scale"] for each in content["residuals"]}, content["delta"]
+    except (ValueError, KeyError, TypeError):
+        raise click.ClickException(f"{path}: no plan as pgmpy-dp plan-accuracy --out writes it: make one.") from None

@@ -16,6 +16,7 @@ from pgmpy_dp.data.mechanisms.partition_selection import PartitionSelection
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.retries import Retries
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, delta_within
@@ -25,7 +26,14 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import checked_unit
-from pgmpy_dp.release import DiscoveredStates, NoisyCoefficients, NoisyMarginals, PosteriorDraws, RegressionDraws
+from pgmpy_dp.release import (
+    DiscoveredStates,
+    NoisyCoefficients,
+    NoisyMarginals,
+    NoisyResiduals,
+    PosteriorDraws,
+    RegressionDraws,
+)
 from pgmpy_dp.schema import Bins, Clique, Schema
 
 
@@ -215,6 +223,42 @@ class PrivateDataset(Wall):
         True
         """
         return self.release(FourierCoefficients(cliques, epsilon))
+
+    def measure_residuals(self, scales: Mapping[Clique, float], *, delta: float) -> NoisyResiduals:
+        """Measure residuals of tables with Gaussian noise, for a charge of what that costs as one block.
+
+        The residuals of a set of variables are what its table tells beyond those of its subsets. No other Gaussian
+        noise is as accurate at the price, if scales are those of :func:`~pgmpy_dp.plan_accuracy`.
+
+        Parameters
+        ----------
+        scales : mapping of tuple of str to float
+            Standard deviation of the noise in each set's residuals, in records. Tables that are wanted are there with
+            all their subsets, and with the empty one, the number of records, unless that is public.
+        delta : float
+            In (0, 1).
+
+        Returns
+        -------
+        NoisyResiduals
+            Its guarantee states the epsilon that is charged, with delta.
+
+        Raises
+        ------
+        BudgetExceededError, SchemaError, ValueError
+            As `measure`; and if a subset's scale is missing, or units have several records.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> records = pandas.DataFrame({"a": ["x", "y", "y"] * 500, "b": ["x", "x", "y"] * 500})
+        >>> schema = Schema(dict.fromkeys("ab", ["x", "y"]))
+        >>> data = PrivateDataset(records, schema, PrivacyBudget(1.0, 1e-6))
+        >>> noisy = data.measure_residuals({(): 40, ("a",): 20, ("b",): 20, ("a", "b"): 10}, delta=1e-6)
+        >>> round(noisy.guarantee.epsilon, 3), round(noisy.noise(("a", "b"))[1], 1)
+        (0.292, 15.0)
+        """
+        return self.release(Residuals(scales, delta))
 
     def sample_posterior(
         self,

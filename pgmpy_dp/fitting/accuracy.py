@@ -1,15 +1,18 @@
 """How much privacy an accuracy costs, before anything is measured.
 
-The residuals of a set S of variables are what its table tells beyond the tables of its subsets. A table of A with noise
-of variance 1 / w tells the residuals of each S in A with precision w / prod(n_i, i in A but not in S), n_i states each,
-and precisions of several tables add up. From residuals of variance x_S, a cell of a requested table C is known with
-variance
+The residuals of a set S of variables are what its table tells beyond the tables of its subsets. From residuals of
+variance x_S, a cell of a requested table C is known with variance
 
     sum over S in C of x_S prod((n_i - 1) / n_i, i in S) prod(1 / n_i^2, i in C but not in S),
 
-and all tables together cost sum(w) in squared sensitivity over variance. Residuals measured one by one would cost
-sum(p_S / x_S), p_S = prod((n_i - 1) / n_i, i in S). The optimum over these is ResidualPlanner's (Xiao et al. 2023),
-than which no linear measurement with Gaussian noise is cheaper.
+n_i states each. Residuals measured one by one, with Gaussian noise, cost sum(p_S / x_S) in squared sensitivity over
+variance, p_S = prod((n_i - 1) / n_i, i in S). The optimum over these is ResidualPlanner's (Xiao et al. 2023), than
+which no linear measurement with Gaussian noise is cheaper.
+
+Tables with independent noise cost more. One of A with variance 1 / w tells the residuals of each S in A with precision
+w / prod(n_i, i in A but not in S), precisions of several tables add up, and all together cost sum(w).
+
+Where the number of records is public, the residuals of the empty set are known and cost nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.checks import exact_positive, number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.release.noisy_residuals import residual_epsilon, varied_variables
 from pgmpy_dp.schema import Clique, Schema
 
 # The largest error is replaced by a smooth one, sharper from round to round: the last is off by one part in a thousand.
@@ -44,28 +49,35 @@ class AccuracyPlan:
 
     Attributes
     ----------
-    cliques : tuple of tuples of str
-        The tables to measure.
-    weights : list of float
-        For `PrivateDataset.measure` with ``mechanism="gaussian_block"``.
-    scales : mapping of clique to float
-        Standard deviations of the noise.
+    residuals : mapping of clique to float
+        For `PrivateDataset.measure_residuals`: the standard deviation of the noise in the residuals of each set of
+        variables.
     epsilon, delta : float
-        The price of all tables together.
+        Their price together.
     half_widths : mapping of clique to float
-        For each table asked for the half-width that its cells have, in records, if all tables are put together by
-        least squares, as fits do.
+        For each table asked for the half-width that its cells then have, in records.
     least_epsilon : float
         The price of ResidualPlanner's optimum: no Gaussian measurement of marginals reaches the accuracy for less.
+    cliques : tuple of tuples of str
+        Tables with independent noise that reach the accuracy as well, for methods that need such, if they are put
+        together by least squares, as fits do.
+    weights : list of float
+        For `PrivateDataset.measure` of them, with ``mechanism="gaussian_block"`` and ``tables_epsilon``.
+    scales : mapping of clique to float
+        Standard deviations of their noise.
+    tables_epsilon : float
+        Their price together, at the same delta.
     """
 
-    cliques: tuple[Clique, ...]
-    weights: list[float]
-    scales: Mapping[Clique, float]
+    residuals: Mapping[Clique, float]
     epsilon: float
     delta: float
     half_widths: Mapping[Clique, float]
     least_epsilon: float
+    cliques: tuple[Clique, ...]
+    weights: list[float]
+    scales: Mapping[Clique, float]
+    tables_epsilon: float
 
 
 def plan_accuracy(
@@ -75,7 +87,7 @@ def plan_accuracy(
     delta: float = 1e-9,
     neighbours: str = "add_remove",
 ) -> AccuracyPlan:
-    """Find tables, with Gaussian noise, that reach an accuracy for the least epsilon. No record is needed.
+    """Find what to measure, with Gaussian noise, to reach an accuracy for the least epsilon. No record is needed.
 
     Parameters
     ----------
@@ -94,22 +106,27 @@ def plan_accuracy(
     Raises
     ------
     SchemaError
-        If a table names an unknown variable, or one twice.
+        If a table names an unknown variable, or one twice, or has more than four million cells, or a variable more
+        than 4,096 states.
     ValueError
         If a number is out of range, or there are more than 200,000 sets of variables in the tables.
 
     Notes
     -----
     The accuracy is that of counts before a model is fitted, which errs less where the model is right, and otherwise as
-    far as it is wrong. `least_epsilon` is lower than `epsilon`, most where variables have few states, since measured
-    tables tell of their subsets more than is needed.
+    far as it is wrong.
+
+    `epsilon` is that of `least_epsilon` but for about a millionth, by which noise on whole parts of a record costs more
+    than continuous noise. Where a record is replaced it is more by 3 to 20 %: `least_epsilon` is then that of the
+    average replacement, and a few change more, in variables of few states. `tables_epsilon` is higher, most where
+    variables have few states, since measured tables tell of their subsets more than is needed.
 
     Examples
     --------
     >>> schema = Schema({"sex": ["f", "m"], "age": list(range(9)), "job": list(range(20))})
     >>> plan = plan_accuracy(schema, {("sex", "age"): 60, ("job",): 30}, delta=1e-6)
-    >>> plan.cliques, round(plan.epsilon, 2), round(plan.least_epsilon, 2)
-    ((('job',), ('sex', 'age')), 0.28, 0.28)
+    >>> round(plan.epsilon, 3), round(plan.least_epsilon, 3), round(plan.tables_epsilon, 3), plan.cliques
+    (0.281, 0.281, 0.284, (('job',), ('sex', 'age')))
     """
     cliques = schema.require(list(half_widths))
     number(above=0.0, most=1 - 1e-9)("confidence", confidence)
@@ -118,7 +135,13 @@ def plan_accuracy(
     sizes = schema.cardinalities()
     if sum(2 ** len(clique) for clique in cliques) > _MOST_SETS:
         raise ValueError(f"The tables have more than {_MOST_SETS:,} sets of variables: ask for fewer or smaller ones.")
-    sets = sorted(
+    if neighbours == "replace_one" and any(schema.cells(clique) == 1 for clique in cliques):
+        raise ValueError("A table of one cell is the number of records, which is public: nothing is to be measured.")
+    closure = downward_closure(schema, cliques)  # without variables of one state: of these there is nothing to know
+    closure = closure[1:] if neighbours == "replace_one" else closure
+    order = {variable: place for place, variable in enumerate(schema.variables)}
+    own = {frozenset(clique): clique for clique in cliques}
+    parts = sorted(
         {
             frozenset(part)
             for clique in cliques
@@ -127,30 +150,30 @@ def plan_accuracy(
         },
         key=lambda one: (len(one), sorted(one)),
     )
+    named = {part: own.get(part, tuple(sorted(part, key=order.__getitem__))) for part in parts}
+    sets = [frozenset(subset) for subset in closure]
     errors = _errors(cliques, sets, sizes)
     shares = np.array([math.prod((sizes[v] - 1) / sizes[v] for v in one) for one in sets])
     optimum = _least_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
-    own = {frozenset(clique): clique for clique in cliques}
-    order = {variable: place for place, variable in enumerate(schema.variables)}
-    tables = [own.get(one, tuple(sorted(one, key=order.__getitem__))) for one in sets if one]
-    precisions = _precisions(tables, sets, sizes)
-    weights = _least_cost(np.ones(len(tables)), precisions, errors, limits)
-    kept = np.flatnonzero(weights > _LEAST_SHARE * weights.max())
-    steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))
-    rounded = np.zeros(len(tables))
-    rounded[kept] = _STEP ** (-2.0 * steps)
-    rounded *= _ratios(rounded, precisions, errors, limits).max()
-    scales = rounded[kept] ** -0.5
-    chosen = tuple(tables[place] for place in kept)
-    reached = np.sqrt(_ratios(rounded, precisions, errors, limits)) * np.array(wanted)
+    deviations = dict(zip(closure, (optimum**-0.5).tolist(), strict=True))
+    varied = {part: varied_variables(schema, named[part]) for part in parts}
+    residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
+    reached = np.sqrt((errors @ (1.0 / optimum)) / limits) * np.array(wanted)
+    tables = [named[part] for part in parts if part]
+    precisions = _independent(_precisions(tables, sets, sizes), errors, limits)
+    chosen = tuple(table for table, precision in zip(tables, precisions, strict=True) if precision)
+    weights = precisions[precisions > 0]
+    scales = weights**-0.5
     return AccuracyPlan(
-        chosen,
-        (rounded[kept] / rounded[kept].sum()).tolist(),
-        MappingProxyType(dict(zip(chosen, scales.tolist(), strict=True))),
-        block_price(scales.tolist(), delta, neighbours),
+        MappingProxyType(residuals),
+        residual_epsilon(schema, deviations, neighbours, delta),
         delta,
         MappingProxyType(dict(zip(cliques, reached.tolist(), strict=True))),
         _gaussian_price(float(shares @ optimum), delta, neighbours),
+        chosen,
+        (weights / weights.sum()).tolist(),
+        MappingProxyType(dict(zip(chosen, scales.tolist(), strict=True))),
+        block_price(scales.tolist(), delta, neighbours),
     )
 
 
@@ -161,6 +184,8 @@ def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Ma
     for row, clique in enumerate(cliques):
         for size in range(len(clique) + 1):
             for part in combinations(clique, size):
+                if frozenset(part) not in place:
+                    continue
                 rows.append(row)
                 columns.append(place[frozenset(part)])
                 values.append(math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in clique))
@@ -174,10 +199,23 @@ def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes:
     for column, table in enumerate(tables):
         for size in range(len(table) + 1):
             for part in combinations(table, size):
+                if frozenset(part) not in place:
+                    continue
                 rows.append(place[frozenset(part)])
                 columns.append(column)
                 values.append(1.0 / math.prod(sizes[v] for v in table if v not in part))
     return sparse.csr_array((values, (rows, columns)), shape=(len(sets), len(tables)))
+
+
+def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
+    """Find the precisions of tables with independent noise, of few different scales; 0 for those that are left out."""
+    weights = _least_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
+    kept = np.flatnonzero(weights > _LEAST_SHARE * weights.max())
+    steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))
+    rounded: Vector = np.zeros(len(weights))
+    rounded[kept] = _STEP ** (-2.0 * steps)
+    rounded *= _ratios(rounded, precisions, errors, limits).max()
+    return rounded
 
 
 def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:

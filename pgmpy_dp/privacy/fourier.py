@@ -191,6 +191,86 @@ def _computed_sensitivity(
     return min(bound, math.inf if exact is None else exact) * (1 + _ROUNDING)
 
 
+def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[str, int], neighbours: str) -> float:
+    """Compute the largest sum of squares of what a record changes in coefficients, each over its noise.
+
+    The residuals of a set J are its coefficients with contrasts of length 1, v_k / |v_k|, and their noise has one
+    standard deviation: the scale of J. With the constant 1 / sqrt(n), the n - 1 contrasts of a variable with n states
+    are an orthonormal basis, so that for two records x and y, summed over the contrasts of J,
+
+        sum over k of prod_(i in J) a_(k_i)(x_i) a_(k_i)(y_i) = prod_(i in J) ([x_i = y_i] - 1 / n_i).
+
+    A record that is added changes the residuals of J by p_J = prod_(i in J) (n_i - 1) / n_i in squared L2 norm,
+    whatever it says: under "add_remove" the sum of p_J over squared scales is exact. A record x that is replaced by y
+    changes them by twice p_J less the sum above, which is
+
+        2 p_J (1 - prod over the i in J with x_i != y_i of -1 / (n_i - 1)),    0 if there is none.
+
+    Under "replace_one" the sum of this is maximised over which variables differ: exactly, by eliminating variables one
+    by one, where that is little work. Else it is bounded: set by set, where the most is reached if one variable alone
+    differs, that of fewest states, since further factors are at most 1 in size; and pair by pair at once. With u_i = 1
+    or -1 / (n_i - 1), pairs add a quadratic form in u, which is at least minus half of the sum of l_i u_i**2 if l on
+    its diagonal makes it positive semidefinite. The result is rounded up.
+
+    Parameters
+    ----------
+    scales : mapping of subset to float
+        Positive; the empty set only under "add_remove". Every variable has at least two states.
+    cardinalities : mapping of str to int
+    neighbours : {"add_remove", "replace_one"}
+
+    Examples
+    --------
+    >>> scales = {(): 4.0, ("a",): 2.0, ("b",): 2.0, ("a", "b"): 1.0}
+    >>> round(residual_sensitivity(scales, {"a": 2, "b": 2}, "add_remove"), 6)
+    0.5625
+    >>> del scales[()]
+    >>> round(residual_sensitivity(scales, {"a": 2, "b": 2}, "replace_one"), 6)
+    1.5
+    """
+    states = {subset: np.array([cardinalities[v] for v in subset], dtype=np.float64) for subset in scales}
+    shares = {subset: float(np.prod(1.0 - 1.0 / n)) / scales[subset] ** 2 for subset, n in states.items()}
+    if neighbours == "add_remove":
+        return math.fsum(shares.values()) * (1 + _ROUNDING)
+    if neighbours != "replace_one":
+        raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
+    if sum(2 ** len(subset) for subset in scales) <= _MAX_WORK:
+        tables = []
+        for subset, n in states.items():
+            products = np.ones(())
+            for one in n:
+                products = np.multiply.outer(products, [1.0, -1.0 / (one - 1.0)])
+            tables.append((subset, 2.0 * shares[subset] * (1.0 - products)))
+        exact = _largest_sum(tables, dict.fromkeys((v for subset in scales for v in subset), 2))
+        if exact is not None:
+            return exact * (1 + _ROUNDING)
+    return _replacement_bound({subset: 2.0 * share for subset, share in shares.items()}, cardinalities)
+
+
+def _replacement_bound(weights: Mapping[Subset, float], cardinalities: Mapping[str, int]) -> float:
+    """Bound the sum over subsets of weight * (1 - prod u_i) over all u_i in {1, -1 / (n_i - 1)}."""
+    place = {v: number for number, v in enumerate(dict.fromkeys(v for subset in weights for v in subset))}
+    values = np.array([[1.0, -1.0 / (cardinalities[v] - 1.0)] for v in place])
+    single, pairs, others = np.zeros(len(place)), np.zeros((len(place), len(place))), 0.0
+    by_sets = 0.0
+    for subset, weight in weights.items():
+        least = weight * min(values[place[v], 1] for v in subset)
+        by_sets += weight - least
+        at = [place[v] for v in subset]
+        if len(at) == 1:
+            single[at] += weight
+        elif len(at) == 2:
+            pairs[at, at[::-1]] += weight
+        else:
+            others += least
+    lengths = np.where(pairs.any(axis=1), pairs.sum(axis=1), 1.0)  # near these the form is of rank one
+    eigenvalues = np.linalg.eigvalsh(pairs / np.multiply.outer(lengths, lengths))
+    diagonal = (1e-12 * np.abs(eigenvalues).max() - eigenvalues[0]) * lengths**2
+    at_once = single[:, None] * values - 0.5 * diagonal[:, None] * values**2
+    together = math.fsum(weights.values()) - others - float(at_once.min(axis=1).sum())
+    return min(by_sets, together) * (1 + _ROUNDING)
+
+
 def _largest_replacement(
     subsets: Sequence[Subset], cardinalities: Mapping[str, int], chosen: Mapping[int, Contrasts]
 ) -> float | None:

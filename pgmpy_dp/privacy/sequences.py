@@ -19,11 +19,8 @@ decreasing and convex: a supremum of such functions. So
 The recursion is kept on a grid, with every rounding to the safe side: masses between two points of the grid go to both
 such that E[exp(-L)] stays (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), ranges are widened to the grid.
 
-Discrete noise. A discrete Gaussian of variance s**2 is, but for a factor in 1 -+ 3e-17 of every probability, what a
-continuous one of variance s**2 - 2 becomes if its number x is replaced by an integer k with odds exp(-(k - x)**2 / 4):
-the sum of these odds over k is the same for all x but for a part of 2 exp(-4 pi**2) (Peikert 2010, Theorem 3.1). So
-steps are asked for the rho of the continuous one, see :func:`with_discrete_noise`, and a billionth of epsilon and of
-delta pays for those factors of up to ten million counts that a neighbour moves.
+Discrete noise costs what continuous noise of less variance does, see :mod:`pgmpy_dp.privacy.gaussian`: steps are asked
+for the rho of the continuous one by :func:`with_discrete_noise`.
 """
 
 from __future__ import annotations
@@ -39,15 +36,14 @@ from scipy.special import ndtr
 
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+from pgmpy_dp.privacy.gaussian import BLUR, SAFE
 
 # A part of a sequence: its share of rho, and how many choices divide it; 0 for Gaussian noise.
 Part = tuple[float, int]
 
-_BLUR = 2.0  # variance of the integers about the numbers that they replace
 _POINTS = 32  # of the grid in the range of a choice, which is widened by up to two of them
 _TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which all of it counts as infinite
 _REACH = 10.0  # the grid's, in standard deviations of the whole loss
-_SAFE = 1e-9  # for what discrete noise and rounded sums add, of epsilon and of delta
 # Outside of these the rho of zCDP is taken: little is to be gained, and sums lose their digits.
 _LEAST_DELTA, _MOST_EPSILON = 1e-12, 60.0
 _CLOSE = 1e-3  # of epsilon, that the search for rho may leave unspent
@@ -107,14 +103,14 @@ def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
                 value = _before_choice(value, width, step)
         else:
             value = _before_noise(value, part, step)
-    delta = checked_delta(delta, zero_allowed=False) * (1.0 - _SAFE)
+    delta = checked_delta(delta, zero_allowed=False) * (1.0 - SAFE)
     above = int(np.argmax(value <= delta))
     if value[above] > delta or value[0] <= delta:  # out of the grid, or no loss at all
         return math.inf if value[above] > delta else 0.0
     # Between two points the value is below its chord in exp(a).
     left, right = math.exp(grid[above - 1]), math.exp(grid[above])
     part_way = (value[above - 1] - delta) / (value[above - 1] - value[above])
-    return max(math.log(left + part_way * (right - left)) + _SAFE, 0.0)
+    return max(math.log(left + part_way * (right - left)) + SAFE, 0.0)
 
 
 def with_discrete_noise(rho: float, largest_share: float) -> float:
@@ -129,7 +125,7 @@ def with_discrete_noise(rho: float, largest_share: float) -> float:
     largest_share : float
         Of a table of the step, in (0, 1].
     """
-    return rho / (1.0 + 2.0 * _BLUR * rho * largest_share) * (1.0 - 1e-12)
+    return rho / (1.0 + 2.0 * BLUR * rho * largest_share) * (1.0 - 1e-12)
 
 
 @lru_cache(maxsize=64)

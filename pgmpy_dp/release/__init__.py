@@ -13,6 +13,7 @@ from pgmpy_dp.release.informed_marginals import InformedMarginals
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
+from pgmpy_dp.release.noisy_residuals import NoisyResiduals
 from pgmpy_dp.release.public_tables import PublicTable
 
 read_release = Release.load
@@ -24,6 +25,7 @@ __all__ = [
     "InformedMarginals",
     "NoisyCoefficients",
     "NoisyMarginals",
+    "NoisyResiduals",
     "PosteriorDraws",
     "PublicTable",
     "RegressionDraws",

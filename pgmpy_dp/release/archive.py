@@ -12,7 +12,10 @@ In the kind "tables" the measurements are the cells of the cliques' tables. In t
 Fourier coefficients: ``clique`` is the position in a list of subsets of the cliques, ``cell`` that in the subset's
 array of coefficients, and the contrasts of every number of states and the one noise scale b are given. A coefficient
 is the sum over records of the product of contrasts; its noise has scale b over its weight, the product of
-sqrt(states / sum of squares of the contrast). Version 1 of the format had no kinds: its files hold tables.
+sqrt(states / sum of squares of the contrast). In the kind "residuals" they are the same coefficients with discrete
+Gaussian noise, in parts of a record: each subset states how many ``parts`` make one, and the ``scale`` s of its noise
+in records. The noise of a coefficient has standard deviation s, times the root of the sum of squares of each of its
+contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
 
 In the kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and with
 no noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, where the draws are the first

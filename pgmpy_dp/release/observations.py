@@ -194,11 +194,8 @@ def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[
 
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """Keep the cliques that no other contains; of those with equal variables, the first."""
-    kept: list[Clique] = []
-    listed = list(cliques)
-    sets = [frozenset(clique) for clique in listed]
-    for i, clique in enumerate(listed):
-        inside = (sets[i] < other or (sets[i] == other and j < i) for j, other in enumerate(sets))
-        if not any(inside):
-            kept.append(clique)
-    return tuple(kept)
+    kept: dict[frozenset[str], Clique] = {}
+    for clique in cliques:
+        kept.setdefault(frozenset(clique), clique)
+    larger = {size: [held for held in kept if len(held) > size] for size in {len(held) for held in kept}}
+    return tuple(clique for held, clique in kept.items() if not any(held < other for other in larger[len(held)]))

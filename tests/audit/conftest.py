@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from dp_accounting import get_sigma_gaussian
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
@@ -22,6 +24,8 @@ from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.fourier import residual_sensitivity
 from pgmpy_dp.structure.steps import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
@@ -230,6 +234,18 @@ def purely_chosen(data, epsilon):
 SYNTHETIC = pd.DataFrame({"v": ["x", "y", "y"] * 6, "w": ["x", "x", "y"] * 6, "n": [0.5, 1.5, 2.5] * 6})
 
 
+def residuals(data, epsilon):
+    """Of a table, with one scale for all of its subsets: by what it costs at 1, that at which it costs epsilon."""
+    return data.measure_residuals(residual_scales(exact_positive("epsilon", epsilon), data.neighbours), delta=DELTA)
+
+
+@cache
+def residual_scales(epsilon, relation):
+    subsets = [(), ("v",)][relation == "replace_one" :]
+    moved = residual_sensitivity(dict.fromkeys(subsets, 1.0), {"v": 2}, relation)
+    return dict.fromkeys(subsets, get_sigma_gaussian(float(epsilon), DELTA) * moved**0.5 * (1 + 1e-5))
+
+
 def checked(data, epsilon):
     """The error of one table of public records that were made up."""
     return data.check(SYNTHETIC, [dp.LargestError(ONE, 0.5)], epsilon)
@@ -285,6 +301,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
         {"source": households, "unit": {"unit": "person"}, "pairs": "persons", "trials": 20_000},
     ),
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
+    "residuals": (residuals, {"delta": DELTA, "trials": 4000, "times": 0.5}),
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),

@@ -286,6 +286,8 @@ def mechanisms(said, records, neighbours, folder):
     said.note("bins", edges.quantile_bins("n", 3, 0.5))
     said.attempt("no bins", lambda: edges.quantile_bins("a", 3, 0.5))
     said.note("coefficients", edges.measure_coefficients(CLIQUES, 0.5))
+    deltas = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables())
+    said.note("residuals", deltas.measure_residuals({(): 20.0, ("a",): 20.0}, delta=1e-2))
     plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables()).plan(
         1, epsilon=1.0, delta=1e-2, variables=["a"], **sample(neighbours)
     )

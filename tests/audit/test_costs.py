@@ -15,13 +15,16 @@ import pytest
 from pgmpy_dp.data.mechanisms import checks, coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
+from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
 from pgmpy_dp.privacy.sequences import sequence_epsilon
+from pgmpy_dp.release import noisy_residuals
 
 EPSILON = 0.75
 DELTA = 0.1  # of the mechanisms in conftest.py
 # One of each cell of (v, w), in all bins of n. The states of v and w alone decide over a record's place.
 ROWS = [("x", "x", 0.5), ("x", "y", 1.5), ("y", "x", 1.5), ("y", "y", 2.5)]
+REAL = ("fourier_sensitivity", "residual_sensitivity")  # the others are whole numbers
 REST = [("x", "x", 0.5)] * 3 + [("y", "y", 2.5)]  # more below the first edge than above: no score changes its sign
 
 
@@ -140,6 +143,10 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
                 parts.append((counts / (2 * (scale**2 - 2.0)), 0))
                 paid += counts / (2 * scale**2)
         assert sequence_epsilon(parts, DELTA) <= float(charge.epsilon)
+    if mechanism.name == "residuals":  # tests/privacy/test_gaussian.py sums that price up
+        paid, least = worst, min(scale for _, _, scale in found[0][0])
+        costs = discrete_gaussian_epsilon(2 * worst, least, DELTA)
+        assert 0.98 * float(charge.epsilon) <= costs <= float(charge.epsilon)
     if mechanism.name == "sample":
         paid = float(epsilon_on_sample(EPSILON, 0.5))
     if mechanism.name.startswith("sums"):  # steps, each of a sum whose noise is this many times its sensitivity
@@ -161,6 +168,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("two stages", blocks, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
+        ("residuals", noisy_residuals, "residual_sensitivity"),
         ("checks", checks, "table_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
@@ -173,7 +181,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
 def test_a_halved_sensitivity_is_caught(name, room, sensitivity, mechanisms, monkeypatch):
     right = getattr(room, sensitivity)
     monkeypatch.setattr(
-        room, sensitivity, lambda *given: right(*given) / 2 if "fourier" in sensitivity else right(*given) // 2
+        room, sensitivity, lambda *given: right(*given) / 2 if sensitivity in REAL else right(*given) // 2
     )
     (mechanism,) = (m for m in mechanisms if (m.name, m.relation) == (name, "replace_one"))
     with pytest.raises((AssertionError, ValueError), match=r"costs|assert"):  # releases of tables check it themselves

@@ -54,6 +54,13 @@ RELEASES = [
         {("b",): 1.0},
         dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.25),
     ),
+    dp.NoisyResiduals(
+        SCHEMA,
+        (("b",),),
+        {(): np.array(9000), ("b",): np.array([1, -(2**63)])},
+        {(): 20.0, ("b",): 1 / 3},
+        dp.Guarantee(3.1, 1e-9, 3.1, "add_remove", "gaussian", True),
+    ),
     dp.PosteriorDraws(
         SCHEMA,
         ({("b",): np.array([0.2, 0.3, 0.5])}, {("b",): np.array([0.1, 0.1, 0.8])}),
@@ -125,10 +132,12 @@ def attack(content: bytes) -> bool:
     assert math.isfinite(release.guarantee.epsilon)
     assert 0 <= release.guarantee.delta < 1
     if release.cliques:
+        measured = release.values if release.kind == "residuals" else release.tables
+        assert all(array.dtype == np.int64 for array in measured.values())
+        assert all(0 < release.scales[one] < math.inf for one in measured)
         for clique, table in release.tables.items():
-            assert table.dtype == np.int64
             assert table.shape == release.schema.shape(clique)
-            assert 0 < release.scales[clique] < math.inf
+            assert np.isfinite(table).all()
         assert math.isfinite(release.total)
     else:
         assert all(np.isfinite(table).all() for draw in release.draws for table in draw.values())

@@ -7,7 +7,7 @@ weights w. They cost at most the largest change of sum |d| w / b, which is the L
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -70,7 +70,8 @@ class FourierCoefficients:
     ) -> NoisyCoefficients:
         """Add independent noise to every integer coefficient."""
         coefficients = integer_coefficients(public.schema, exact, quote.terms.held)
-        values = _perturbed(coefficients, public.schema, quote.terms.scale, noise)
+        scales = {subset: noise_scales(public.schema, subset, quote.terms.scale) for subset in coefficients}
+        values = perturbed_coefficients(coefficients, scales, noise.discrete_laplace)
         return NoisyCoefficients(
             public.schema, quote.terms.cliques, values, quote.terms.scale, quote.guarantee, public.total
         )
@@ -110,17 +111,18 @@ def integer_coefficients(
     return found
 
 
-def _perturbed(
-    coefficients: Mapping[Clique, NDArray[np.int64]], schema: Schema, scale: float, noise: NoiseSource
+def perturbed_coefficients(
+    coefficients: Mapping[Clique, NDArray[np.int64]],
+    scales: Mapping[Clique, NDArray[np.float64]],
+    add: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Add independent discrete Laplace noise of scale b / w to every integer coefficient, scale by scale."""
+    """Add independent noise of its own scale to every integer coefficient, scale by scale."""
     if not coefficients:  # variables of one state only
         return {}
     exact = np.concatenate([array.ravel() for array in coefficients.values()])
-    scales = np.concatenate([noise_scales(schema, subset, scale).ravel() for subset in coefficients])
-    noisy = np.empty_like(exact)
-    for each in np.unique(scales):
-        places = scales == each
-        noisy[places] = noise.discrete_laplace(exact[places], float(each))
+    each = np.concatenate([scales[subset].ravel() for subset in coefficients])
+    noisy, order = np.empty_like(exact), np.argsort(each, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(each[order])) + 1):
+        noisy[places] = add(exact[places], float(each[places[0]]))
     parts = np.split(noisy, np.cumsum([array.size for array in coefficients.values()])[:-1])
     return {s: part.reshape(array.shape) for (s, array), part in zip(coefficients.items(), parts, strict=True)}

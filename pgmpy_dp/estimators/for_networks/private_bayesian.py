@@ -19,7 +19,8 @@ from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_fram
 from pgmpy_dp.fitting.factors import bayesian_network, families
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, choice, whole_number
-from pgmpy_dp.release import NoisyCoefficients, Release
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -164,12 +165,12 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
             return dataset.release(self._mechanism(scopes, self.epsilon))
         return dataset.measure(scopes, self.epsilon)
 
-    def _least_increment(self, release: NoisyCoefficients) -> float:
+    def _least_increment(self, release: Any) -> float:
         return 0.0
 
     def _counts(self, release: Release, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
         """Read non-negative counts of every family."""
-        if isinstance(release, NoisyCoefficients):
+        if isinstance(release, MeasuredCoefficients):
             if self.increment is None:
                 return {scope: np.maximum(release.table(scope), 0.0) for scope in scopes}
             coefficients = release.to_coefficients().non_negative(self._least_increment(release))

@@ -1,0 +1,117 @@
+"""Residuals of marginals are released with Gaussian noise, at the least price of an accuracy.
+
+The residuals of a set of variables, with independent noise of one standard deviation s on each cell, projected on what
+sums to 0 along every axis, are ResidualPlanner's measurement (Xiao et al. 2023), than which no Gaussian noise on
+marginals is cheaper. In coordinates they are the set's coefficients with contrasts of length 1, with independent noise
+of standard deviation s each. Integer contrasts of length |v| are counted, in whole parts of a record, with discrete
+Gaussian noise of |v| s.
+
+Sensitivity and price. What a record changes in all coefficients, each over its noise, has the squared L2 norm of
+:func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
+(epsilon, delta) block is :func:`~pgmpy_dp.privacy.gaussian.discrete_gaussian_epsilon`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, perturbed_coefficients, smallest_holders
+from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.tables import delta_within
+from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.records.memory import Counts
+from pgmpy_dp.release import NoisyResiduals
+from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.release.noisy_residuals import (
+    coefficient_parts,
+    coefficient_scales,
+    residual_epsilon,
+    residual_rho,
+    varied_variables,
+)
+from pgmpy_dp.schema import Clique, Schema
+
+
+@dataclass(frozen=True)
+class _Terms:
+    cliques: tuple[Clique, ...]
+    held: Mapping[Clique, list[Clique]]
+    scales: Mapping[Clique, float]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
+
+    scales: Mapping[Clique, float]
+    delta: float
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price the noise; the terms are the cliques to count, and the scale of each set's residuals."""
+        public.require_single_records()
+        delta, schema = delta_within(public, self.delta), public.schema
+        cliques, scales = _closed(schema, self.scales, public.neighbours)
+        epsilon = residual_epsilon(schema, scales, public.neighbours, delta)
+        label = f"measure {len(scales)} set{'s' if len(scales) > 1 else ''} of residuals"
+        paid, rho = Fraction(str(epsilon)), residual_rho(schema, scales, public.neighbours)
+        charge = Charge(label, "gaussian", epsilon=paid, delta=Fraction(str(delta)))
+        terms = _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales)
+        return Quote(charge, terms, public.guarantee(paid, "gaussian", delta=delta, rho=rho))
+
+    def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
+        """Count the cliques that hold the residuals."""
+        return held.records.counts(tuple(quote.terms.held))
+
+    def draw(
+        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+    ) -> NoisyResiduals:
+        """Add independent noise to every coefficient, in parts of a record."""
+        schema, scales = public.schema, quote.terms.scales
+        coefficients = {
+            subset: values * coefficient_parts(schema, subset)
+            for subset, values in integer_coefficients(schema, exact, quote.terms.held).items()
+        }
+        drawn = {
+            subset: coefficient_scales(schema, subset, scales[subset]) * coefficient_parts(schema, subset)
+            for subset in coefficients
+        }
+        values = perturbed_coefficients(coefficients, drawn, noise.discrete_gaussian)
+        return NoisyResiduals(schema, quote.terms.cliques, values, scales, quote.guarantee, public.total)
+
+
+def _closed(
+    schema: Schema, given: Mapping[Clique, float], neighbours: str
+) -> tuple[tuple[Clique, ...], dict[Clique, float]]:
+    """Check scales, and find the largest cliques among them and the scale of each of their subsets.
+
+    A variable with one state adds no residuals: a set with such variables is that of its others.
+    """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"scales must be a mapping of sets of variables to numbers, got {type(given).__name__}.")
+    sets = [subset for subset in given if subset != ()]
+    named = dict(zip(schema.require(sets), (given[subset] for subset in sets), strict=True))
+    inner = {frozenset(subset) - {variable} for subset in named for variable in subset}
+    cliques = tuple(subset for subset in named if frozenset(subset) not in inner)
+    found: dict[Clique, float] = {}
+    for subset, number in (named | {(): given[()]} if () in given else named).items():
+        scale = float(exact_positive(f"the scale of {subset}", number))
+        varied = varied_variables(schema, subset)
+        if found.setdefault(varied, scale) != scale:
+            raise ValueError(f"The residuals of {varied} have two scales: variables with one state add none.")
+    closure = downward_closure(schema, cliques)
+    measured = closure[1:] if neighbours == "replace_one" else closure  # there the number of records is public
+    missing = [subset for subset in measured if subset not in found]
+    if missing:
+        raise ValueError(
+            f"The scale of {missing[0] or 'the empty set, the number of records,'} is missing: tables are made up of "
+            "the residuals of all of their subsets."
+        )
+    if not measured:
+        raise ValueError(
+            "There is nothing to measure: the number of records is public, and no variable has two states."
+        )
+    return cliques, {subset: found[subset] for subset in measured}

@@ -1,0 +1,254 @@
+"""Noisy coefficients of chosen cliques' marginals are read, observed and written alike, whatever noise they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, reduce
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.fourier import Floats, coefficient_weights, contrasts
+from pgmpy_dp.release.archive import Measurements
+from pgmpy_dp.release.coefficients import Coefficients, downward_closure
+from pgmpy_dp.release.descriptor import check_shape, entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_total, counted, frozen_array
+from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
+from pgmpy_dp.schema import Clique, Schema
+
+# The matrix of all coefficients then takes about 0.8 GB.
+MAX_ENTRIES = 2**26
+
+
+class MeasuredCoefficients(Release):
+    """All coefficients of the cliques' marginals have independent noise: tables made of them agree with each other.
+
+    Attributes
+    ----------
+    values : mapping of subset to ndarray of int64
+        Noisy integer coefficients of every subset of the cliques, one axis a variable in schema order; under
+        ``replace_one`` without the empty subset, whose coefficient is the public number of records.
+    noise_variances : mapping of subset to ndarray of float64
+        Of the noise in every integer coefficient, in records.
+    """
+
+    values: Mapping[Clique, NDArray[np.int64]]
+    noise_variances: Mapping[Clique, Floats]
+
+    def parts(self, subset: Clique) -> int:
+        """Say how many of what `values` count make one record, for the coefficients of a subset."""
+        return 1
+
+    @cached_property
+    def _coefficients(self) -> Coefficients:
+        values = {subset: array / self.parts(subset) for subset, array in self.values.items()}
+        if self.public_total is not None:
+            values = {(): np.array(float(self.public_total))} | values
+        return Coefficients(self.schema, self.cliques, MappingProxyType(values))
+
+    def to_coefficients(self) -> Coefficients:
+        """Return the coefficients as plain numbers, from which marginals, and non-negative ones, are made."""
+        return self._coefficients
+
+    def table(self, clique: Clique) -> Floats:
+        """Compute the unbiased marginal of any clique within a measured one; cells may be negative."""
+        return self._coefficients.table(clique)
+
+    @property
+    def tables(self) -> Mapping[Clique, Floats]:
+        """Return unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
+        return self._coefficients.tables
+
+    def variance(self, clique: Clique) -> float:
+        """Average the noise variance over the cells of the clique's marginal; noise in cells is correlated."""
+        inside = set(clique)
+        cells = self.schema.cells(clique)
+        total = 0.0
+        for subset, variances in self.noise_variances.items():
+            if inside.issuperset(subset):
+                weights = coefficient_weights([self.schema.cardinality(v) for v in subset])
+                total += float((variances * weights**2).sum())
+        return total / cells**2
+
+    @property
+    def total(self) -> float:
+        """Return the number of records, public or as measured by the coefficient of the empty set; at least 1."""
+        return max(float(self._coefficients.values[()]), 1.0)
+
+    @property
+    def total_variance(self) -> float:
+        """Return the variance of `total` before its floor of 1; 0 where the number is public."""
+        return 0.0 if self.public_total is not None else float(self.noise_variances[()])
+
+    def marginal(self, clique: Clique) -> tuple[Floats, float]:
+        """Return the one table of a clique that the coefficients stand for, and the mean variance of its cells."""
+        holding_cliques(self.cliques, clique)
+        return self.table(clique), self.variance(clique)
+
+    def observe(self, variables: Sequence[str]) -> Observations:
+        """Observe the coefficients of all sets of these variables, with contrasts of mean square 1.
+
+        Each is a function of the smallest measured clique that holds its set. The coefficient of the empty set is the
+        number of records, observed apart.
+
+        Raises
+        ------
+        ValueError
+            If they say nothing of a variable, or are too many to fit.
+        """
+        from scipy import sparse  # it takes long to import, and only fits need it
+
+        measured = maximal(observed_parts(self.cliques, variables).values())
+        schema = self.schema
+        place = {variable: number for number, variable in enumerate(schema.variables)}
+        holder: dict[Clique, Clique] = {}
+        for clique in sorted(measured, key=schema.cells):
+            varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__)
+            for size in range(1, len(varied) + 1):
+                for subset in combinations(varied, size):
+                    holder.setdefault(subset, clique)
+        functions = {
+            v: sparse.csr_array(contrasts(schema.cardinality(v)).scaled) for clique in measured for v in clique
+        }
+
+        def rows(subset: Clique, clique: Clique) -> list[Any]:
+            return [functions[v][1:] if v in subset else functions[v][:1] for v in clique]
+
+        # These are Python's integers, since the number of entries may not fit 64 bits.
+        entries = sum(reduce(lambda n, part: n * int(part.nnz), rows(s, c), 1) for s, c in holder.items())
+        if entries > MAX_ENTRIES:
+            raise ValueError(
+                f"The coefficients of the release are sums of {entries:,} table cells in all, more than "
+                f"{MAX_ENTRIES:,}: use PrivateBayesianEstimator, or measure smaller cliques."
+            )
+        blocks: dict[Clique, list[Any]] = {clique: [] for clique in measured}
+        observed: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
+        variance: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
+        for subset, clique in holder.items():
+            blocks[clique].append(reduce(lambda a, b: sparse.kron(a, b, format="csr"), rows(subset, clique)))
+            # Rows follow the order of the clique's axes, and coefficients follow that of the schema.
+            order = [subset.index(v) for v in clique if v in subset]
+            weights = coefficient_weights([schema.cardinality(v) for v in subset])
+            observed[clique].append((weights * self._coefficients.values[subset]).transpose(order).ravel())
+            variance[clique].append((weights**2 * self.noise_variances[subset]).transpose(order).ravel())
+        cells = [schema.cells(clique) for clique in measured]
+        diagonal = [
+            sparse.vstack(blocks[clique], format="csr") if blocks[clique] else sparse.csr_array((0, size))
+            for clique, size in zip(measured, cells, strict=True)
+        ]
+        matrix = sparse.csr_array(sparse.block_diag(diagonal, format="csr"))
+        apart = None if self.public_total is not None else (self.total, self.total_variance)
+        return Observations(
+            measured,
+            np.concatenate([part for clique in measured for part in observed[clique]]),
+            np.concatenate([part for clique in measured for part in variance[clique]]),
+            False,
+            matrix,
+            matrix.multiply(matrix).tocsr(),
+            apart,
+        )
+
+    def contents(self) -> dict[str, Any]:
+        """Give what the descriptor of the release's file says of it."""
+        return super().contents() | {
+            "public_total": self.public_total,
+            "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self.cliques],
+            "subsets": [{"variables": list(subset), "shape": list(a.shape)} for subset, a in self.values.items()],
+            "contrasts": _contrast_entries(self.schema, self.cliques),
+        }
+
+    def measurements(self) -> Measurements:
+        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
+        return [
+            (array.ravel(), (variance * self.parts(subset) ** 2).ravel())
+            for (subset, array), variance in zip(self.values.items(), self.noise_variances.values(), strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        size = sum(array.size for array in self.values.values())
+        lines = [
+            f"{type(self).__name__}: {counted(size, 'coefficient')} of {counted(len(self.cliques), 'clique')}"
+            f"{self._noise_in_words()}",
+            str(self.guarantee),
+        ]
+        if self.public_total is not None:
+            lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
+        return "\n  ".join(lines)
+
+    def _noise_in_words(self) -> str:
+        return ""
+
+
+def checked_coefficients(
+    kind: str, schema: Any, guarantee: Any, cliques: Iterable[Iterable[str]], values: Any, total: Any, mechanism: str
+) -> tuple[tuple[Clique, ...], dict[Clique, NDArray[np.int64]], int | None]:
+    """Check what all such releases are made of, and find their cliques, coefficients and public total.
+
+    Raises
+    ------
+    SchemaError
+        If a clique does not fit the schema, or the closure is too large.
+    ValueError
+        If something is missing or of the wrong kind.
+    """
+    if not isinstance(schema, Schema) or not isinstance(guarantee, Guarantee):
+        raise ValueError(f"{kind} needs a Schema and a Guarantee.")
+    if guarantee.mechanism != mechanism:
+        raise ValueError(f"{kind} have {mechanism.title()} noise, got mechanism {guarantee.mechanism!r}.")
+    if guarantee.max_rows != 1:
+        raise ValueError(f"{kind} are priced for single records: max_rows is 1.")
+    checked = schema.require(cliques)
+    closure = downward_closure(schema, checked)
+    public_total = checked_total(total, guarantee)
+    noisy = closure if public_total is None else closure[1:]
+    if not isinstance(values, Mapping) or set(values) != set(noisy):
+        raise ValueError(f"{kind}: values must have every subset of the cliques, and no other.")
+    found = {}
+    for subset in noisy:
+        array, shape = np.asarray(values[subset]), coefficient_shape(schema, subset)
+        if array.dtype != np.int64 or array.shape != shape:
+            raise ValueError(
+                f"{kind}: the coefficients of {subset} must be int64 of shape {shape}, got {array.dtype} of shape "
+                f"{array.shape}."
+            )
+        found[subset] = frozen_array(array, np.int64)
+    return checked, found, public_total
+
+
+def stated_cliques(contents: Mapping[str, Any], schema: Schema) -> tuple[Clique, ...]:
+    """Read the cliques of a descriptor."""
+    entries = entry(contents, "cliques", list)
+    cliques = schema.require([entry(each, "variables", list) for each in entries])
+    for clique, each in zip(cliques, entries, strict=True):
+        check_shape(each, clique, schema.shape(clique), {"variables", "shape"})
+    return cliques
+
+
+def stated_subsets(
+    contents: Mapping[str, Any], schema: Schema, cliques: Sequence[Clique], further: Iterable[str] = ()
+) -> dict[Clique, Mapping[str, Any]]:
+    """Read the subsets of a descriptor, all of those of the cliques; each states its variables, shape and more."""
+    closure = downward_closure(schema, cliques)  # this refuses what would be too large
+    if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
+        raise ValueError("the contrasts are not those of this version of the format.")
+    expected = closure if contents["public_total"] is None else closure[1:]
+    entries = entry(contents, "subsets", list)
+    if [entry(each, "variables", list) for each in entries] != [list(subset) for subset in expected]:
+        raise ValueError("the subsets are not those of the cliques, in order of their sizes and the schema.")
+    for subset, each in zip(expected, entries, strict=True):
+        check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
+    return dict(zip(expected, entries, strict=True))
+
+
+def coefficient_shape(schema: Schema, subset: Clique) -> tuple[int, ...]:
+    """Count the contrasts of each variable of a subset."""
+    return tuple(schema.cardinality(variable) - 1 for variable in subset)
+
+
+def _contrast_entries(schema: Schema, cliques: Iterable[Clique]) -> dict[str, Any]:
+    states = sorted({schema.cardinality(variable) for clique in cliques for variable in clique})
+    return {str(number): contrasts(number).values[1:].tolist() for number in states}

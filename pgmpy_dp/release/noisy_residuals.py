@@ -1,0 +1,213 @@
+"""Noisy residuals can be released in place of tables: of all Gaussian noise, that which tables cost least with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.fourier import Floats, contrasts, residual_sensitivity
+from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.mechanisms import MAX_SCALE
+from pgmpy_dp.release.archive import Contents
+from pgmpy_dp.release.coefficients import noise_scales
+from pgmpy_dp.release.descriptor import entry
+from pgmpy_dp.release.guarantee import Guarantee, checked_number
+from pgmpy_dp.release.measured_coefficients import (
+    MeasuredCoefficients,
+    checked_coefficients,
+    coefficient_shape,
+    stated_cliques,
+    stated_subsets,
+)
+from pgmpy_dp.release.observations import holding_cliques
+from pgmpy_dp.schema import Clique, Schema
+
+_MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyResiduals(
+    MeasuredCoefficients, kind="residuals", properties=("public_total", "cliques", "subsets", "contrasts")
+):
+    """A release of noisy residuals of chosen cliques' marginals has tables that agree with each other.
+
+    The residuals of a set of variables are what its table tells beyond those of its subsets. All that is computed from
+    the release is post-processing and costs no privacy.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public schema.
+    cliques : tuple of tuples of str
+        Whose tables the residuals make up, in the order of their axes.
+    values : mapping of subset to ndarray of int64
+        Noisy integer coefficients of every subset of the cliques, in parts of a record (`parts`), one axis a variable
+        in schema order; under ``replace_one`` without the empty subset, the public number of records.
+    scales : mapping of subset to float
+        Standard deviation of the noise in a set's residuals, in records: independent noise of it is on all cells of its
+        table, projected on what sums to 0 along every axis. Coefficients with contrasts of length 1 have it each.
+    guarantee : Guarantee
+    public_total : int or None
+        The number of records where it is public (``replace_one``), else None.
+
+    Raises
+    ------
+    SchemaError
+        If a clique does not fit the schema, or the closure is too large.
+    ValueError
+        If coefficients or scales are missing or of the wrong kind, or the scales contradict the guarantee.
+
+    Notes
+    -----
+    All cells of a table have noise of one variance: the sum over its subsets of their squared scale, times
+    ``(n - 1) / n`` for each variable in the subset and ``1 / n**2`` for each other one, n being its states (Xiao et al.
+    2023). Noise in cells of a table is correlated, and tables that share variables share noise.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> plan = dp.plan_accuracy(schema, {("smoke", "lung"): 60}, delta=1e-6)
+    >>> budget = dp.PrivacyBudget(1.0, 1e-6)
+    >>> data = dp.PrivateDataset({("smoke", "lung"): [[300, 100], [50, 550]]}, schema, budget)
+    >>> noisy = data.measure_residuals(plan.residuals, delta=plan.delta)
+    >>> round(1.96 * noisy.noise(("smoke", "lung"))[1]), noisy.table(("smoke",)).shape
+    (60, (2,))
+    """
+
+    schema: Schema
+    cliques: tuple[Clique, ...]
+    values: Mapping[Clique, NDArray[np.int64]]
+    scales: Mapping[Clique, float]
+    guarantee: Guarantee
+    public_total: int | None = None
+
+    def __post_init__(self) -> None:
+        cliques, values, total = checked_coefficients(
+            "NoisyResiduals", self.schema, self.guarantee, self.cliques, self.values, self.public_total, "gaussian"
+        )
+        if not isinstance(self.scales, Mapping) or set(self.scales) != set(values):
+            raise ValueError("NoisyResiduals: scales must have every subset that values have, and no other.")
+        scales = {subset: checked_number("scale", self.scales[subset]) for subset in values}
+        if not all(2.0**-50 <= scale <= 2.0**50 for scale in scales.values()):
+            raise ValueError("NoisyResiduals: noise scales must be positive, from 2**-50 to 2**50.")
+        rho = residual_rho(self.schema, scales, self.guarantee.neighbours)
+        if self.guarantee.rho is None or rho > self.guarantee.rho * (1 + 1e-9):
+            raise ValueError(
+                f"NoisyResiduals: noise of these scales costs rho={rho:.6g}, more than the guarantee's "
+                f"{self.guarantee.rho:.6g}."
+            )
+        parts = {"cliques": cliques, "values": values, "scales": scales, "public_total": total}
+        for name, value in parts.items():
+            object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)
+
+    def parts(self, subset: Clique) -> int:
+        """Say how many of what `values` count make one record, for the coefficients of a subset."""
+        return coefficient_parts(self.schema, subset)
+
+    @cached_property
+    def noise_variances(self) -> Mapping[Clique, Floats]:  # type: ignore[override]
+        """Return the variance of the noise in every integer coefficient, by subset, in records."""
+        return MappingProxyType({s: coefficient_scales(self.schema, s, each) ** 2 for s, each in self.scales.items()})
+
+    def variance(self, clique: Clique) -> float:
+        """Return the noise variance of every cell of the clique's marginal; noise in cells is correlated."""
+        try:
+            return residual_variance(self.schema, self.scales, clique)
+        except KeyError:
+            holding_cliques(self.cliques, clique)  # which says what is held
+            raise
+
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Return the scale of the noise in a clique's residuals, and the standard deviation in a cell of its table."""
+        deviation = self.variance(clique) ** 0.5
+        return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
+
+    def contents(self) -> dict[str, Any]:
+        """Give what the descriptor of the release's file says of it."""
+        held = super().contents()
+        noise = [{"scale": scale, "parts": self.parts(subset)} for subset, scale in self.scales.items()]
+        return held | {"subsets": [each | more for each, more in zip(held["subsets"], noise, strict=True)]}
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        total, cliques = contents["public_total"], stated_cliques(contents, schema)
+        subsets = stated_subsets(contents, schema, cliques, ("scale", "parts"))
+        scales = {subset: checked_number(f"scale of {subset}", each["scale"]) for subset, each in subsets.items()}
+        if any(entry(each, "parts", int) != coefficient_parts(schema, subset) for subset, each in subsets.items()):
+            raise ValueError("the parts of a record are not those of this version of the format.")
+        shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
+        return Contents(
+            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total)
+        )
+
+
+def coefficient_parts(schema: Schema, subset: Clique) -> int:
+    """Say how many parts a record is counted in: noise on whole parts is nearly that on any number.
+
+    It is a power of two, up to 2**10; with contrasts so large that sums of records times contrasts and parts might not
+    fit 64 bits, it is less.
+    """
+    largest = math.prod(int(abs(contrasts(schema.cardinality(variable)).values).max()) for variable in subset)
+    return int(min(_MOST_PARTS, 2 ** ((_MOST_MULTIPLE // largest).bit_length() - 1)))
+
+
+def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
+    """Compute the standard deviation of the noise in each integer coefficient: that of length 1 times its length."""
+    return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
+
+
+def varied_variables(schema: Schema, clique: Clique) -> Clique:
+    """Name the variables of a clique with two states or more, in schema order: its residuals are theirs."""
+    place = {variable: number for number, variable in enumerate(schema.variables)}
+    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__))
+
+
+def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:
+    """Compute the noise variance of every cell of a clique's table; KeyError if a subset has no scale."""
+    varied = varied_variables(schema, clique)
+    sizes = {variable: schema.cardinality(variable) for variable in varied}
+    found = 0.0
+    for size in range(len(varied) + 1):
+        for subset in combinations(varied, size):
+            scale = scales[subset] if subset else scales.get((), 0.0)  # the number of records may be public
+            found += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
+    return found
+
+
+def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:
+    """Compute the epsilon of residuals with noise of these scales as one block at a delta, rounded up.
+
+    Raises
+    ------
+    ValueError
+        If delta is out of range, or the noise would not fit 64-bit integers or be too little for them.
+    """
+    drawn = [
+        coefficient_scales(schema, each, scale) * coefficient_parts(schema, each) for each, scale in scales.items()
+    ]
+    least, largest = min(float(each.min()) for each in drawn), max(float(each.max()) for each in drawn)
+    if not LEAST_SCALE <= least <= largest <= MAX_SCALE:
+        raise ValueError(
+            f"Noise of {min(scales.values()):.3g} to {max(scales.values()):.3g} records is too little or too much for "
+            "64-bit integers: choose other scales."
+        )
+    squared = 2.0 * residual_rho(schema, scales, neighbours)
+    return decimal_above(Fraction(discrete_gaussian_epsilon(squared, least, delta)))
+
+
+def residual_rho(schema: Schema, scales: Mapping[Clique, float], neighbours: str) -> float:
+    """Compute the rho for which residuals with noise of these scales are rho-zCDP, rounded up."""
+    sizes = {variable: schema.cardinality(variable) for subset in scales for variable in subset}
+    return residual_sensitivity(scales, sizes, neighbours) / 2.0

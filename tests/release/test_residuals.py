@@ -1,0 +1,278 @@
+"""Residuals: what a record changes, by brute force; noise of tables as claimed; the file; fits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import pickle
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms import residuals
+from pgmpy_dp.privacy.fourier import _replacement_bound, residual_sensitivity
+from pgmpy_dp.release import Release, noisy_residuals
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
+SCALES = {(): 9.0, ("a",): 4.0, ("b",): 7.0, ("c",): 5.0, ("b", "a"): 3.0, ("b", "c"): 6.0, ("d", "c"): 5.0}
+CELLS = list(itertools.product(*SCHEMA.states.values()))
+RELATIONS = ("add_remove", "replace_one")
+DELTA = 1e-6
+
+
+def frame(cells):
+    made = pd.DataFrame(cells, columns=["a", "b", "c", "d"])
+    return made.astype({"a": "str", "b": "int64", "c": "int64", "d": "str"})
+
+
+def records(count, seed=0):
+    generator = np.random.default_rng(seed)
+    a = generator.integers(0, 2, count)
+    b = a + generator.integers(0, 2, count)
+    cells = zip(np.array(["x", "y"])[a], b, b + generator.integers(0, 2, count), ["only"] * count, strict=True)
+    return frame(list(cells))
+
+
+def dataset(source, neighbours="add_remove", noise=None, epsilon=1e9):
+    budget = dp.PrivacyBudget(epsilon, 1e-3)
+    return dp.PrivateDataset(source, SCHEMA, budget, neighbours=neighbours, noise=noise or dp.SimulatedNoise(1))
+
+
+class Recorder:
+    """Adds nothing, and keeps what it was handed."""
+
+    private = True
+
+    def __init__(self):
+        self.seen = []
+
+    def discrete_gaussian(self, counts, scale):
+        self.seen.append(counts / scale)
+        return counts
+
+
+def worst_change(neighbours):
+    """The largest squared change of what noise of standard deviation 1 is added to, and the releases' guarantee."""
+    seen = []
+    for cell in CELLS:
+        recorder = Recorder()
+        noisy = dataset(frame([cell]), neighbours, recorder).measure_residuals(SCALES, delta=DELTA)
+        seen.append(np.concatenate(recorder.seen))
+    none = np.zeros_like(seen[0])
+    pairs = itertools.combinations(seen, 2) if neighbours == "replace_one" else ((one, none) for one in seen)
+    return max(float(((one - other) ** 2).sum()) for one, other in pairs), noisy.guarantee
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_no_record_changes_more_than_is_paid_for(neighbours):
+    worst, guarantee = worst_change(neighbours)
+    assert worst <= 2 * guarantee.rho
+    assert worst >= 2 * guarantee.rho * (1 - 1e-8)
+
+
+def without_lengths(schema, subset, scale):
+    """A planted error: contrasts are longer than 1, and their noise is not."""
+    return np.full([schema.cardinality(v) - 1 for v in subset], scale)
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize(
+    ("room", "name", "wrong"),
+    [
+        (residuals, "coefficient_scales", without_lengths),
+        (noisy_residuals, "residual_sensitivity", lambda *given: residual_sensitivity(*given) / 2),
+    ],
+)
+def test_planted_errors_are_caught(neighbours, room, name, wrong, monkeypatch):
+    monkeypatch.setattr(room, name, wrong)
+    with pytest.raises(AssertionError):
+        test_no_record_changes_more_than_is_paid_for(neighbours)
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_sensitivity_by_projection_of_tables(neighbours):
+    """Over all pairs of cells and mixed numbers of states: residuals are tables projected on what sums to 0."""
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        cards = dict(zip("vwxyz", generator.integers(2, 5, 5).tolist(), strict=True))
+        sets = [s for size in (0, 1, 2, 3) for s in itertools.combinations("vwxyz", size) if generator.random() < 0.6]
+        scales = {s: float(generator.uniform(0.5, 3)) for s in sets if s or neighbours == "add_remove"}
+        cells = np.array(list(itertools.product(*(range(n) for n in cards.values()))))
+        inner = np.zeros((len(cells), len(cells)))
+        for subset, scale in scales.items():
+            part = np.ones_like(inner)
+            for v in subset:
+                codes = cells[:, "vwxyz".index(v)]
+                part *= (np.eye(cards[v]) - 1 / cards[v])[np.ix_(codes, codes)]
+            inner += part / scale**2
+        own = np.diag(inner)
+        worst = own.max() if neighbours == "add_remove" else (own[:, None] + own - 2 * inner).max()
+        assert residual_sensitivity(scales, cards, neighbours) == pytest.approx(worst, rel=1e-8)
+        if neighbours == "replace_one":  # what stands in where that is too much work
+            weights = {s: 2 * math.prod(1 - 1 / cards[v] for v in s) / scale**2 for s, scale in scales.items()}
+            assert worst <= _replacement_bound(weights, cards) <= 1.5 * worst
+
+
+def test_a_hundred_variables_that_are_replaced_have_a_bound():
+    """All pairs of two states: half of the variables differ in the worst case, set by set all pairs would be worst."""
+    pairs = dict.fromkeys(itertools.combinations(range(100), 2), 1.0)
+    cut = 50 * 50  # pairs in which one differs change by 4 p = 1, others by nothing
+    assert cut <= residual_sensitivity(pairs, dict.fromkeys(range(100), 2), "replace_one") <= 1.03 * cut
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_tables_have_the_stated_noise(neighbours):
+    """120 releases of seeded noise: a ratio of variances has a standard deviation of 0.13, and 0.9 is seven of them."""
+    source = records(50)
+    exact = dp.exact_marginals(source, SCHEMA, [("b", "a"), ("c",), ("c", "b")]).tables
+    data = dataset(source, neighbours)
+    drawn = [data.measure_residuals(SCALES, delta=DELTA) for _ in range(120)]
+    for clique, truth in exact.items():
+        errors = np.array([noisy.table(clique) for noisy in drawn]) - truth
+        stated = drawn[0].noise(clique)[1]
+        np.testing.assert_allclose(errors.var(axis=0) / stated**2, 1.0, atol=0.9)
+        assert np.abs(errors.mean(axis=0)).max() < 7 * stated / math.sqrt(120)
+        within = (np.abs(errors) <= 1.96 * stated).mean()
+        assert within == pytest.approx(0.95, abs=0.06)
+    total = 81.0 if neighbours == "add_remove" else 0.0
+    assert drawn[0].total_variance == total
+    by_hand = total / 36 + (16 * (1 / 2) / 9) + (49 * (2 / 3) / 4) + 9 * (1 / 2) * (2 / 3)
+    assert drawn[0].noise(("a", "b"))[1] == pytest.approx(math.sqrt(by_hand))
+    assert drawn[0].noise(("a", "b"))[0] == 3.0
+    with pytest.raises(dp.SchemaError, match="no measured clique holds"):
+        drawn[0].table(("a", "c"))
+
+
+def test_tables_agree_and_can_be_made_non_negative():
+    noisy = dataset(records(20)).measure_residuals(SCALES, delta=DELTA)
+    assert noisy.cliques == (("b", "a"), ("b", "c"), ("d", "c"))
+    np.testing.assert_allclose(noisy.tables["b", "a"].sum(axis=1), noisy.tables["b", "c"].sum(axis=1))
+    np.testing.assert_allclose(noisy.tables["d", "c"][0], noisy.tables["b", "c"].sum(axis=0))
+    assert min(table.min() for table in noisy.tables.values()) < 0
+    raised = noisy.to_coefficients().non_negative().tables
+    assert min(table.min() for table in raised.values()) >= 0
+    np.testing.assert_allclose(raised["b", "a"].sum(axis=1), raised["b", "c"].sum(axis=1))
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_round_trip_and_charge(tmp_path, neighbours):
+    data = dataset(records(50), neighbours)
+    noisy = data.measure_residuals(SCALES, delta=DELTA)
+    (charge,) = data.budget.history
+    assert float(charge.epsilon) == noisy.guarantee.epsilon
+    assert float(charge.delta) == noisy.guarantee.delta == DELTA
+    assert charge.rho is None
+    noisy.save(tmp_path / "release.zip")
+    back = dp.NoisyResiduals.load(tmp_path / "release.zip")
+    assert back == noisy == pickle.loads(pickle.dumps(noisy))
+    np.testing.assert_array_equal(back.table(("c",)), noisy.table(("c",)))
+    assert noisy.public_total == (50 if neighbours == "replace_one" else None)
+    with pytest.raises(dp.ReleaseFormatError, match=r"use NoisyResiduals\.load"):
+        dp.NoisyCoefficients.load(tmp_path / "release.zip")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["subsets"][1].update(scale=1e-3), "costs rho"),
+        (lambda c: c["subsets"][1].update(scale=1e4), "do not follow"),
+        (lambda c: c["subsets"][1].update(scale="1"), "scale"),
+        (lambda c: c["subsets"][1].update(scale=-4.0), "scale"),
+        (lambda c: c["subsets"][1].update(parts=1), "parts"),
+        (lambda c: c["subsets"][1].update(parts=1024.0), "parts"),
+        (lambda c: c["guarantee"].update(rho=1e-3), "costs rho"),
+        (lambda c: c.update(kind="coefficients"), "properties"),
+        (lambda c: c["subsets"].pop(), "subsets"),
+        (lambda c: c["contrasts"].update({"2": [[-1, 1]]}), "contrasts"),
+    ],
+)
+def test_altered_files_are_refused(tmp_path, change, message):
+    path = tmp_path / "release.zip"
+    dataset(records(50)).measure_residuals(SCALES, delta=DELTA).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    descriptor = json.loads(members["datapackage.json"])
+    change(descriptor["pgmpy_dp:release"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (members | {"datapackage.json": json.dumps(descriptor).encode()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(dp.ReleaseFormatError, match=message):
+        Release.load(path)
+
+
+@pytest.mark.parametrize(
+    ("scales", "delta", "message"),
+    [
+        ({}, DELTA, "No cliques"),
+        ({(): 1.0}, DELTA, "No cliques"),
+        ([("a",)], DELTA, "mapping"),
+        ({("a",): 1.0}, DELTA, "the empty set"),
+        ({(): 1.0, ("a", "b"): 1.0, ("a",): 1.0}, DELTA, r"\('b',\) is missing"),
+        ({(): 1.0, ("a",): 0.0}, DELTA, "greater than 0"),
+        ({(): 1.0, ("a",): math.nan}, DELTA, "finite"),
+        ({(): 1.0, ("a",): 1e-3}, DELTA, "too little"),
+        ({(): 1.0, ("a",): 1e15}, DELTA, "too much"),
+        ({(): 1.0, ("a", "e"): 1.0}, DELTA, "Unknown variable"),
+        ({(): 1.0, "a": 1.0}, DELTA, "string"),
+        ({(): 1.0, ("c",): 1.0, ("d", "c"): 2.0}, DELTA, "two scales"),
+        ({(): 1.0, ("a",): 1.0}, 0.0, "delta"),
+        ({(): 1.0, ("a",): 1.0}, 0.1, "more than the budget's"),
+    ],
+)
+def test_bad_input_is_refused_before_the_charge(scales, delta, message):
+    data = dataset(records(5))
+    with pytest.raises(ValueError, match=message):
+        data.measure_residuals(scales, delta=delta)
+    with pytest.raises(dp.BudgetExceededError):
+        dataset(records(5), epsilon=0.1).measure_residuals(SCALES, delta=DELTA)
+    assert data.budget.history == ()
+
+
+def test_units_with_several_records_are_refused():
+    people = records(6).assign(person=[1, 1, 2, 2, 3, 3])
+    data = dp.PrivateDataset(people, SCHEMA, dp.PrivacyBudget(1.0, 1e-5), unit="person", max_rows=2)
+    with pytest.raises(ValueError, match="single records"):
+        data.measure_residuals(SCALES, delta=DELTA)
+
+
+def test_large_contrasts_are_counted_in_fewer_parts():
+    schema = dp.Schema({"v": list(range(199)), "w": list(range(1999)), "x": [0, 1]})
+    parts = {s: noisy_residuals.coefficient_parts(schema, s) for s in [(), ("x",), ("v",), ("v", "w")]}
+    assert parts["x",] == parts[()] == 1024
+    for subset in [("v",), ("v", "w")]:
+        largest = math.prod(int(abs(noisy_residuals.contrasts(schema.cardinality(v)).values).max()) for v in subset)
+        assert 1 <= parts[subset] * largest <= 2**22 < 2 * 1024 * parts[subset] * largest
+
+
+@pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
+def test_fits_recover_the_tables(network):
+    source = records(2000)
+    fine = dict.fromkeys(SCALES, 0.05)
+    noisy = dataset(source).measure_residuals(fine, delta=DELTA)
+    fitted = network([("a", "b"), ("b", "c")]).fit(noisy, estimator=dp.CollectiveEM())
+    truth = dp.exact_marginals(source, SCHEMA, [("b", "c")]).tables["b", "c"]
+    found = fitted.query(["b", "c"])
+    values = found.values if found.variables == ["b", "c"] else found.values.T
+    np.testing.assert_allclose(2000 * values, truth, atol=1.0)
+    assert fitted.guarantee_ == noisy.guarantee
+    assert fitted.check_fit() is not None
+
+
+def test_the_posterior_is_updated_by_them():
+    noisy = dataset(records(2000)).measure_residuals(dict.fromkeys(SCALES, 0.05), delta=DELTA)
+    estimator = dp.PrivateBayesianEstimator(equivalent_sample_size=1e-3)
+    fitted = dp.PrivateBayesianNetwork([("a", "b"), ("b", "c")]).fit(noisy, estimator=estimator)
+    truth = dp.exact_marginals(records(2000), SCHEMA, [("a",)]).tables["a",]
+    np.testing.assert_allclose(2000 * fitted.query(["a"]).values, truth, atol=2.0)
+
+
+def test_what_needs_independent_noise_says_what_to_do():
+    noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
+    with pytest.raises(ValueError, match="measure those of plan_pairs"):
+        dp.PairwiseMixture(members=1).fit(noisy)
+    with pytest.raises(ValueError, match="CollectiveEM"):
+        dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy, estimator=dp.PrivateMLE())
