@@ -12,7 +12,7 @@ import click
 from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
-from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, to_csv, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.misfit import FitCheck
@@ -377,28 +377,54 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 @file_argument("network", "a network")
 @click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
 @click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
+@click.option(
+    "--numbers",
+    type=NUMBERS,
+    help="What bins become: numbers within them, their middles, or their names. The default is uniform; names where "
+    "NETWORK carries no release, which says the edges of bins, and --release names none.",
+)
+@file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
 @file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
 @spreadsheet_option
 @json_option
-def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreadsheet: bool, as_json: bool) -> None:
+def sample(
+    network: Path,
+    rows: int,
+    seed: int | None,
+    numbers: Any,
+    release: Path | None,
+    out: Path | None,
+    spreadsheet: bool,
+    as_json: bool,
+) -> None:
     """Draw synthetic records from a fitted NETWORK. This costs no privacy.
 
     \b
-      pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
+      pgmpy-dp sample fitted.zip --rows 10000 --out synthetic.csv
+      pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
     """
     quiet()
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
+
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
-        mixed = [v for v, states in _schema(loaded).states.items() if len(set(map(type, states))) > 1]
+        if release is not None:
+            loaded.attach_release(Release.load(release))
+        if numbers is None:
+            known = isinstance(loaded, PrivateMixtureNetwork) or hasattr(loaded, "release_")
+            numbers = "uniform" if known else "states"
+        begin("Drawing records")
+        records = loaded.simulate(rows, seed=seed, numbers=numbers)
+        states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
+        mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
             raise click.ClickException(
                 f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
             )
-        begin("Drawing records")
-        records = loaded.simulate(rows, seed=seed)
     if out is None:
         click.echo(records.to_json(orient="records") if as_json else to_csv(records, None, spreadsheet), nl=as_json)
         return

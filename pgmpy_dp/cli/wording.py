@@ -18,6 +18,7 @@ _PHRASES = (
     (r" NET and XDSL are pgmpy's alone: .*$", ""),
     (r"Values must agree in kind as well \('1' is not 1, True is not 1\): ", ""),
     (r'leave it out, or use mechanism="gaussian"', "leave --delta out, or add --mechanism gaussian"),
+    (r'numbers="states"', "--numbers states"),
     (r"fit it to one, or attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"measure those of plan_pairs\(schema\)", "release those that pgmpy-dp plan --pairs writes"),
