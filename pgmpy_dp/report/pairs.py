@@ -13,7 +13,7 @@ from pgmpy_dp.schema import Clique
 from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
 MOST_MAPPED = 100
-_LABEL, _MARGIN = 132.0, 4.0
+_LABEL, _MARGIN, _LETTER = 132.0, 4.0, 7.2
 _SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # of all squares together, and of one
 
 
@@ -52,6 +52,7 @@ class PairMap:
     left: float
     side: float
     size: float
+    height: float
 
 
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
@@ -79,4 +80,5 @@ def pair_map(variables: Sequence[str], tables: Iterable[TableFit] | Iterable[Tab
         for j, column in enumerate(variables[: i + 1])
     )
     side = step * len(variables)
-    return PairMap(labels, squares, step, _LABEL, _MARGIN + side, _LABEL + side + 2 * _MARGIN)
+    height = side + 4 * _MARGIN + _LETTER * max(map(len, short.values()))
+    return PairMap(labels, squares, step, _LABEL, _MARGIN + side, _LABEL + side + 2 * _MARGIN, height)
