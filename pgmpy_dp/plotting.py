@@ -175,7 +175,7 @@ def plot_divergence(
     for index, (label, values) in enumerate(divergences.items()):
         trials = np.asarray(values, dtype=np.float64)
         colour = _COLOURS[(index + 1) % len(_COLOURS)]
-        dashes = ("o-", "o-", "o--")[index % 3]  # the third may lie on another, which shows between its dashes
+        dashes = ("o-", "o--", "o-")[index % 3]  # the second may lie on the first, which shows between its dashes
         axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=label)
         axes.plot(epsilons, trials, ".", color=colour, alpha=0.35)
     if chosen is not None:

@@ -10,6 +10,7 @@ _NAMES = "epsilon|delta|max_rows|sampling_rate|missing|other|unit|delimiter|enco
 _PHRASES = (
     (r"Schema\(\.\.\., \w+=\{.*?\}\), at the command line --", "--"),
     (r"unless CsvFile\(path, delimiter=\.\.\.\) says otherwise", "unless --delimiter says otherwise"),
+    (r"unless CsvFile\(path, strip=True\) does", "unless --strip does"),
     (r"hand others in as a frame", "write them as one of these"),
     (
         r"declare fine public ones, Bins\(range\(0, 121\)\)",

@@ -42,8 +42,8 @@ def require_columns(names: list[Any], variables: Iterable[str]) -> list[int]:
             problem = "has no column in" if variable not in names else "is the name of more than one column of"
             raise SchemaError(
                 f"Variable {variable!r} {problem} the records: they need exactly one for each variable. Names are "
-                "compared letter by letter, and in a .csv file commas part the columns, unless "
-                "CsvFile(path, delimiter=...) says otherwise."
+                "compared letter by letter. In a .csv file commas part the columns, unless CsvFile(path, "
+                "delimiter=...) says otherwise, and blanks after them count, unless CsvFile(path, strip=True) does."
             )
     return [names.index(variable) for variable in asked]
 
