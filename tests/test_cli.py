@@ -654,6 +654,10 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     call = ["query", "fitted.zip", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
     assert json.loads(run(*call, "--json"))["answer"] == held["answer"]
     assert json.loads(run("check", "fitted.zip", "--json")) == found
+    plain = run("query", "fitted.zip", "--target", "lung")
+    assert "Note: The release contradicts the network" in plain
+    assert "--estimator private-mle" in plain
+    assert "UserWarning" not in plain
     run("report", "fitted.zip", "--out", "one.html", "--date", "")
     run("report", "elsewhere.zip", "--model", "fitted.bif", "--out", "two.html", "--date", "")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()

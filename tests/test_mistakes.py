@@ -213,6 +213,13 @@ CALLS = [
     (lambda data: data.quantile_bins("age", 1, epsilon=1), "parts"),
     (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "'rase'"),
     (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data), "epsilon"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "mean 'race'"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit("release.zip"), "NoisyMarginals.load"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, dp.PrivateMLE), "PrivateMLE()"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, "AutoMLE"), "hand in an estimator"),
+    (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data, dp.CollectiveEM), "CollectiveEM()"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race"), ("race", "age")]), "age -> race -> age"),
+    (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "1e-9 say"),
 ]
 
 

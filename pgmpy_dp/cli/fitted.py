@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,12 +232,16 @@ def query(
     heading = f"P({', '.join(targets)}{condition})"
     held: dict[str, Any] = {"target": list(targets), "evidence": given}
     rows: list[tuple[Any, ...]]
-    notes: list[str] = []
-    if interval is None:
-        rows = _answer(loaded, schema, targets, given)
-    else:
-        rows, notes = _bounded(loaded, releases, targets, given, interval, about)
-        held |= {"interval": interval, "notes": notes}
+    with noted() as notes, stages(1) as begin:
+        if interval is None:
+            begin("Answering")
+            rows = _answer(loaded, schema, targets, given)
+        else:
+            begin("Drawing bounds from the release")
+            rows = _bounded(loaded, releases, targets, given, interval, about, notes)
+    held["notes"] = notes
+    if interval is not None:
+        held["interval"] = interval
         heading += f", with bounds that hold it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     lines = [
@@ -251,6 +256,20 @@ def query(
     emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
 
 
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Collect what the library warns of, to be said in the command line's words; what is put in is said too."""
+    import warnings
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        yield notes
+    told = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    notes[:] = [at_the_command_line(" ".join(note.split())) for note in (*told, *notes)]
+
+
 def _bounded(
     network: Any,
     releases: Sequence[Path],
@@ -258,26 +277,20 @@ def _bounded(
     given: dict[str, Any],
     interval: float,
     about: str | None,
-) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Answer with bounds, and with what warnings and notes say of them."""
-    import warnings
-
+    notes: list[str],
+) -> list[tuple[Any, ...]]:
+    """Answer with bounds, and put what there is to note into `notes`."""
     from pgmpy_dp.release import Release
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        if releases:
-            network.attach_release(*map(Release.load, releases))
-        options = {} if about is None else {"target": about}
-        frame = network.query(list(targets), given, interval=interval, **options)
-    notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    if releases:
+        network.attach_release(*map(Release.load, releases))
+    options = {} if about is None else {"target": about}
+    frame = network.query(list(targets), given, interval=interval, **options)
     notes += [frame.attrs["note"]] if "note" in frame.attrs else []
-    rows = [
+    return [
         (states if isinstance(states, tuple) else (states,), *map(float, row))
         for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)
     ]
-    return rows, [at_the_command_line(" ".join(note.split())) for note in notes]
 
 
 @click.command(cls=Command)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.parameters import require_informable
+from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.numbers import numbered
 from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 
 
@@ -50,6 +51,17 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     True
     """
 
+    def __init__(self, ebunch: Iterable[tuple[str, str]] | None = None, latents: Any = None, **options: Any) -> None:
+        edges = list(ebunch) if isinstance(ebunch, Iterator) else ebunch
+        try:
+            super().__init__(edges, latents=latents, **options)
+        except (nx.NetworkXError, ValueError):
+            with suppress(nx.NetworkXException):
+                circle = nx.find_cycle(nx.DiGraph(edges))
+                names = " -> ".join(str(edge[0]) for edge in [*circle, circle[0]])
+                raise ValueError(f"The edges go round in a circle: {names}.") from None
+            raise
+
     def fit(
         self, data: Any, estimator: Any = "auto", sample_weight: None = None, public: Any = None
     ) -> PrivateBayesianNetwork:
@@ -67,9 +79,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
             cost no privacy; see `InformedMarginals`.
         """
-        if estimator is None or isinstance(estimator, str):
-            choice(None, "auto")("estimator", estimator)
+        if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = AutoMLE()
+        require_estimator(estimator, "None, 'auto'")
         held = self._forget()
         try:
             if public is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.drawing import shortened
-from pgmpy_dp.report.noise import LEVELS, TableNoise
+from pgmpy_dp.report.noise import LEVELS, MarginalNoise, TableNoise
 from pgmpy_dp.schema import Clique
 from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
@@ -39,7 +39,7 @@ class Square:
     variables: Clique
     x: float
     y: float
-    table: TableFit | TableNoise | None
+    table: TableFit | TableNoise | MarginalNoise | None
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[
     return [TableFit(*row) for row in found[["error", "noise", "excess"]].itertuples(name=None)]
 
 
-def pair_map(variables: Sequence[str], tables: Iterable[TableFit] | Iterable[TableNoise]) -> PairMap | None:
+def pair_map(variables: Sequence[str], tables: Iterable[TableFit | TableNoise | MarginalNoise]) -> PairMap | None:
     """Lay out a map of the tables of one and two variables; None for more variables than can be told apart."""
     known = {frozenset(table.variables): table for table in tables}
     if len(variables) > MOST_MAPPED:

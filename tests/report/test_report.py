@@ -112,7 +112,7 @@ def test_noise_signal_and_cost_are_those_of_the_release():
     assert first.deviation == pytest.approx(laplace_variance(3.0) ** 0.5)
     assert [first.cost, second.cost] == [0.5, 0.5]
     text = words(render_report(release))
-    assert "a, b 20 4.22 60 50.0 % clear" in text
+    assert "a, b 20 4.22 60 50.0 % below a tenth" in text
     assert "about 1,200" in text
 
 
@@ -353,6 +353,18 @@ def test_titles_digits_and_states_follow_the_release():
     assert ">39</bdi>" in page  # all states, on demand
     assert "10 more states</summary>" in page
     assert "Privacy report" in render_report(release)
+
+
+def test_a_variable_is_called_the_same_in_its_box_and_on_its_card():
+    release = made({"a": ["most", "few"], "b": [0, 1]}, [("a",), ("b",)], total=1000, scale=10.0)
+    tables = dict(release.tables) | {("a",): np.array([980, 20])}
+    page = render_report(replace(release, tables=tables))
+    assert re.findall(r'<title>([ab]: [a-z ]+)</title>\n<rect class="box (\w+)"', page) == [
+        ("a: noise visible", "visible"),
+        ("b: clear", "clear"),
+    ]
+    cards = page[page.index('<h2 id="marginals"') :]
+    assert re.findall(r'<span class="badge \w+">([a-z ]+)</span>', cards) == ["noise visible", "clear"]
 
 
 def test_shortened_names_stay_different():
