@@ -274,7 +274,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
     if seen:
         lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
-        figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False)
+        figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False, fontsize=8)
     _head(figure, title)
     return figure
 
@@ -316,6 +316,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     comparison : pandas.DataFrame
         From :func:`pgmpy_dp.evaluation.compare`; tables of three and more variables are left out.
     column : {"error", "noise", "excess"}
+        Colours reach to .05 at least, of `excess` to 10, so that what is small does not look large.
     title : str
 
     Returns
@@ -340,7 +341,9 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, variables))
     figure = Figure(figsize=(side + names + 1.4, side + names + 0.6), layout="constrained")
     axes = figure.add_subplot()
-    image = axes.imshow(cells, cmap="viridis_r")
+    least = 10.0 if column == "excess" else 0.05  # what is small is not to look large
+    low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
+    image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
     axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)
     axes.set_yticks(range(len(variables)), variables, fontsize=8)
     bar = figure.colorbar(image, ax=axes, shrink=0.7)

@@ -13,7 +13,7 @@ from pgmpy_dp.schema import Clique
 from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
 MOST_MAPPED = 100
-_LABEL, _MARGIN, _LETTER = 132.0, 4.0, 7.2
+_LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
 _SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # of all squares together, and of one
 
 
