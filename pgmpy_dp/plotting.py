@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,9 @@ from pgmpy_dp.schema import Schema
 
 # Okabe and Ito's colours are told apart by colour-blind readers too.
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_PANEL, _WIDEST = 2.6, 16.0  # inches
+_LETTER = 0.085  # inches of a letter of ten points
+_MANY_STATES = 12  # which fill the width of a figure
 _VERDICTS: dict[str, Any] = {
     "stable": {"color": _COLOURS[1], "linestyle": "-"},
     "doubtful": {"color": _COLOURS[2], "linestyle": "--"},
@@ -54,27 +58,43 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     """
     variables = list(next(iter(marginals.values())))
     columns = min(3, len(variables))
-    rows = math.ceil(len(variables) / columns)
-    figure = Figure(figsize=(4.2 * columns, 2.9 * rows + 0.7), layout="constrained")
+    states = {variable: [str(state) for state in schema.states[variable]] for variable in variables}
+    wide = max(4.2 * columns, min(0.25 * max(map(len, states.values())) + 1.2, _WIDEST))
+    places, heights = [], [_PANEL]
+    row = column = 0
+    for variable in variables:
+        span = columns if len(states[variable]) > _MANY_STATES else 1
+        if column + span > columns:
+            row, column = row + 1, 0
+            heights.append(_PANEL)
+        room = (wide / columns * span - 1.0) / len(states[variable])  # inches for the name of a state
+        longest = max(map(len, states[variable]))
+        turned = 0 if longest * _LETTER < room else 30 if room > 0.35 else 90
+        heights[row] = max(heights[row], _PANEL + longest * _LETTER * math.sin(math.radians(turned)))
+        places.append((variable, row, slice(column, column + span), turned))
+        column += span
+    beside = max(1, int(wide / (max(map(len, marginals)) * _LETTER + 0.6)))  # labels in a line of the legend
+    high = sum(heights) + 0.4 + 0.25 * math.ceil(len(marginals) / beside)
+    figure = Figure(figsize=(wide, high), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     width = 0.8 / len(marginals)
-    for number, variable in enumerate(variables):
-        axes = figure.add_subplot(rows, columns, number + 1)
-        places = np.arange(schema.cardinality(variable))
+    for variable, row, across, turned in places:
+        axes = figure.add_subplot(grid[row, across])
+        middles = np.arange(len(states[variable]))
         for index, (label, values) in enumerate(marginals.items()):
             shift = (index - (len(marginals) - 1) / 2) * width
             colour = _COLOURS[index % len(_COLOURS)]
-            axes.bar(places + shift, np.asarray(values[variable]), width, color=colour, label=label)
-        names = [str(state) for state in schema.states[variable]]
-        long = sum(map(len, names)) > 32
-        axes.set_xticks(places, names, rotation=30 if long else 0, ha="right" if long else "center")
+            axes.bar(middles + shift, np.asarray(values[variable]), width, color=colour, label=label)
+        end = {0: "center", 30: "right", 90: "center"}[turned]
+        axes.set_xticks(middles, states[variable], rotation=turned, ha=end)
+        axes.set_xlim(-0.6, len(middles) - 0.4)
         axes.set_title(variable, loc="left", fontweight="bold")
         axes.set_ylim(bottom=0)
-        axes.set_ylabel("probability" if number % columns == 0 else "")
+        axes.set_ylabel("probability" if across.start == 0 else "")
         axes.spines[["top", "right"]].set_visible(False)
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left")
+    figure.legend(handles, labels, loc="outside lower right", ncols=min(beside, len(labels)), frameon=False)
+    _head(figure, title)
     return figure
 
 
@@ -102,7 +122,8 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     ['yes', 'no']
     """
     states = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in bounds.index]
-    figure = Figure(figsize=(6.4, 0.34 * len(bounds) + 1.2), layout="constrained")
+    wide = max(6.4, 4.4 + _LETTER * max(map(len, states)))
+    figure = Figure(figsize=(wide, 0.34 * len(bounds) + 1.2), layout="constrained")
     axes = figure.add_subplot()
     places = np.arange(len(bounds))
     axes.barh(places, bounds["value"], 0.7, color=_COLOURS[1], alpha=0.45)
@@ -110,15 +131,15 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     half = (bounds["upper"] - bounds["lower"]) / 2
     axes.errorbar(middle, places, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4)
     axes.set_yticks(places, states)
-    axes.invert_yaxis()
+    axes.set_ylim(len(bounds) - 0.4, -0.6)
     axes.set_ylabel(", ".join(map(str, bounds.index.names)) if bounds.index.names[0] else "")
     axes.set_xlabel(label)
     axes.set_xlim(left=min(0.0, float(bounds["lower"].min())))
     axes.spines[["top", "right"]].set_visible(False)
-    if title:
-        axes.set_title(title, loc="left")
+    _head(figure, title)
     if "misfit" in bounds.attrs:
-        figure.supxlabel(f"{bounds.attrs['misfit']}.", fontsize=8, color=_COLOURS[2])
+        told = textwrap.fill(f"{bounds.attrs['misfit']}.", int(15 * wide))
+        figure.supxlabel(told, fontsize=8, color=_COLOURS[2])
     return figure
 
 
@@ -154,7 +175,7 @@ def plot_divergence(
     for index, (label, values) in enumerate(divergences.items()):
         trials = np.asarray(values, dtype=np.float64)
         colour = _COLOURS[(index + 1) % len(_COLOURS)]
-        dashes = ("o-", "o-", "o--")[index % 3]  # the third may lie on another, which shows between its dashes
+        dashes = ("o-", "o--", "o-")[index % 3]  # the second may lie on the first, which shows between its dashes
         axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=label)
         axes.plot(epsilons, trials, ".", color=colour, alpha=0.35)
     if chosen is not None:
@@ -172,8 +193,7 @@ def plot_divergence(
     axes.set_ylabel("KL divergence (nats)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    if title:
-        axes.set_title(title, loc="left")
+    _head(figure, title)
     return figure
 
 
@@ -215,8 +235,7 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
     bar.set_label("share of the privacy budget")
     bar.outline.set_visible(False)  # type: ignore[operator]
-    if title:
-        axes.set_title(title, loc="left")
+    _head(figure, title)
     return figure
 
 
@@ -255,10 +274,15 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
     if seen:
         lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
-        figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False)
-    if title:
-        axes.set_title(title, loc="left")
+        figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False, fontsize=8)
+    _head(figure, title)
     return figure
+
+
+def _head(figure: Figure, title: str) -> None:
+    """Write a title over all of a figure, in as many lines as it needs."""
+    if title:
+        figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() / 0.1)), x=0.01, ha="left", fontsize=12)
 
 
 def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
@@ -292,6 +316,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     comparison : pandas.DataFrame
         From :func:`pgmpy_dp.evaluation.compare`; tables of three and more variables are left out.
     column : {"error", "noise", "excess"}
+        Colours reach to .05 at least, of `excess` to 10, so that what is small does not look large.
     title : str
 
     Returns
@@ -313,14 +338,15 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
         if len(clique) <= 2:  # type: ignore[arg-type]  # the index holds tuples
             first, last = place[clique[0]], place[clique[-1]]  # type: ignore[index]
             cells[first, last] = cells[last, first] = value
-    side = max(3.5, 0.32 * len(variables) + 1.5)
-    figure = Figure(figsize=(side + 1.0, side), layout="constrained")
+    side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, variables))
+    figure = Figure(figsize=(side + names + 1.4, side + names + 0.6), layout="constrained")
     axes = figure.add_subplot()
-    image = axes.imshow(cells, cmap="viridis_r")
+    least = 10.0 if column == "excess" else 0.05  # what is small is not to look large
+    low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
+    image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
     axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)
     axes.set_yticks(range(len(variables)), variables, fontsize=8)
     bar = figure.colorbar(image, ax=axes, shrink=0.7)
     bar.set_label({"error": "total variation"}.get(column, column))
-    if title:
-        axes.set_title(title, loc="left")
+    _head(figure, title)
     return figure

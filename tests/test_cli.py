@@ -654,10 +654,45 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     call = ["query", "fitted.zip", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
     assert json.loads(run(*call, "--json"))["answer"] == held["answer"]
     assert json.loads(run("check", "fitted.zip", "--json")) == found
+    plain = run("query", "fitted.zip", "--target", "lung")
+    assert "Note: The release contradicts the network" in plain
+    assert "--estimator private-mle" in plain
+    assert "UserWarning" not in plain
     run("report", "fitted.zip", "--out", "one.html", "--date", "")
     run("report", "elsewhere.zip", "--model", "fitted.bif", "--out", "two.html", "--date", "")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert len(run("sample", "fitted.zip", "--rows", 3).splitlines()) == 4
+
+
+def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"], "pay": dp.Bins([0, 9, float("inf")])})
+    records = pd.DataFrame({"age": [7, 18, 40, 64] * 50, "smoke": ["no", "yes"] * 100, "pay": [1, 2, 3, 40] * 50})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0), noise=dp.SimulatedNoise(0))
+    data.measure([("age", "smoke")], 1.0).save("release.zip")
+    data.measure([("smoke", "pay")], 1.0).save("open.zip")
+    (tmp_path / "edges.txt").write_text("age -> smoke\n")
+    (tmp_path / "pay.txt").write_text("smoke -> pay\n")
+    for out in ("fitted.zip", "fitted.bif"):
+        run("fit", "release.zip", "--model", "edges.txt", "--out", out)
+    call = ["--rows", 60, "--seed", 1]
+    ages = pd.read_csv(io.StringIO(run("sample", "fitted.zip", *call)))["age"]
+    assert ages.between(0, 64).all()
+    assert ages.dtype.kind == "i"
+    assert run("sample", "fitted.bif", "--release", "release.zip", *call) == run("sample", "fitted.zip", *call)
+    assert set(pd.read_csv(io.StringIO(run("sample", "fitted.bif", *call)))["age"]) == {"0_to_18", "18_to_65"}
+    assert "--numbers states, or name" in refused("sample", "fitted.bif", "--numbers", "midpoint", *call)
+    run("sample", "fitted.zip", *call, "--out", "drawn.parquet")
+    assert pd.read_parquet("drawn.parquet")["age"].equals(ages)
+    run("fit", "open.zip", "--model", "pay.txt", "--out", "open_ended.zip")
+    assert "open bin" in refused("sample", "open_ended.zip", *call)
+    assert "9_or_more" in run("sample", "open_ended.zip", *call, "--numbers", "states")
+    schema.save("schema.json")
+    records.to_csv("records.csv", index=False)
+    run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 1e-6)
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--out", "s.csv"]
+    assert "or take --numbers states" in refused(*call, "--ledger", "ledger.json")
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
 
 
 def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):

@@ -22,7 +22,9 @@ def folder(tmp_path_factory):
     records.assign(ill=[SECRET, *records["ill"][1:]]).to_csv(work / "wrong.csv", index=False)
     records.assign(ill=[None, *records["ill"][1:]]).to_csv(work / "gaps.csv", index=False)
     (work / "empty.csv").write_text("")
+    (work / "blanks.csv").write_text("age, race, ill\n5, a, yes\n")
     schema.save(work / "schema.json")
+    dp.Schema({"age": dp.Bins([0, 18, float("inf")]), "race": ["a", "b"]}).save(work / "open.json")
     dp.PrivacyBudget.open(work / "ledger.json", 2.0)
     dp.PrivacyBudget.open(work / "gaussian.json", 2.0, 1e-6)
     for name, line in (
@@ -114,6 +116,10 @@ COMMANDS = [
     (f"{RELEASE} --unit who", "'who' has no column"),
     (f"{RELEASE} --sampling-rate 2", "--sampling-rate must be"),
     (f"{RELEASE} --delimiter ;", "unless --delimiter says otherwise"),
+    (swapped(RELEASE, ("records.csv", "blanks.csv")), "unless --strip does"),
+    (swapped(RELEASE, ("schema.json", "words.csv")), "a data dictionary: pgmpy-dp schema makes a schema of it"),
+    (swapped(SYNTHESIZE, ("schema.json", "open.json")), "declare finite edges, or take --numbers states"),
+    ("sample fitted.bif --rows 5 --numbers uniform", "name that which it was fitted to by --release"),
     (f"{RELEASE} --encoding utf99", "'utf99' is not known"),
     (f"{RELEASE} --missing rase=none", "did you mean 'race'"),
     (f"{RELEASE} --missing race", "write VARIABLE=STATE"),
@@ -207,6 +213,13 @@ CALLS = [
     (lambda data: data.quantile_bins("age", 1, epsilon=1), "parts"),
     (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "'rase'"),
     (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data), "epsilon"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "mean 'race'"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit("release.zip"), "NoisyMarginals.load"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, dp.PrivateMLE), "PrivateMLE()"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, "AutoMLE"), "hand in an estimator"),
+    (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data, dp.CollectiveEM), "CollectiveEM()"),
+    (lambda data: dp.PrivateBayesianNetwork([("age", "race"), ("race", "age")]), "age -> race -> age"),
+    (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "1e-9 say"),
 ]
 
 

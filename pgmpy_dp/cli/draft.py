@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite
-from pgmpy_dp.cli.files import file_argument, file_option
+from pgmpy_dp.cli.files import DICTIONARY_COLUMNS, file_argument, file_option
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 _NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
-_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other", "missing_values")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -38,7 +37,7 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
     \b
       variable  its name: the column of the records
       states    its values, separated by |            (yes|no)
-      edges     or the edges of its bins, for numbers (0|18|65|inf)
+      edges     or the edges of its bins, for numbers (0|18|65|120)
       labels    names of the bins, separated by |     (optional)
       type      string, integer, number or boolean    (optional)
       missing   the state that stands for no value    (optional)
@@ -47,6 +46,10 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
+
+    A bin holds its lower edge and not its upper one, but the last holds both; the first edge may be -inf, and the
+    last inf. Numbers outside of all bins are refused, unless `other` has a state for them. No synthetic numbers
+    are drawn from open bins: 120 serves better than inf.
 
     Look the draft over before use: its states and their order are those of all that follows.
     """
@@ -101,7 +104,7 @@ def _from_mapping(content: Any) -> Schema:
         if not isinstance(entry, Mapping):
             variables[variable] = entry
             continue
-        if unknown := set(entry) - set(_COLUMNS):
+        if unknown := set(entry) - set(DICTIONARY_COLUMNS):
             raise SchemaError(f"Variable {variable!r}: unknown property {sorted(unknown)[0]!r}.")
         if "edges" in entry and "states" in entry:
             raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
@@ -124,11 +127,11 @@ def _from_rows(source: Path) -> Schema:
         reader = csv.DictReader(handle, strict=True)
         columns = reader.fieldnames or []
         # The file may be the records themselves, so the message says nothing of what it holds.
-        if "variable" not in columns or not {"states", "edges"} & set(columns) or set(columns) - set(_COLUMNS):
+        if "variable" not in columns or not {"states", "edges"} & set(columns) or {*columns} - {*DICTIONARY_COLUMNS}:
             raise SchemaError(
                 f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
-                f"others than {', '.join(_COLUMNS)}. If these are the records: states are never read off them, since "
-                "which values occur is private. Write a dictionary, one row a variable."
+                f"others than {', '.join(DICTIONARY_COLUMNS)}. If these are the records: states are never read off "
+                "them, since which values occur is private. Write a dictionary, one row a variable."
             )
         try:
             rows = list(reader)

@@ -13,7 +13,7 @@ from pgmpy_dp.cli.common import shown
 
 # What takes files of a kind, as a refusal says it.
 _BELONGS = {
-    "records": "records are the DATA of release, structure, bins and synthesize, and the tables of households",
+    "records": "records are the DATA of release, structure, bins, states and synthesize, and the tables of households",
     "a schema": "--schema takes it",
     "a data dictionary": "pgmpy-dp schema makes a schema of it",
     "a ledger": "--ledger takes it",
@@ -24,6 +24,7 @@ _BELONGS = {
     "a list of tables": "--cliques of release takes it",
     "a plan for an accuracy": "--plan of release takes it",
 }
+DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other", "missing_values")
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
     ".xml": "a network", ".uai": "a network", ".txt": "a list of edges", ".edges": "a list of edges",
@@ -52,7 +53,17 @@ def kind_of(path: Path) -> str | None:
         if carries(path):
             return "a network"
         return "records" if path.name.lower().endswith(".csv.zip") else "a release"
+    if ending == ".csv" and _is_dictionary(path):
+        return "a data dictionary"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
+
+
+def _is_dictionary(path: Path) -> bool:
+    """Say whether a file begins as a data dictionary in CSV does."""
+    with path.open("rb") as file:
+        names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
+    found = {name.strip().strip('"') for name in names}
+    return "variable" in found and bool({"states", "edges"} & found) and found <= set(DICTIONARY_COLUMNS)
 
 
 def _kind_of_json(path: Path) -> str | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
-from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, to_csv, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.misfit import FitCheck
@@ -231,12 +232,16 @@ def query(
     heading = f"P({', '.join(targets)}{condition})"
     held: dict[str, Any] = {"target": list(targets), "evidence": given}
     rows: list[tuple[Any, ...]]
-    notes: list[str] = []
-    if interval is None:
-        rows = _answer(loaded, schema, targets, given)
-    else:
-        rows, notes = _bounded(loaded, releases, targets, given, interval, about)
-        held |= {"interval": interval, "notes": notes}
+    with noted() as notes, stages(1) as begin:
+        if interval is None:
+            begin("Answering")
+            rows = _answer(loaded, schema, targets, given)
+        else:
+            begin("Drawing bounds from the release")
+            rows = _bounded(loaded, releases, targets, given, interval, about, notes)
+    held["notes"] = notes
+    if interval is not None:
+        held["interval"] = interval
         heading += f", with bounds that hold it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     lines = [
@@ -251,6 +256,20 @@ def query(
     emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
 
 
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Collect what the library warns of, to be said in the command line's words; what is put in is said too."""
+    import warnings
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        yield notes
+    told = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    notes[:] = [at_the_command_line(" ".join(note.split())) for note in (*told, *notes)]
+
+
 def _bounded(
     network: Any,
     releases: Sequence[Path],
@@ -258,26 +277,20 @@ def _bounded(
     given: dict[str, Any],
     interval: float,
     about: str | None,
-) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Answer with bounds, and with what warnings and notes say of them."""
-    import warnings
-
+    notes: list[str],
+) -> list[tuple[Any, ...]]:
+    """Answer with bounds, and put what there is to note into `notes`."""
     from pgmpy_dp.release import Release
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        if releases:
-            network.attach_release(*map(Release.load, releases))
-        options = {} if about is None else {"target": about}
-        frame = network.query(list(targets), given, interval=interval, **options)
-    notes = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    if releases:
+        network.attach_release(*map(Release.load, releases))
+    options = {} if about is None else {"target": about}
+    frame = network.query(list(targets), given, interval=interval, **options)
     notes += [frame.attrs["note"]] if "note" in frame.attrs else []
-    rows = [
+    return [
         (states if isinstance(states, tuple) else (states,), *map(float, row))
         for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)
     ]
-    return rows, [at_the_command_line(" ".join(note.split())) for note in notes]
 
 
 @click.command(cls=Command)
@@ -377,28 +390,54 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 @file_argument("network", "a network")
 @click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
 @click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
+@click.option(
+    "--numbers",
+    type=NUMBERS,
+    help="What bins become: numbers within them, their middles, or their names. The default is uniform; names where "
+    "NETWORK carries no release, which says the edges of bins, and --release names none.",
+)
+@file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
 @file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
 @spreadsheet_option
 @json_option
-def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreadsheet: bool, as_json: bool) -> None:
+def sample(
+    network: Path,
+    rows: int,
+    seed: int | None,
+    numbers: Any,
+    release: Path | None,
+    out: Path | None,
+    spreadsheet: bool,
+    as_json: bool,
+) -> None:
     """Draw synthetic records from a fitted NETWORK. This costs no privacy.
 
     \b
-      pgmpy-dp sample fitted.bif --rows 10000 --out synthetic.csv
+      pgmpy-dp sample fitted.zip --rows 10000 --out synthetic.csv
+      pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
     """
     quiet()
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.synthesis import PrivateMixtureNetwork
+
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     with stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
-        mixed = [v for v, states in _schema(loaded).states.items() if len(set(map(type, states))) > 1]
+        if release is not None:
+            loaded.attach_release(Release.load(release))
+        if numbers is None:
+            known = isinstance(loaded, PrivateMixtureNetwork) or hasattr(loaded, "release_")
+            numbers = "uniform" if known else "states"
+        begin("Drawing records")
+        records = loaded.simulate(rows, seed=seed, numbers=numbers)
+        states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
+        mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
             raise click.ClickException(
                 f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
             )
-        begin("Drawing records")
-        records = loaded.simulate(rows, seed=seed)
     if out is None:
         click.echo(records.to_json(orient="records") if as_json else to_csv(records, None, spreadsheet), nl=as_json)
         return

@@ -11,7 +11,7 @@ import click
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, public_table, table_options
-from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, write_records
 
 
 @click.command(cls=Command)
@@ -38,7 +38,7 @@ from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
 )
 @click.option(
     "--numbers",
-    type=click.Choice(["uniform", "midpoint", "states"]),
+    type=NUMBERS,
     default="uniform",
     show_default=True,
     help="What bins become: numbers within them, their middles, or their names.",
@@ -90,6 +90,7 @@ def households(
     """
     quiet()
     from pgmpy_dp.data import PrivateHouseholds
+    from pgmpy_dp.networks.numbers import require_numbers
     from pgmpy_dp.schema import HouseholdSchema
     from pgmpy_dp.synthesis.household_mixture import HouseholdMixture, tables_of_households
 
@@ -102,6 +103,8 @@ def households(
         begin("Reading the schemas")
         chosen, schemas = _schemas(persons_schema, key, options)
         schema = HouseholdSchema(*schemas, key, max_persons, size)
+        for level in schemas:
+            require_numbers(level.bins, numbers)
         if dry_run:
             public = public_table(schema.measured, delta, chosen.neighbours, key)
             quote = tables_of_households(schema, epsilon, delta, "gaussian").quote(public)

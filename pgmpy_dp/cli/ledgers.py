@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,16 +75,22 @@ def summary(budget: PrivacyBudget) -> dict[str, Any]:
 
 def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
     held = summary(budget)
-    delta = f", delta {budget.delta:g}" if budget.delta else ""
+
+    def loss(held: Mapping[str, float]) -> str:
+        return f"epsilon {held['epsilon']:.6g}" + (f", delta {held['delta']:g}" if budget.delta else "")
+
     lines = [
         f"{budget.path}",
-        f"  total      epsilon {budget.epsilon:g}{delta}",
-        f"  spent      epsilon {held['spent']['epsilon']:.6g}",
-        f"  remaining  epsilon {held['remaining']['epsilon']:.6g}",
+        f"  total      {loss(held)}",
+        f"  spent      {loss(held['spent'])}",
+        f"  remaining  {loss(held['remaining'])}",
     ]
     for number, charge in enumerate(budget.history, 1):
-        loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
-        price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
+        price = ", ".join(
+            f"{name} {float(value):.6g}"
+            for name, value in (("epsilon", charge.epsilon), ("delta", charge.delta), ("rho", charge.rho))
+            if value is not None
+        )
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     lines.append(f"  head       {held['head']}")
     emit(as_json, held, [*lines, *hints])

@@ -10,7 +10,7 @@ import click
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
-from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, write_records
 
 
 @click.command(cls=Command)
@@ -32,7 +32,7 @@ from pgmpy_dp.cli.written import RECORDS, spreadsheet_option, write_records
 )
 @click.option(
     "--numbers",
-    type=click.Choice(["uniform", "midpoint", "states"]),
+    type=NUMBERS,
     default="uniform",
     show_default=True,
     help="What bins become: numbers within them, their middles, or their names.",
@@ -82,6 +82,7 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     quiet()
+    from pgmpy_dp.networks.numbers import require_numbers
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
     for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
@@ -91,6 +92,7 @@ def synthesize(
     with stages(4) as begin:
         begin("Reading the schema")
         schema = chosen.schema()
+        require_numbers(schema.bins, numbers)
         if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)

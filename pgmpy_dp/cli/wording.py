@@ -10,6 +10,7 @@ _NAMES = "epsilon|delta|max_rows|sampling_rate|missing|other|unit|delimiter|enco
 _PHRASES = (
     (r"Schema\(\.\.\., \w+=\{.*?\}\), at the command line --", "--"),
     (r"unless CsvFile\(path, delimiter=\.\.\.\) says otherwise", "unless --delimiter says otherwise"),
+    (r"unless CsvFile\(path, strip=True\) does", "unless --strip does"),
     (r"hand others in as a frame", "write them as one of these"),
     (
         r"declare fine public ones, Bins\(range\(0, 121\)\)",
@@ -18,6 +19,7 @@ _PHRASES = (
     (r" NET and XDSL are pgmpy's alone: .*$", ""),
     (r"Values must agree in kind as well \('1' is not 1, True is not 1\): ", ""),
     (r'leave it out, or use mechanism="gaussian"', "leave --delta out, or add --mechanism gaussian"),
+    (r'numbers="states"', "--numbers states"),
     (r"fit it to one, or attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"attach that which it was fitted to by .*$", "name that which it was fitted to by --release."),
     (r"measure those of plan_pairs\(schema\)", "release those that pgmpy-dp plan --pairs writes"),

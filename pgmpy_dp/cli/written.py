@@ -14,6 +14,7 @@ spreadsheet_option = click.option(
     help="Guard texts in CSV that a spreadsheet would run, such as =1+1, by an apostrophe before them. Texts that "
     "begin with an apostrophe get one more, so that taking the first away from each brings all back.",
 )
+NUMBERS = click.Choice(["uniform", "midpoint", "states"])
 _RUN = ("=", "+", "-", "@", "\t", "\r")
 
 

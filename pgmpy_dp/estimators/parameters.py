@@ -82,6 +82,21 @@ def refuse_weights(estimator: str, sample_weight: Any) -> None:
         raise ValueError(f"{estimator} does not support sample_weight: the noise is scaled to unweighted records.")
 
 
+def require_estimator(estimator: Any, known: str = "None") -> None:
+    """Refuse a name or a class in the place of an estimator.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(estimator, str):
+        raise ValueError(
+            f"estimator is {shown(estimator)}; choose one of {known}, or hand in an estimator, such as CollectiveEM()."
+        )
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator is the class {estimator.__name__}: hand in one of it, {estimator.__name__}().")
+
+
 def require_informable(estimator: Any) -> Any:
     """Refuse an estimator that has no use for public tables, before it charges anything.
 

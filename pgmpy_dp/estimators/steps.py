@@ -6,6 +6,8 @@ set is made for this one fit.
 
 from __future__ import annotations
 
+import difflib
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -163,6 +165,8 @@ def dataset_of(
 ) -> PrivateDataset:
     """Take the data set that was handed in, or make one of records for this fit alone; errors as `resolve`."""
     if epsilon is None:
+        if isinstance(data, (str, os.PathLike)):
+            raise ValueError("This is the path of a file: read a release by NoisyMarginals.load(path), and fit that.")
         raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
     if isinstance(data, PrivateDataset):
         _require_variables(data.schema, variables, "data set's schema")
@@ -223,9 +227,11 @@ def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> 
     missing = [variable for variable in variables if variable not in schema.states]
     if missing:
         names = ", ".join(repr(variable) for variable in missing)
+        close = difflib.get_close_matches(missing[0][:100], [name[:100] for name in schema.states], n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise SchemaError(
-            f"The model has variables that are not in the {where}: {names}. Declare their states, or leave them out "
-            "of the model."
+            f"The model has variables that are not in the {where}: {names}{meant}. Declare their states, or leave "
+            "them out of the model."
         )
 
 

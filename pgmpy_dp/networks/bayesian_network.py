@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.parameters import require_informable
+from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
+from pgmpy_dp.networks.numbers import numbered
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.networks.questions import impossible
-from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 
 
@@ -50,6 +52,17 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     True
     """
 
+    def __init__(self, ebunch: Iterable[tuple[str, str]] | None = None, latents: Any = None, **options: Any) -> None:
+        edges = list(ebunch) if isinstance(ebunch, Iterator) else ebunch
+        try:
+            super().__init__(edges, latents=latents, **options)
+        except (nx.NetworkXError, ValueError):
+            with suppress(nx.NetworkXException):
+                circle = nx.find_cycle(nx.DiGraph(edges))
+                names = " -> ".join(str(edge[0]) for edge in [*circle, circle[0]])
+                raise ValueError(f"The edges go round in a circle: {names}.") from None
+            raise
+
     def fit(
         self, data: Any, estimator: Any = "auto", sample_weight: None = None, public: Any = None
     ) -> PrivateBayesianNetwork:
@@ -67,9 +80,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
             cost no privacy; see `InformedMarginals`.
         """
-        if estimator is None or isinstance(estimator, str):
-            choice(None, "auto")("estimator", estimator)
+        if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = AutoMLE()
+        require_estimator(estimator, "None, 'auto'")
         held = self._forget()
         try:
             if public is None:
@@ -158,9 +171,11 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         `pgmpy_dp.combine`. All other options are those of pgmpy. Its own method draws where one of ``do``,
         ``virtual_evidence``, ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is
         given, or a junction tree does not fit in memory. In any case numpy's global generator is left alone.
+        ``numbers="uniform"`` or ``"midpoint"`` gives numbers in place of the labels of bins, as that of
+        `PrivateMarkovNetwork.simulate` does.
         """
         options = {name: option for name, option in options.items() if option is not None}
-        ours = {"evidence", "include_latents", "show_progress", "data_sets"}
+        ours = {"evidence", "include_latents", "show_progress", "data_sets", "numbers"}
         if "data_sets" in options:
             if further := set(options) - ours:
                 raise ValueError(f"Data sets from the posterior take no {min(further)}: leave it or data_sets out.")
@@ -168,6 +183,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         if set(options) <= ours:
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
+        numbers = options.pop("numbers", "states")
+        schemas = self._schemas_of_bins(numbers)
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
@@ -177,7 +194,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         finally:
             np.random.set_state(held)  # noqa: NPY002
         nodes = [node for node in self.nodes() if node in drawn]
-        return drawn[nodes + sorted(drawn.columns.difference(nodes))]
+        return numbered(drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, seed)
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
         """Refuse: pgmpy's method adds exact counts of records.

@@ -14,7 +14,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
-from pgmpy_dp.estimators.parameters import require_informable
+from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
@@ -109,6 +109,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             cost no privacy; see `InformedMarginals`.
         """
         estimator = CollectiveEM() if estimator is None else estimator
+        require_estimator(estimator)
         if public is None:
             estimator.fit(self, data)
         else:

@@ -26,6 +26,7 @@ from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_question, impossible, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
@@ -328,6 +329,7 @@ class PrivateNetwork(Provenance):
         include_latents: bool = False,
         show_progress: bool = True,
         data_sets: int,
+        numbers: Numbers = "states",
     ) -> list[pd.DataFrame]: ...
     @overload
     def simulate(
@@ -339,6 +341,7 @@ class PrivateNetwork(Provenance):
         include_latents: bool = False,
         show_progress: bool = True,
         data_sets: None = None,
+        numbers: Numbers = "states",
     ) -> pd.DataFrame: ...
     def simulate(
         self,
@@ -349,6 +352,7 @@ class PrivateNetwork(Provenance):
         include_latents: bool = False,
         show_progress: bool = True,
         data_sets: int | None = None,
+        numbers: Numbers = "states",
     ) -> pd.DataFrame | list[pd.DataFrame]:
         """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
 
@@ -360,15 +364,45 @@ class PrivateNetwork(Provenance):
         data_sets : int, optional
             Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
             each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
+        numbers : {"states", "uniform", "midpoint"}
+            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
+            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
 
         Returns
         -------
         DataFrame, or with `data_sets` a list of DataFrame
+
+        Raises
+        ------
+        ValueError
+            If numbers are asked for, and the network has no release, which says the edges of bins.
+        SchemaError
+            If numbers are asked for, and a bin is open.
         """
         self._fitted()
-        if data_sets is not None:
-            return simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
-        return simulate(self, n_samples, seed, evidence, include_latents)
+        schemas = self._schemas_of_bins(numbers)
+        if data_sets is None:
+            return numbered(simulate(self, n_samples, seed, evidence, include_latents), schemas, numbers, seed)
+        frames = simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
+        return [
+            numbered(frame, schemas, numbers, None if seed is None else seed + place)
+            for place, frame in enumerate(frames)
+        ]
+
+    def _schemas_of_bins(self, numbers: Numbers) -> list[Schema]:
+        """Find the schemas that say the edges of bins; those of states are names that the network knows itself."""
+        if numbers == "states":
+            return []
+        held = getattr(self, "release_", None)
+        if held is None:
+            raise ValueError(
+                'The network has no release, which says the edges of its bins: take numbers="states", or '
+                "attach that which it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+            )
+        schemas = [release.schema for release in (held if isinstance(held, tuple) else (held,))]
+        for schema in schemas:
+            require_numbers({v: bins for v, bins in schema.bins.items() if v in self.nodes()}, numbers)  # type: ignore[attr-defined]
+        return schemas
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
         """Write the network as `pgmpy_dp.networks.save_network` does, in the format that the end of the name says.

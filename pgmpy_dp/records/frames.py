@@ -133,7 +133,7 @@ def column_at(frame: Any, place: int) -> Any:
 
 def id_column(frame: Any, name: str) -> Any:
     """Make a column of ids that pandas can tell apart: missing ones are None or NaN, integers stay integers."""
-    (place,) = require_columns(column_names(frame), [name])
+    (place,) = require_columns(column_names(frame), [name], "Unit")
     return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
 
 

@@ -34,16 +34,16 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
     )
 
 
-def require_columns(names: list[Any], variables: Iterable[str]) -> list[int]:
+def require_columns(names: list[Any], variables: Iterable[str], what: str = "Variable") -> list[int]:
     """Find the places of the variables' columns; refuse records without exactly one for each."""
     asked = list(variables)
     for variable in asked:
         if names.count(variable) != 1:
             problem = "has no column in" if variable not in names else "is the name of more than one column of"
             raise SchemaError(
-                f"Variable {variable!r} {problem} the records: they need exactly one for each variable. Names are "
-                "compared letter by letter, and in a .csv file commas part the columns, unless "
-                "CsvFile(path, delimiter=...) says otherwise."
+                f"{what} {variable!r} {problem} the records: they need exactly one for each variable. Names are "
+                "compared letter by letter. In a .csv file commas part the columns, unless CsvFile(path, "
+                "delimiter=...) says otherwise, and blanks after them count, unless CsvFile(path, strip=True) does."
             )
     return [names.index(variable) for variable in asked]
 

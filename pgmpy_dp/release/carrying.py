@@ -22,7 +22,10 @@ SUFFIX = ".zip"
 MODEL = "model.json"
 MODEL_AT = 30 + len(MODEL)  # the model's first byte: it is the first member, behind a header
 MOST_RELEASES = 16
-_WANTED = f"not a model that carries its release: the zip must hold {MODEL} and release-1.zip, and the like."
+_WANTED = (
+    f"not a model that carries its release: the zip must hold {MODEL} and release-1.zip, and the like. A release by "
+    "itself is read by Release.load."
+)
 
 
 def carries(path: str | os.PathLike[str]) -> bool:

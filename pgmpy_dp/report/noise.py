@@ -58,6 +58,11 @@ class MarginalNoise:
     deviation: float
     noise: TableNoise
 
+    @property
+    def variables(self) -> Clique:
+        """Return the variable as a clique."""
+        return (self.variable,)
+
     def level_of(self, state: int) -> str:
         """Name the noise of one state beside the records that it holds itself, as tables are named."""
         share = max(float(self.shares[state]), 0.0)

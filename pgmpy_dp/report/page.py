@@ -218,9 +218,10 @@ def _measured_map(release: NoisyMarginals) -> PairMap | None:
     pairs = {
         tuple(v for v in release.variables if v in pair)
         for clique in release.cliques
-        for pair in itertools.combinations_with_replacement(clique, 2)
+        for pair in itertools.combinations(clique, 2)
     }
-    return pair_map(release.variables, [noise for pair in pairs if (noise := clique_noise(release, pair))])
+    noises = [noise for pair in pairs if (noise := clique_noise(release, pair))]
+    return pair_map(release.variables, [*noises, *marginal_noise(release)])
 
 
 def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None:
@@ -237,12 +238,14 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
     if crowded or len(graph) > MOST_NODES:
         return None
 
+    levels = {marginal.variable: marginal.level for marginal in marginal_noise(release)}
+
     def level(clique: Clique) -> str | None:
         known = all(variable in release.schema.states for variable in clique)
         noise: TableNoise | None = clique_noise(release, clique) if known else None
         return None if noise is None else noise.level
 
-    return draw(graph, {node: level((node,)) for node in graph}, {edge: level(edge) for edge in graph.edges()})
+    return draw(graph, {node: levels.get(node) for node in graph}, {edge: level(edge) for edge in graph.edges()})
 
 
 def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixtureNetwork) -> Mapping[str, Vector]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.drawing import shortened
-from pgmpy_dp.report.noise import LEVELS, TableNoise
+from pgmpy_dp.report.noise import LEVELS, MarginalNoise, TableNoise
 from pgmpy_dp.schema import Clique
 from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
 MOST_MAPPED = 100
-_LABEL, _MARGIN = 132.0, 4.0
+_LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
 _SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # of all squares together, and of one
 
 
@@ -39,7 +39,7 @@ class Square:
     variables: Clique
     x: float
     y: float
-    table: TableFit | TableNoise | None
+    table: TableFit | TableNoise | MarginalNoise | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class PairMap:
     left: float
     side: float
     size: float
+    height: float
 
 
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
@@ -60,7 +61,7 @@ def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[
     return [TableFit(*row) for row in found[["error", "noise", "excess"]].itertuples(name=None)]
 
 
-def pair_map(variables: Sequence[str], tables: Iterable[TableFit] | Iterable[TableNoise]) -> PairMap | None:
+def pair_map(variables: Sequence[str], tables: Iterable[TableFit | TableNoise | MarginalNoise]) -> PairMap | None:
     """Lay out a map of the tables of one and two variables; None for more variables than can be told apart."""
     known = {frozenset(table.variables): table for table in tables}
     if len(variables) > MOST_MAPPED:
@@ -79,4 +80,5 @@ def pair_map(variables: Sequence[str], tables: Iterable[TableFit] | Iterable[Tab
         for j, column in enumerate(variables[: i + 1])
     )
     side = step * len(variables)
-    return PairMap(labels, squares, step, _LABEL, _MARGIN + side, _LABEL + side + 2 * _MARGIN)
+    height = side + 4 * _MARGIN + _LETTER * max(map(len, short.values()))
+    return PairMap(labels, squares, step, _LABEL, _MARGIN + side, _LABEL + side + 2 * _MARGIN, height)

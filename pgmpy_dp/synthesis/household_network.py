@@ -15,13 +15,13 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.household_records import draw_households
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.networks.numbers import Numbers, decoded
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 from pgmpy_dp.synthesis.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.synthesis.numbers import Numbers, decoded
 
 _FORMAT = "pgmpy_dp household network"
 

@@ -19,6 +19,7 @@ from pgmpy_dp.inference.mixture_draws import MixtureDraws
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
 from pgmpy_dp.networks.credible_intervals import check_interval
+from pgmpy_dp.networks.numbers import Numbers, decoded
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
@@ -39,7 +40,6 @@ from pgmpy_dp.synthesis.mixture_files import (
     total_of,
     write_model,
 )
-from pgmpy_dp.synthesis.numbers import Numbers, decoded
 from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of
 
 _FORMAT = "pgmpy_dp mixture network"

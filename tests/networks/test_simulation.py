@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.inference import VariableElimination
@@ -134,3 +135,34 @@ def test_pgmpys_own_method_draws_what_is_its_own(network, monkeypatch):
     close_to_exact(network.simulate(5000, seed=1, show_progress=False), network)
     with pytest.raises(ValueError, match="junction tree"):
         markov_of(network).simulate(5)
+
+
+@pytest.mark.parametrize("kind", [dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
+def test_bins_become_numbers_on_request(kind, tmp_path):
+    schema = dp.Schema({"age": dp.Bins([0, 18, 19, 65]), "smoke": ["yes", "no"]}, missing={"age": "unknown"})
+    records = pd.DataFrame({"age": [7.0, 18, 40, np.nan] * 250, "smoke": ["no", "no", "yes", "no"] * 250})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(0))
+    network = kind([("age", "smoke")]).fit(data.measure([("age", "smoke")], 100.0))
+    labels = network.simulate(500, seed=1)
+    assert set(labels["age"]) == set(schema.states["age"])  # pgmpy's manners
+    drawn = network.simulate(500, seed=1, numbers="uniform")
+    assert drawn["smoke"].equals(labels["smoke"])
+    assert drawn["age"].dtype == "Int64"
+    assert (drawn["age"].isna() == (labels["age"] == "unknown")).all()
+    again = dp.exact_marginals(drawn.astype({"smoke": str}), schema, [("age", "smoke")])
+    wanted = dp.exact_marginals(labels.astype(str), dp.Schema(schema.state_names), [("age", "smoke")])
+    assert (again.tables["age", "smoke"] == wanted.tables["age", "smoke"]).all()
+    assert len(set(drawn["age"].dropna())) > 30
+    assert set(network.simulate(500, seed=1, numbers="midpoint")["age"].dropna()) == {8, 18, 41}
+    first, second = network.simulate(500, seed=1, numbers="uniform", data_sets=2)
+    assert {str(frame["age"].dtype) for frame in (first, second)} == {"Int64"}
+    with pytest.raises(ValueError, match="numbers must be"):
+        network.simulate(5, numbers="mean")
+    network.save(tmp_path / "without_release.json")
+    bare = kind.load(tmp_path / "without_release.json")
+    assert set(bare.simulate(50, seed=1)["age"]) <= set(schema.states["age"])
+    with pytest.raises(ValueError, match=r"no release.*attach_release"):
+        bare.simulate(5, numbers="uniform")
+    if kind is dp.PrivateBayesianNetwork:  # pgmpy's own method draws
+        done = network.simulate(300, seed=1, numbers="midpoint", do={"smoke": "no"}, show_progress=False)
+        assert set(done["age"].dropna()) == {8, 18, 41}

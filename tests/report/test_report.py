@@ -112,7 +112,7 @@ def test_noise_signal_and_cost_are_those_of_the_release():
     assert first.deviation == pytest.approx(laplace_variance(3.0) ** 0.5)
     assert [first.cost, second.cost] == [0.5, 0.5]
     text = words(render_report(release))
-    assert "a, b 20 4.22 60 50.0 % clear" in text
+    assert "a, b 20 4.22 60 50.0 % below a tenth" in text
     assert "about 1,200" in text
 
 
@@ -231,7 +231,8 @@ def test_many_pairs_are_a_map_and_a_short_list():
     assert "Drawing of the network" not in page
     assert page.count('<rect class="square clear" x="1"') == 1  # the key
     assert page.count('<rect class="square clear"') == 1 + 9 * 10 // 2
-    first, folded = page[page.index('<h2 id="cost"') :].split("<summary>The other 35 tables</summary>")
+    costs = page[page.index('<h2 id="cost"') :].split("</section>")[0]
+    first, folded = costs.split("<summary>The other 35 tables</summary>")
     assert (first.count('<th scope="row">'), folded.count('<th scope="row">')) == (10, 35)
     few = render_report(all_pairs(4))
     assert "Drawing of the network" in few
@@ -332,6 +333,8 @@ def test_many_pairs_in_a_browser(browser, tmp_path):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    names = "return [...document.querySelectorAll('.tables tbody th')].map(n => n.getBoundingClientRect().width)"
+    assert all(width >= 100 for width in browser.execute_script(names) if width)  # not letter below letter
     folded = "return [...document.querySelectorAll('details')].map(d => d.offsetHeight)"
     assert all(height < 60 for height in browser.execute_script(folded))  # 315 rows each
 
@@ -344,11 +347,24 @@ def test_titles_digits_and_states_follow_the_release():
     page = render_report(replace(release, tables=tables), title="A <survey>", date="2026-11-22")
     assert "<title>A &lt;survey&gt;</title>" in page
     assert "2026-11-22" in page
-    shares = re.findall(r'<td class="n">([\d.]+) %( [*†])?</td>', page)
+    marginals = page[page.index('<h2 id="marginals"') :]
+    shares = re.findall(r'<td class="n">([\d.]+) %( [*†])?</td>', marginals)
     assert shares[:3] == [("99.2", ""), ("0.8", " *"), ("0.1", " †")]
     assert ">39</bdi>" in page  # all states, on demand
     assert "10 more states</summary>" in page
     assert "Privacy report" in render_report(release)
+
+
+def test_a_variable_is_called_the_same_in_its_box_and_on_its_card():
+    release = made({"a": ["most", "few"], "b": [0, 1]}, [("a",), ("b",)], total=1000, scale=10.0)
+    tables = dict(release.tables) | {("a",): np.array([980, 20])}
+    page = render_report(replace(release, tables=tables))
+    assert re.findall(r'<title>([ab]: [a-z ]+)</title>\n<rect class="box (\w+)"', page) == [
+        ("a: noise visible", "visible"),
+        ("b: clear", "clear"),
+    ]
+    cards = page[page.index('<h2 id="marginals"') :]
+    assert re.findall(r'<span class="badge \w+">([a-z ]+)</span>', cards) == ["noise visible", "clear"]
 
 
 def test_shortened_names_stay_different():

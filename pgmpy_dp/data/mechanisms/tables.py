@@ -158,6 +158,11 @@ _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussi
 
 
 def delta_within(public: PublicTable, delta: float) -> float:
+    if delta == 0:
+        raise ValueError(
+            "delta must be greater than 0 for Gaussian noise: far below one over the number of records, 1e-9 say, and "
+            "the budget must have one too."
+        )
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.most_delta > 0:
         raise ValueError(

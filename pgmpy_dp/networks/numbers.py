@@ -1,0 +1,119 @@
+"""States of synthetic records become values of the kinds that the records had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Bins, Schema
+
+Numbers = Literal["states", "uniform", "midpoint"]
+_MOST_WHOLE = 2.0**53  # up to which floats hold every whole number
+
+
+def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
+    """Refuse what cannot be drawn before anything is paid for.
+
+    Raises
+    ------
+    ValueError
+        If `numbers` is none of "states", "uniform" and "midpoint".
+    SchemaError
+        If a bin is open and numbers are asked for.
+    """
+    if numbers not in get_args(Numbers):
+        raise ValueError(f'numbers must be "states", "uniform" or "midpoint", got {numbers!r}.')
+    for variable, declared in bins.items():
+        if numbers != "states" and not np.isfinite(declared.edges).all():
+            raise SchemaError(
+                f"Variable {variable!r} has an open bin, of which there is no middle: declare finite edges, or take "
+                'numbers="states".'
+            )
+
+
+def decoded(
+    schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, generator: np.random.Generator
+) -> Any:
+    """Give a column of positions its states, or the numbers of its bins.
+
+    Parameters
+    ----------
+    schema : Schema
+    variable : str
+    codes : ndarray of shape (records,)
+    numbers : {"states", "uniform", "midpoint"}
+        What bins become. Where all finite edges are whole numbers, so is what is drawn: bins of width 1 give their
+        lower edge, and a spike that was declared as a bin of its own stays exact.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    Categorical, ndarray or Series
+        States, or numbers. Missing or other values of a binned variable have states of their own; among numbers they
+        are missing.
+
+    Raises
+    ------
+    ValueError, SchemaError
+        As `require_numbers`.
+    """
+    bins = schema.bins.get(variable)
+    require_numbers({} if bins is None else {variable: bins}, numbers)
+    if bins is None or numbers == "states":
+        return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
+    edges = np.array(bins.edges)
+    known = (codes >= 0) & (codes < len(bins.labels))  # states for missing and other values come after the bins
+    place = np.where(known, codes, 0)
+    low, high = edges[place], edges[place + 1]
+    whole = all(math.floor(edge) == edge and abs(edge) <= _MOST_WHOLE for edge in bins.edges)
+    if numbers == "midpoint":
+        values = np.floor((low + high - 1) / 2) if whole else (low + high) / 2
+    else:
+        share = generator.random(codes.size)
+        values = np.floor(low + share * (high - low)) if whole else low + share * (high - low)
+    if known.all():
+        return values.astype(np.int64) if whole else values
+    return pd.Series(np.where(known, values, np.nan)).astype("Int64" if whole else "float64")
+
+
+def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, seed: int | None) -> pd.DataFrame:
+    """Give records that hold names of bins the numbers of these bins.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Every column holds states.
+    schemas : iterable of Schema
+        They say the bins of some variables; of several for one variable the first counts.
+    numbers : {"states", "uniform", "midpoint"}
+    seed : int, optional
+        That of the records; places within bins are drawn by other random numbers than the records.
+
+    Raises
+    ------
+    ValueError, SchemaError
+        As `require_numbers`.
+
+    Examples
+    --------
+    >>> records = pd.DataFrame({"age": ["18_to_65", "0_to_18"], "smoke": ["yes", "no"]})
+    >>> numbered(records, [Schema({"age": Bins([0, 18, 65])})], "midpoint", None)
+       age smoke
+    0   41   yes
+    1    8    no
+    """
+    generator = np.random.default_rng(None if seed is None else [seed, 1])
+    columns = {}
+    owners = {v: schema for schema in reversed(list(schemas)) for v in schema.bins}
+    for variable, schema in owners.items():
+        if variable in records:
+            codes = pd.Index(schema.state_names[variable]).get_indexer(records[variable])  # type: ignore[arg-type]
+            values = decoded(schema, variable, codes, numbers, generator)
+            columns[variable] = pd.Series(getattr(values, "array", values), records.index)
+    return records.assign(**columns)
