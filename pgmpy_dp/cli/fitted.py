@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -362,7 +363,17 @@ def _schema(network: Any) -> Schema:
     from pgmpy_dp.schema import Schema
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
+    if isinstance(network, PrivateMixtureNetwork):
+        return network.schema_
+    return Schema.from_model(network)
+
+
+def _declared(network: Any) -> Schema:
+    """Find what was declared of the records: a model that carries its releases has it from them."""
+    held = getattr(network, "release_", None) or ()
+    releases = held if isinstance(held, tuple) else (held,)
+    schemas = [release.schema for release in releases]
+    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else _schema(network)
 
 
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -392,6 +403,7 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreads
     with stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
+        declared = _declared(loaded)
         mixed = [v for v, states in _schema(loaded).states.items() if len(set(map(type, states))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
             raise click.ClickException(
@@ -400,8 +412,9 @@ def sample(network: Path, rows: int, seed: int | None, out: Path | None, spreads
         begin("Drawing records")
         records = loaded.simulate(rows, seed=seed)
     if out is None:
-        click.echo(records.to_json(orient="records") if as_json else to_csv(records, None, spreadsheet), nl=as_json)
+        text = records.to_json(orient="records") if as_json else to_csv(records, None, declared, spreadsheet)
+        click.echo(text, nl=as_json)
         return
-    cautions = write_records(records, out, spreadsheet)
+    cautions = write_records(records, out, declared, spreadsheet)
     held = {"file": str(out), "rows": rows, "cautions": cautions}
     emit(as_json, held, [f"{rows} synthetic records written to {out}.", *cautions])
