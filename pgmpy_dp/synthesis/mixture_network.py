@@ -16,6 +16,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
+from pgmpy_dp.inference.mixture_evidence import conditioned
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
 from pgmpy_dp.networks.credible_intervals import check_interval
@@ -412,5 +413,4 @@ class PrivateMixtureNetwork:
         )
 
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
-        places = states_of(self.schema_, evidence)
-        return self.mixture_.condition(places) if places else self.mixture_
+        return conditioned(self.mixture_, rules_of(self.schema_), states_of(self.schema_, evidence))
