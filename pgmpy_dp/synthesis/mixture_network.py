@@ -345,14 +345,20 @@ class PrivateMixtureNetwork:
                 sizes = [len(names[parent]) for parent in parents]
                 kept = {name: names[name] for name in (variable, *parents)}
                 cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+        tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
+        tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
+        for variable, parent in tied.items():
+            if len(names[variable]) * len(names[parent]) > _MOST_CELLS:
+                raise ValueError(
+                    f"The CPD of {variable!r} given {parent!r} would have more than 67 million cells, as pgmpy's are "
+                    "dense: ask the mixture itself, which holds no such table."
+                )
         for variable, (parent, places) in mixture.dependent.items():
             values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
             kept = {name: names[name] for name in (variable, parent)}
             cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
         for variable, finer in mixture.refined.items():
             sizes = [len(names[finer.coarser])]
-            if finer.states * sizes[0] > _MOST_CELLS:
-                raise ValueError(f"The CPD of {variable!r} would have more than 67 million cells: leave it out.")
             values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
             values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
             kept = {name: names[name] for name in (variable, finer.coarser)}
