@@ -60,7 +60,7 @@ from .release import (
     RegressionDraws,
     mutual_consistency,
 )
-from .schema import Allowed, Bins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
+from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
 from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
@@ -75,6 +75,7 @@ __all__ = [
     "Coefficients",
     "CollectiveEM",
     "CsvFile",
+    "CsvFormat",
     "DataDependentAllocation",
     "Dependency",
     "DiscoveredStates",

@@ -332,7 +332,7 @@ def test_foreign_table_schema():
         ],
     }
     expected = {"a": ["x", "y"], "b": [1, 2], "c": [False, True], "d": [1.0, 2.5], "e": ["u", 1]}
-    assert Schema.from_dict(descriptor) == Schema(expected, missing_values=["NA"])
+    assert Schema.from_dict(descriptor) == Schema(expected, missing_values=["", "NA"])
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,6 @@ def bins(
           --ledger ledger.json --out schema.json
     """
     refuse_to_overwrite(out, force, ".json")
-    from pgmpy_dp.schema import Schema
-
     chosen = RecordOptions(**options)
     with stages(2) as begin:
         begin("Reading the records")
@@ -46,9 +44,8 @@ def bins(
         dataset = chosen.dataset(data, schema.select([variable]), budget)
         begin("Choosing bins")
         found = dataset.quantile_bins(variable, parts, epsilon)
-        declared = {**schema.declared, variable: found}
         rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
-        drafted = Schema(declared, schema.missing, schema.other, rules=rules, missing_values=schema.missing_values)
+        drafted = schema.replace(variables={**schema.declared, variable: found}, rules=rules)
         drafted.save(out)
     ledger, line = chosen.charged(budget)
     held = {"file": str(out), "variable": variable, "edges": [_edge(edge) for edge in found.edges]}

@@ -35,8 +35,8 @@ def states(
 ) -> None:
     """Discover states that are not public: the values that enough records of DATA have.
 
-    The schema declares the variable with no states and with one for all other values ("pgmpy_dp:states": [] and
-    "pgmpy_dp:other": "elsewhere" in its field), and is written with the states that were found. That costs privacy: it
+    The schema declares the variable with no states and with one for all other values (a row of the data dictionary with
+    neither states nor edges, but with other), and is written with the states that were found. That costs privacy: it
     is charged to the ledger, like a release from the same records.
 
     \b

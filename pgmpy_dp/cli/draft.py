@@ -12,6 +12,7 @@ import click
 
 from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite
 from pgmpy_dp.cli.files import DICTIONARY_COLUMNS, file_argument, file_option
+from pgmpy_dp.cli.records import csv_options, with_format
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -24,9 +25,18 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 @click.command(cls=Command)
 @file_argument("source", "a network", "a data dictionary", "a schema", "records")
 @file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
+@csv_options
 @click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
 @json_option
-def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
+def schema(
+    source: Path,
+    delimiter: str | None,
+    encoding: str | None,
+    strip: bool | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Draft a schema file from a network or a data dictionary.
 
     It is never drafted from the records: which values occur among them is itself private. So states come from
@@ -42,7 +52,10 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
       type      string, integer, number or boolean    (optional)
       missing   the state that stands for no value    (optional)
       other     that for values that are not declared (optional)
-      missing_values  texts that say there is no value (optional, ?|NA)
+      missing_values  texts that say there is no value (optional, ?|NA; |NA if the empty cell comes first)
+
+    A row with neither states nor edges, but with other, is of a variable of whose values there is no public list:
+    pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
@@ -51,11 +64,13 @@ def schema(source: Path, out: Path | None, force: bool, as_json: bool) -> None:
     last inf. Numbers outside of all bins are refused, unless `other` has a state for them. No synthetic numbers
     are drawn from open bins: 120 serves better than inf.
 
+    --delimiter, --encoding and --strip say how the records' own .csv file is written, and become a part of the schema.
+
     Look the draft over before use: its states and their order are those of all that follows.
     """
     if out is not None:
         refuse_to_overwrite(out, force)
-    drafted = read_dictionary(source)
+    drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
     if out is not None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
@@ -114,7 +129,7 @@ def _from_mapping(content: Any) -> Schema:
             except SchemaError as error:
                 raise SchemaError(f"Variable {variable!r}: {error}") from None
         else:
-            variables[variable] = entry.get("states")
+            variables[variable] = entry.get("states", [])
         for role, states in stand_ins.items():
             if entry.get(role) is not None:
                 states[variable] = entry[role]

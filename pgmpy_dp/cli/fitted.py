@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -375,7 +376,17 @@ def _schema(network: Any) -> Schema:
     from pgmpy_dp.schema import Schema
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
+    if isinstance(network, PrivateMixtureNetwork):
+        return network.schema_
+    return Schema.from_model(network)
+
+
+def _declared(network: Any) -> Schema:
+    """Find what was declared of the records: a model that carries its releases has it from them."""
+    held = getattr(network, "release_", None) or ()
+    releases = held if isinstance(held, tuple) else (held,)
+    schemas = [release.schema for release in releases]
+    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else _schema(network)
 
 
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -432,6 +443,8 @@ def sample(
             numbers = "uniform" if known else "states"
         begin("Drawing records")
         records = loaded.simulate(rows, seed=seed, numbers=numbers)
+        declared = _declared(loaded)
+        records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
         mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
         if mixed and out is not None and out.suffix.lower() == ".parquet":
@@ -439,8 +452,9 @@ def sample(
                 f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
             )
     if out is None:
-        click.echo(records.to_json(orient="records") if as_json else to_csv(records, None, spreadsheet), nl=as_json)
+        text = records.to_json(orient="records") if as_json else to_csv(records, None, declared, spreadsheet)
+        click.echo(text, nl=as_json)
         return
-    cautions = write_records(records, out, spreadsheet)
+    cautions = write_records(records, out, declared, spreadsheet)
     held = {"file": str(out), "rows": rows, "cautions": cautions}
     emit(as_json, held, [f"{rows} synthetic records written to {out}.", *cautions])

@@ -112,8 +112,7 @@ def households(
             return
         budget = chosen.budget(epsilon, delta)
         begin("Reading the tables")
-        tables = chosen.source(homes), chosen.source(people)
-        dataset = PrivateHouseholds(*tables, schema, budget, chosen.neighbours)
+        dataset = PrivateHouseholds(homes, people, schema, budget, chosen.neighbours)
         begin("Measuring pairs, and fitting a mixture")
         estimator = HouseholdMixture(epsilon, delta).fit(dataset)
         network = estimator.network_
@@ -126,8 +125,8 @@ def households(
             drawn = network.simulate(rows, seed=seed, numbers=numbers)
             cautions = [
                 caution
-                for table, path in zip(drawn, (out, persons_out), strict=True)
-                for caution in write_records(table, path, spreadsheet)
+                for table, own, path in zip(drawn, schemas, (out, persons_out), strict=True)
+                for caution in write_records(table, path, own, spreadsheet)
             ]
         except OSError as error:
             raise click.ClickException(

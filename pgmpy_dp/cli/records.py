@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -57,12 +57,15 @@ _UNIT = (
         "weight of 1.",
     ),
 )
-_LEDGER = (
+_CSV = (
+    click.option("--delimiter", metavar="SIGN", help="What parts the fields of the records' .csv file."),
+    click.option("--encoding", help="How the records' .csv file writes its characters."),
     click.option(
-        "--delimiter", default=",", show_default=True, help="What parts the fields of a .csv file.", metavar="SIGN"
+        "--strip/--no-strip", default=None, help="Leave out blanks at the ends of the fields of the records' .csv file."
     ),
-    click.option("--encoding", default="utf-8", show_default=True, help="How a .csv file writes its characters."),
-    click.option("--strip", is_flag=True, help="Leave out blanks at the ends of the fields of a .csv file."),
+)
+_LEDGER = (
+    *_CSV,
     file_option("--ledger", kinds=("a ledger",), exists=False, help="Ledger to charge; see pgmpy-dp ledger create."),
     click.option("--no-ledger", is_flag=True, help="Charge no ledger: nothing then adds this up with other releases."),
 )
@@ -106,6 +109,20 @@ def require_delta(mechanism: str, delta: float) -> None:
         )
 
 
+def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a CSV file of the records is written; what is not given stays as declared."""
+    for option in reversed(_CSV):
+        command = option(command)
+    return command
+
+
+def with_format(schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None) -> Schema:
+    """Put what the options say of a CSV file in the place of what the schema does."""
+    given = {"delimiter": delimiter, "encoding": encoding, "strip": strip}
+    named = {name: value for name, value in given.items() if value is not None}
+    return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]
+
+
 def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a command that reads records; it gets them as the keywords of `RecordOptions`."""
     for option in reversed((*_SCHEMA, *_UNIT, *_LEDGER)):
@@ -130,14 +147,14 @@ class RecordOptions:
     neighbours: str
     unit: str | None
     max_rows: int | None
-    delimiter: str
-    encoding: str
-    strip: bool
+    delimiter: str | None
+    encoding: str | None
+    strip: bool | None
     ledger: Path | None
     no_ledger: bool
 
     def schema(self) -> Schema:
-        """Read the schema of the file, with the states that stand for missing and for other values."""
+        """Read the schema of the file, with what the options say in the place of what it does."""
         from pgmpy_dp.schema import Schema
 
         schema = Schema.load(self.schema_path)
@@ -145,8 +162,8 @@ class RecordOptions:
             _typed(schema, assignments(schema, given, option))
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
-        stand_ins = {**schema.missing, **missing}, {**schema.other, **other}
-        return Schema(schema.declared, *stand_ins, rules=schema.rules, missing_values=schema.missing_values)
+        schema = schema.replace(missing={**schema.missing, **missing}, other={**schema.other, **other})
+        return with_format(schema, self.delimiter, self.encoding, self.strip)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
         """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
@@ -178,20 +195,11 @@ class RecordOptions:
         """Open the records behind the ledger. An engine reads a Parquet file, unless it must be in memory."""
         from pgmpy_dp.data import PrivateDataset
 
-        if data.suffix.lower() in (".parquet", ".pq") or data.is_dir():
-            records: Any = _in_memory(data, schema) if in_memory and self.unit is None else data
-        else:
-            records = self.source(data)
+        parquet = data.suffix.lower() in (".parquet", ".pq") or data.is_dir()
+        records: Any = _in_memory(data, schema) if parquet and in_memory and self.unit is None else data
         return PrivateDataset(
             records, schema, budget, neighbours=self.neighbours, unit=self.unit, max_rows=self.max_rows
         )
-
-    def source(self, data: Path) -> Any:
-        """Say how a file is to be read, if it is CSV."""
-        from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
-
-        csv = data.name.lower().endswith(CSV_ENDINGS)
-        return CsvFile(data, self.delimiter, self.encoding, strip=self.strip) if csv else data
 
     def public(self, schema: Schema, delta: float) -> PublicTable:
         """Say what is public of the records, for a price that is asked before they are read."""

@@ -111,7 +111,7 @@ def synthesize(
             if model is not None:
                 network.save(model)
             begin("Drawing records")
-            cautions = write_records(network.simulate(rows, seed=seed, numbers=numbers), out, spreadsheet)
+            cautions = write_records(network.simulate(rows, seed=seed, numbers=numbers), out, schema, spreadsheet)
         except OSError as error:
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
 
 RECORDS = (".csv", ".parquet")
 spreadsheet_option = click.option(
@@ -18,10 +22,10 @@ NUMBERS = click.Choice(["uniform", "midpoint", "states"])
 _RUN = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_records(records: Any, out: Path, spreadsheet: bool = False) -> list[str]:
+def write_records(records: Any, out: Path, schema: Schema, spreadsheet: bool = False) -> list[str]:
     """Write a frame as CSV or Parquet; categories become plain columns of their states. Say what to beware of."""
     if out.suffix.lower() == ".csv":
-        to_csv(records, out, spreadsheet)
+        to_csv(records, out, schema, spreadsheet)
         return _cautions(records) if not spreadsheet else []
     import pandas as pd
 
@@ -30,19 +34,38 @@ def write_records(records: Any, out: Path, spreadsheet: bool = False) -> list[st
     return []
 
 
-def to_csv(records: Any, out: Path | None, spreadsheet: bool) -> str | None:
-    """Write a frame as CSV, guarded for a spreadsheet if that is asked for; without a file, return the text."""
-    if spreadsheet:
-        import pandas as pd
+def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) -> str | None:
+    """Write a frame as the schema says that the records' file is written; without a file, return the text."""
+    import pandas as pd
 
+    records = _with_missing_values(records, schema)
+    if spreadsheet:
         records = records.rename(columns=guarded)
         for variable, column in records.items():
             if isinstance(column.dtype, pd.CategoricalDtype):
                 records[variable] = column.cat.rename_categories(list(map(guarded, column.cat.categories)))
             elif column.dtype.kind not in "biuf":
                 records[variable] = column.map(guarded)
-    text: str | None = records.to_csv(out, index=False)
+    # Before Python 3.13 a lone carriage return is not quoted by itself, and such a file could not be read again.
+    texts = [str(text) for name in records for text in (name, *getattr(records[name].dtype, "categories", ()))]
+    quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
+    text: str | None = records.to_csv(
+        out, index=False, sep=schema.csv.delimiter, encoding=schema.csv.encoding, quoting=quoting
+    )
     return text
+
+
+def _with_missing_values(records: Any, schema: Schema) -> Any:
+    """Write what says that a value is missing as the records do: the first of the variable's `missing_values`."""
+    columns = {}
+    for variable, stand_in in schema.missing.items():
+        if variable in records and variable in schema.missing_values:
+            column, text = records[variable], schema.missing_values[variable][0]
+            if hasattr(column, "cat"):
+                columns[variable] = column.cat.rename_categories({stand_in: text})
+            else:  # numbers within bins
+                columns[variable] = column.astype(object).where(column.notna(), text)
+    return records.assign(**columns)
 
 
 def guarded(cell: Any) -> Any:

@@ -65,5 +65,4 @@ def merge_rare_states(
     declared: dict[str, Any] = dict(schema.declared)
     declared[coarser] = [*frequent, rest] if rare.any() else frequent
     rules = (*schema.rules, Hierarchy(variable, coarser, merged))
-    said = dict(schema.missing_values)
-    return Schema(declared, dict(schema.missing), dict(schema.other), dict(schema.bounds), rules, said)
+    return schema.replace(variables=declared, rules=rules)

@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixture_evidence import conditioned
 from pgmpy_dp.inference.mixture_fit import MixtureFit, refined_by, refit
 from pgmpy_dp.inference.mixture_records import independent_records
 from pgmpy_dp.inference.noisy_tables import NoisyTables
@@ -107,7 +108,7 @@ class MixtureDraws:
         numbers : array, optional
             One for each joint state of the variables asked for: their mean is predicted in place of probabilities.
         """
-        answer, share = _answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
+        answer, share = self._answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
         records, unit, hidden = self.fit.total * share, answer * (1 - answer), self._hidden(asked, given)
         beyond = _beyond_pairs([self._shares(v) for v in asked], [self._shares(v)[state] for v, state in given.items()])
         weights, level = None, max(float(unit.sum()), 1e-12)
@@ -128,7 +129,7 @@ class MixtureDraws:
         found = variance(self._errors(asked, given, of_records), len(self.refits))
         if len(asked) + len(given) > 2:
             members = self._members
-            starts = variance((_answer(member, asked, given) - answer for member in members), len(members) - 1)
+            starts = variance((self._answer(member, asked, given) - answer for member in members), len(members) - 1)
             found = np.maximum(found - (1 - _STARTS) * starts, _LEAST * found)
             found += _DEPENDENT * beyond * own / max(records, 1.0)
         return Prediction(values, np.sqrt(found), hidden, records, self._uncertainty(given), len(self.refits))
@@ -137,13 +138,17 @@ class MixtureDraws:
     def _members(self) -> tuple[Mixture, ...]:
         return self.fit.members
 
+    def _answer(self, mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
+        """Find the distribution of the variables asked for, flat."""
+        return conditioned(mixture, self.fit.rules, given).marginal(asked).ravel()
+
     def _shares(self, variable: Variable) -> Vector:
         return self.fit.mixture.marginal((variable,))
 
     def _errors(self, asked: Sequence[Variable], given: Mapping[Variable, int], of_records: bool) -> Iterator[Vector]:
         """Compute how far the answers of the refits are from the truth they were drawn from."""
         mixture = self.fit.mixture
-        answer, share = _answer(mixture, asked, given), _share(mixture, given)
+        answer, share = self._answer(mixture, asked, given), _share(mixture, given)
         shape = [mixture.cardinalities[variable] for variable in asked]
         for codes, again in zip(self.records, self.refits, strict=True):
             truth = answer
@@ -154,7 +159,7 @@ class MixtureDraws:
                 drawn = self.fit.total * _drawn_to(share * answer, counted, len(codes), self.fit.total)
                 # One more record agrees with the mixture: there may be none.
                 truth = (drawn + answer) / (drawn.sum() + 1)
-            yield _answer(again, asked, given) - truth
+            yield self._answer(again, asked, given) - truth
 
     def _having(self, codes: NDArray[np.unsignedinteger], given: Mapping[Variable, int]) -> NDArray[np.bool_]:
         """Say which drawn records have the evidence."""
@@ -174,7 +179,7 @@ class MixtureDraws:
 
     def _hidden(self, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
         """Find the deviations of joint states' probabilities that the noise in one variable's share brings."""
-        mixture = self.fit.mixture.condition(given) if given else self.fit.mixture
+        mixture = conditioned(self.fit.mixture, self.fit.rules, given)
         shares = [mixture.marginal((variable,)) for variable in asked]
         total = np.zeros([share.size for share in shares])
         for number, variable in enumerate(asked):
@@ -256,11 +261,6 @@ def _draw_and_refit(
     own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
     again = refit(fit, replace(noisy, tables=tuple(tables)), ordered, generator)
     return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total)
-
-
-def _answer(mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
-    """Find the distribution of the variables asked for, flat."""
-    return (mixture.condition(given) if given else mixture).marginal(asked).ravel()
 
 
 def _share(mixture: Mixture, given: Mapping[Variable, int]) -> float:

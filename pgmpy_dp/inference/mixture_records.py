@@ -14,6 +14,8 @@ from pgmpy_dp.inference.threads import one_thread
 
 # Exchanges tried for each record and block: the first sweep does most, and a try takes time for each variable.
 _SWEEPS, _MOST_WORK = 12, 1_000_000_000
+# Pairs of that many states are held at a time; values of blocks with more of them meet others by chance alone.
+_MOST_STATES = 4_000
 _CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
 
 
@@ -93,6 +95,15 @@ def even_out(
     """
     from pgmpy_dp.inference import record_kernel as kernel  # numba is slow to import
 
+    kept = _of_few_states(mixture)
+    if len(kept) < len(mixture.blocks):
+        some = mixture.only([variable for block in kept for variable in block])
+        columns = [mixture.variables.index(variable) for variable in some.variables]
+        if columns:
+            part = np.ascontiguousarray(records[:, columns])
+            even_out(some, part, starts, [block for block in blocks if block in kept], generator)
+            records[:, columns] = part
+        return
     place = {variable: number for number, variable in enumerate(mixture.variables)}
     states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
     records += states[:-1].astype(np.int32)
@@ -107,6 +118,15 @@ def even_out(
         records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
     )
     records -= states[:-1].astype(np.int32)
+
+
+def _of_few_states(mixture: Mixture) -> list[Scope]:
+    """Leave out the blocks of most states, until the table of all pairs of states is small."""
+    sizes = {block: sum(mixture.cardinalities[variable] for variable in block) for block in mixture.blocks}
+    kept = sorted(mixture.blocks, key=sizes.__getitem__)
+    while sum(sizes[block] for block in kept) > _MOST_STATES:
+        kept.pop()
+    return kept
 
 
 def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:

@@ -82,8 +82,7 @@ def labelled(records: Any, schema: Schema) -> Schema:
     """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
     kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
     labels = {v: states for v, states in schema.states.items() if isinstance(kinds.get(v), pd.CategoricalDtype)}
-    declared = {**schema.declared, **labels}
-    return Schema(declared, schema.missing, schema.other, missing_values=schema.missing_values)
+    return schema.replace(variables={**schema.declared, **labels}, bounds={}, rules=())
 
 
 def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:

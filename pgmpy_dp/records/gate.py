@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import read_columns, with_derived
-from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
+from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
@@ -93,7 +93,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     if isinstance(records, (str, os.PathLike)):
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
-            records = CsvFile(path)
+            records = declared_file(path, schema)
         elif path.name.lower().endswith((".parquet", ".pq")) or path.is_dir():
             return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
         else:

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile
+from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
 from pgmpy_dp.records.refusals import sealed
@@ -160,7 +160,7 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
     if isinstance(records, (str, os.PathLike)):
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
-            records = CsvFile(path)
+            records = declared_file(path, schema)
         elif path.name.lower().endswith((".parquet", ".pq")) and not path.is_dir():
             records = _parquet(path)
         else:

@@ -2,6 +2,7 @@
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.household_schema import HouseholdSchema
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
@@ -11,6 +12,7 @@ __all__ = [
     "Allowed",
     "Bins",
     "Clique",
+    "CsvFormat",
     "Dependency",
     "Forbidden",
     "Hierarchy",

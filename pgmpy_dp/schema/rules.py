@@ -186,8 +186,21 @@ class Dependency:
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
         """Say of every pair of the two variables' states whether it may occur."""
-        _cells(self.variables, states)
-        found: NDArray[np.bool_] = self.codes(states)[:, None] == np.arange(len(states[self.coarser]))
+        return self.beside(states, {})
+
+    def beside(self, states: States, given: Mapping[str, int]) -> NDArray[np.bool_]:
+        """Say the same beside given states, by their places: their axes have length 1, and no larger table is made."""
+        fine, coarse = self.codes(states), np.arange(len(states[self.coarser]))
+        fine, coarse = (
+            places if name not in given else places[[given[name]]]
+            for name, places in zip(self.variables, (fine, coarse), strict=True)
+        )
+        if fine.size * coarse.size > _MOST_CELLS:
+            raise SchemaError(
+                f"{self.coarser!r} follows from {self.finer!r}, which as a table has more than {_MOST_CELLS:,} cells. "
+                "Networks need that table where both are neighbours: fit PairwiseMixture, which needs none."
+            )
+        found: NDArray[np.bool_] = fine[:, None] == coarse
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -299,14 +312,15 @@ def possible_states(
     -------
     ndarray of bool, an axis for each variable asked for
     """
-    names = tuple(asked)
+    names, places = tuple(asked), {name: states[name].index(state) for name, state in given.items()}
     found = np.ones([len(states[name]) for name in names], dtype=bool)
     for rule in rules:
         if set(rule.variables) <= {*names, *given}:
             own = [name for name in rule.variables if name not in given]
-            allowed = rule.allowed(states)[
-                tuple(slice(None) if v in own else states[v].index(given[v]) for v in rule.variables)
-            ]
+            if isinstance(rule, Dependency):
+                allowed = rule.beside(states, places).reshape([len(states[name]) for name in own])
+            else:
+                allowed = rule.allowed(states)[tuple(places.get(v, slice(None)) for v in rule.variables)]
             order = sorted(range(len(own)), key=lambda axis: names.index(own[axis]))
             found &= np.transpose(allowed, order).reshape([len(states[v]) if v in own else 1 for v in names])
     return found

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +20,13 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins, checked_bounds
+from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
-from pgmpy_dp.schema.table_schema import PROFILE, RULES_PROPERTY, declarations, number_field, table_field
+from pgmpy_dp.schema.table_schema import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, number_field, table_field
 
 Clique = tuple[str, ...]
+_PLAIN = CsvFormat()
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -50,9 +52,12 @@ class Schema:
         not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
     missing_values : iterable of str, or mapping of str to iterable of str, optional
         Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
-        named. Empty cells always say so.
+        named. Empty cells always say so. In synthetic files the first stands for a missing value, ``""`` for an empty
+        cell; without any, what `missing` names does.
     rules : iterable of Forbidden, Allowed, Dependency or Hierarchy, optional
         What holds in every record, as is known without looking at one. See the notes.
+    csv : CsvFormat, optional
+        How CSV files of the records are written. Synthetic ones are written so as well.
 
     Attributes
     ----------
@@ -67,6 +72,7 @@ class Schema:
     missing_values : mapping of str to tuple of str
     rules : tuple of rules
         As given; dependencies with the states of the finer variable in their order.
+    csv : CsvFormat
 
     Raises
     ------
@@ -101,6 +107,7 @@ class Schema:
     bounds: Mapping[str, tuple[float, float]]
     rules: tuple[Rule, ...]
     missing_values: Mapping[str, tuple[str, ...]]
+    csv: CsvFormat
 
     def __init__(
         self,
@@ -110,6 +117,7 @@ class Schema:
         bounds: Mapping[str, Any] | None = None,
         rules: Iterable[Rule] = (),
         missing_values: Mapping[str, Iterable[str]] | Iterable[str] = (),
+        csv: CsvFormat = _PLAIN,
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -129,8 +137,13 @@ class Schema:
                 bins[variable] = declared
                 states[variable] = declared.labels
             else:
-                undiscovered = isinstance(other, Mapping) and name in other
-                states[variable] = checked_states(f"Variable {variable!r}", declared, "states", least=not undiscovered)
+                states[variable] = checked_states(f"Variable {variable!r}", declared, "states", least=0)
+                if not states[variable] and not (isinstance(other, Mapping) and name in other):
+                    raise SchemaError(
+                        f"Variable {variable!r}: no states given; list at least one. If no list of them is public, "
+                        "name one that stands for all values, by other= or in the column 'other' of a data dictionary: "
+                        "states are then discovered privately."
+                    )
         stand_ins: dict[str, Mapping[str, State]] = {}
         for role, given in (("missing", missing), ("other", other)):
             if given is not None and not isinstance(given, Mapping):
@@ -155,6 +168,10 @@ class Schema:
         said = _missing_values(missing_values, states, stand_ins["missing"])
         object.__setattr__(self, "missing_values", MappingProxyType(said))
         object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
+        if not isinstance(csv, CsvFormat):
+            raise SchemaError(f"csv needs a CsvFormat, got {type(csv).__name__}: write CsvFormat(delimiter=';').")
+        object.__setattr__(self, "csv", csv)
+        _require_writable(csv, states, said)
 
     @cached_property
     def structure(self) -> Structure:
@@ -205,9 +222,18 @@ class Schema:
         ('Bonn', 'Ulm', 'elsewhere')
         """
         _known(variable, self.states)
-        declared = self.declared | {variable: states}
-        bounds, said = dict(self.bounds), dict(self.missing_values)
-        return Schema(declared, dict(self.missing), dict(self.other), bounds, self.rules, said)
+        return self.replace(variables=self.declared | {variable: states})
+
+    def replace(self, **declared: Any) -> Schema:
+        """Declare some things otherwise, by the names of the constructor; all others stay.
+
+        Examples
+        --------
+        >>> schema = Schema({"smoke": ["yes", "no"]}, missing_values=["?"])
+        >>> schema.replace(csv=CsvFormat(delimiter=";")).missing_values["smoke"]
+        ('?',)
+        """
+        return Schema(**self._arguments() | declared)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -339,7 +365,7 @@ class Schema:
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
         rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
         said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
-        return Schema(declared, missing, other, rules=rules, missing_values=said)
+        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv)
 
     def join(self, other: Schema) -> Schema:
         """Take the variables of both, those of this one first.
@@ -372,7 +398,8 @@ class Schema:
         declared = {**self.declared, **other.declared}
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
         bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
-        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said)
+        csv = self.csv if self.csv != _PLAIN else other.csv
+        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said, csv)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -427,7 +454,8 @@ class Schema:
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
         in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``. Beside
-        the fields, ``pgmpy_dp:rules`` lists the rules.
+        the fields, ``pgmpy_dp:rules`` lists the rules, and ``pgmpy_dp:csv`` has ``delimiter``, ``encoding`` and
+        ``strip`` where they are declared.
 
         Examples
         --------
@@ -443,7 +471,8 @@ class Schema:
             fields.append(field | said)
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
-        return {"$schema": PROFILE, "fields": fields} | rules
+        csv = {CSV_PROPERTY: asdict(self.csv)} if self.csv != _PLAIN else {}
+        return {"$schema": PROFILE, "fields": fields} | rules | csv
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
@@ -490,6 +519,7 @@ class Schema:
             tuple(self.bounds.items()),
             frozenset(self.rules),
             tuple(self.missing_values.items()),
+            self.csv,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -512,15 +542,32 @@ class Schema:
         rows += [(variable, f"a number from {low:g} to {high:g}") for variable, (low, high) in self.bounds.items()]
         return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, most=60)
 
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "variables": self.declared,
+            "missing": dict(self.missing),
+            "other": dict(self.other),
+            "bounds": dict(self.bounds),
+            "rules": self.rules,
+            "missing_values": dict(self.missing_values),
+            "csv": self.csv,
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
-        return Schema, (
-            self.declared,
-            dict(self.missing),
-            dict(self.other),
-            dict(self.bounds),
-            self.rules,
-            dict(self.missing_values),
-        )
+        return Schema, tuple(self._arguments().values())
+
+
+def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], said: Mapping[str, Any]) -> None:
+    """Refuse a format in which a name, a state or what says that a value is missing cannot be written."""
+    if csv == _PLAIN:  # all that is declared is text in UTF-8
+        return
+    for variable, own in states.items():
+        for text in (variable, *own, *said.get(variable, ())):
+            if isinstance(text, str) and (reason := csv.refusal(text)):
+                what = "its name" if text is variable else repr(text)
+                raise SchemaError(
+                    f"Variable {variable!r}: {what} {reason}, as the format of the .csv file is declared."
+                )
 
 
 def _missing_values(

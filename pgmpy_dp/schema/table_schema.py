@@ -8,6 +8,7 @@ from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.rules import rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 
@@ -16,6 +17,7 @@ BINS_PROPERTY = "pgmpy_dp:bins"
 STATES_PROPERTY = "pgmpy_dp:states"
 BOUNDS_PROPERTY = "pgmpy_dp:bounds"
 RULES_PROPERTY = "pgmpy_dp:rules"
+CSV_PROPERTY = "pgmpy_dp:csv"
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -75,11 +77,12 @@ def declarations(
         if BOUNDS_PROPERTY in field:
             bounds[name] = field[BOUNDS_PROPERTY]
             continue
-        said[name] = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
-        variables[name] = _field_states(name, field)
-        for role, states in stand_ins.items():
+        variables[name] = states = _field_states(name, field)
+        texts = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
+        said[name] = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
+        for role, named in stand_ins.items():
             if field.get(ROLE_PROPERTIES[role]) is not None:
-                states[name] = field[ROLE_PROPERTIES[role]]
+                named[name] = field[ROLE_PROPERTIES[role]]
     rules = descriptor.get(RULES_PROPERTY, [])
     if not isinstance(rules, list):
         raise SchemaError(f"Table Schema: {RULES_PROPERTY!r} must be a list.")
@@ -89,7 +92,18 @@ def declarations(
         "bounds": bounds,
         "rules": [rule_from_dict(rule) for rule in rules],
         "missing_values": said,
+        "csv": _csv_format(descriptor.get(CSV_PROPERTY, {})),
     }
+
+
+def _csv_format(declared: Any) -> CsvFormat:
+    known = ("delimiter", "encoding", "strip")
+    if not isinstance(declared, Mapping) or not set(declared) <= set(known):
+        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r} must be an object of {', '.join(known)}, and nothing else.")
+    try:
+        return CsvFormat(**declared)
+    except ValueError as error:
+        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r}: {error}") from None
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
@@ -106,16 +120,15 @@ def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[Stat
 
 
 def _missing_values(name: str, listed: Any) -> list[str]:
-    """Read the texts that say that a value is missing; an empty cell says so anyway."""
+    """Read the texts that say that a value is missing."""
     if not isinstance(listed, list):
         raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
     if any(isinstance(text, Mapping) and "value" not in text for text in listed):
         raise SchemaError(f"Field {name!r}: an entry of 'missingValues' has no 'value'.")
-    texts = [text["value"] if isinstance(text, Mapping) else text for text in listed]
-    return [str(text) for text in texts if text != ""]
+    return [str(text["value"] if isinstance(text, Mapping) else text) for text in listed]
 
 
-def _field_states(name: str, field: Mapping[str, Any]) -> Iterable[State] | Bins:
+def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
     if BINS_PROPERTY in field:
         bins = field[BINS_PROPERTY]
         if not isinstance(bins, Mapping) or not isinstance(bins.get("edges"), list):
@@ -138,7 +151,8 @@ def _field_states(name: str, field: Mapping[str, Any]) -> Iterable[State] | Bins
     if not isinstance(values, list):
         raise SchemaError(
             f"Field {name!r} declares no states: list them in 'constraints': {{'enum': [...]}}, "
-            f"in 'categories', or give {BINS_PROPERTY!r} for a numeric field."
+            f"in 'categories', or give {BINS_PROPERTY!r} for a numeric field. If they are not public: "
+            f"{STATES_PROPERTY!r}: [] and a state for all values in {ROLE_PROPERTIES['other']!r}."
         )
     return [_field_value(name, value, field.get("type", "any")) for value in values]
 

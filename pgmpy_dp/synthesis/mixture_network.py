@@ -16,6 +16,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import MixtureDraws
+from pgmpy_dp.inference.mixture_evidence import conditioned
 from pgmpy_dp.inference.mixture_fit import MixtureFit
 from pgmpy_dp.inference.mixture_records import draw_records
 from pgmpy_dp.networks.credible_intervals import check_interval
@@ -344,14 +345,20 @@ class PrivateMixtureNetwork:
                 sizes = [len(names[parent]) for parent in parents]
                 kept = {name: names[name] for name in (variable, *parents)}
                 cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+        tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
+        tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
+        for variable, parent in tied.items():
+            if len(names[variable]) * len(names[parent]) > _MOST_CELLS:
+                raise ValueError(
+                    f"The CPD of {variable!r} given {parent!r} would have more than 67 million cells, as pgmpy's are "
+                    "dense: ask the mixture itself, which holds no such table."
+                )
         for variable, (parent, places) in mixture.dependent.items():
             values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
             kept = {name: names[name] for name in (variable, parent)}
             cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
         for variable, finer in mixture.refined.items():
             sizes = [len(names[finer.coarser])]
-            if finer.states * sizes[0] > _MOST_CELLS:
-                raise ValueError(f"The CPD of {variable!r} would have more than 67 million cells: leave it out.")
             values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
             values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
             kept = {name: names[name] for name in (variable, finer.coarser)}
@@ -412,5 +419,4 @@ class PrivateMixtureNetwork:
         )
 
     def _given(self, evidence: Mapping[str, Any]) -> Mixture:
-        places = states_of(self.schema_, evidence)
-        return self.mixture_.condition(places) if places else self.mixture_
+        return conditioned(self.mixture_, rules_of(self.schema_), states_of(self.schema_, evidence))

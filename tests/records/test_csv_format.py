@@ -1,0 +1,176 @@
+"""How CSV files are written is declared in the schema, in Python, in its file and on the command line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import pgmpy_dp as dp
+from pgmpy_dp.cli import main
+from pgmpy_dp.cli.draft import read_dictionary
+from pgmpy_dp.cli.written import to_csv
+from pgmpy_dp.records import open_records
+
+GERMAN = dp.CsvFormat(";", "latin-1", strip=True)
+SCHEMA = dp.Schema({"größe": ["groß", "klein"], "a": ["x", "y"]}, missing={"a": "unknown"}, csv=GERMAN)
+TEXT = "größe ; a\n groß;x\nklein ;\nklein; y \n"
+
+
+def counts(records, schema):
+    return {v: open_records(records, schema, [v]).counts([(v,)])[v,].tolist() for v in schema.variables}
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_a_path_is_read_as_the_schema_says_unless_the_file_is_declared_itself(tmp_path):
+    (tmp_path / "a.csv").write_text(TEXT, encoding="latin-1")
+    assert counts(tmp_path / "a.csv", SCHEMA) == {"größe": [1, 2], "a": [1, 1, 1]}
+    (tmp_path / "b.csv").write_text(TEXT.replace(";", ",").replace(" ", ""), encoding="utf-8")
+    assert counts(dp.CsvFile(tmp_path / "b.csv"), SCHEMA) == {"größe": [1, 2], "a": [1, 1, 1]}
+    with pytest.raises(dp.SchemaError, match="has no column"):
+        counts(tmp_path / "b.csv", SCHEMA)
+
+
+def test_the_format_goes_wherever_the_schema_goes(tmp_path):
+    SCHEMA.save(tmp_path / "schema.json")
+    data = dp.PrivateDataset(
+        pd.DataFrame({"größe": ["groß"], "a": ["x"]}), SCHEMA, dp.PrivacyBudget(1), noise=dp.SimulatedNoise(0)
+    )
+    data.measure([("größe", "a")], 1).save(tmp_path / "release.zip")
+    others = dp.Schema({"b": ["u", "v"]})
+    for schema in (
+        dp.Schema.load(tmp_path / "schema.json"),
+        dp.NoisyMarginals.load(tmp_path / "release.zip").schema,
+        pickle.loads(pickle.dumps(SCHEMA)),
+        SCHEMA.select(["a"]),
+        SCHEMA.with_states("a", ["x", "z"]),
+        SCHEMA.join(others),
+        others.join(SCHEMA),
+    ):
+        assert schema.csv == GERMAN
+    assert dp.Schema.load(tmp_path / "schema.json") == SCHEMA != SCHEMA.replace(csv=dp.CsvFormat())
+    assert "pgmpy_dp:csv" not in others.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"delimiter": ""}, "delimiter must be one character"),
+        ({"delimiter": "ab" * 10**6}, "delimiter must be one character"),
+        ({"delimiter": "\n"}, "delimiter '.n' quotes fields or ends lines"),
+        ({"delimiter": '"'}, "quotes fields or ends lines"),
+        ({"delimiter": "\0"}, "delimiter must be one character"),
+        ({"delimiter": "ß"}, "delimiter must be one character"),
+        ({"delimiter": ["," * 99]}, "delimiter must be one character of ASCII, .* got list"),
+        ({"delimiter": " ", "strip": True}, "delimiter ' ' is a blank, and strip"),
+        ({"encoding": "utf-16"}, "encoding 'utf-16' writes some characters"),
+        ({"encoding": "shift-jis"}, "encoding 'shift-jis' writes some characters"),
+        ({"encoding": "rot13"}, "encoding 'rot13' writes some characters"),
+        ({"encoding": "utf-8\0"}, "encoding 'utf-8.x00' is not known"),
+        ({"encoding": "\ud800"}, "encoding .* is not known"),
+        ({"encoding": "x" * 10**6}, "encoding 'x{39}... is not known"),
+        ({"encoding": 8}, "encoding 8 is not known"),
+        ({"encoding": None}, "encoding None is not known"),
+        ({"strip": "yes"}, "strip must be True or False"),
+        ({"quote": "'"}, "an object of delimiter, encoding, strip, and nothing else"),
+        ([";"], "an object of delimiter, encoding, strip, and nothing else"),
+    ],
+)
+def test_hostile_formats_are_refused_by_name_in_one_line(declared, message, tmp_path):
+    descriptor = dp.Schema({"a": ["x", "y"]}).to_dict() | {"pgmpy_dp:csv": declared}
+    with pytest.raises(dp.SchemaError, match=message):
+        dp.Schema.from_dict(descriptor)
+    (tmp_path / "schema.json").write_text(json.dumps(descriptor))
+    refused = command("plan", "--schema", tmp_path / "schema.json", "--pairs", "--epsilon", 1)
+    assert refused.exit_code == 1
+    assert refused.stderr.count("\n") == 1
+    assert "'pgmpy_dp:csv'" in refused.stderr
+    assert len(refused.stderr) < 400
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (lambda: dp.Schema({"stadt": ["Łódź"]}, csv=GERMAN), "'stadt': 'Łódź' cannot be written in iso8859-1"),
+        (lambda: dp.Schema({"Łódź": ["ja"]}, csv=GERMAN), "'Łódź': its name cannot be written"),
+        (lambda: dp.Schema({"a": ["x", "y "]}, csv=GERMAN), "'a': 'y ' has blanks at its ends"),
+        (lambda: SCHEMA.replace(missing_values={"a": ["— "]}), "'a': '— ' has blanks"),
+        (lambda: dp.Schema({"a": ["x"]}, csv=";"), "csv needs a CsvFormat"),
+    ],
+)
+def test_a_schema_that_its_files_cannot_hold_is_refused(declared, message):
+    with pytest.raises(dp.SchemaError, match=message):
+        declared()
+
+
+def test_missing_values_are_written_by_their_first_text_and_odd_states_are_read_again(tmp_path):
+    schema = dp.Schema(
+        {"a": ["x\ry", 'say "no"', "1;2", "-"], "b": ["u"], "c": [0, 1], "age": dp.Bins([0, 50, 100])},
+        missing={"a": "none", "b": "unknown", "c": -1, "age": "unknown"},
+        missing_values={"a": ["", "NA"], "b": ["?", "NA"], "age": ["NA"]},
+        csv=dp.CsvFormat(";"),
+    )
+    frame = pd.DataFrame(
+        {v: pd.Categorical.from_codes(range(len(s)), list(s)) for v, s in schema.states.items() if v == "a"}
+    )
+    frame["b"], frame["c"] = pd.Categorical(["u", "unknown"] * 2 + ["u"]), pd.Categorical([0, 1, -1, 1, 0])
+    frame["age"] = pd.Series([7, None, 61, 62, 63], dtype="Int64")
+    lines = to_csv(frame[["b", "c", "age"]], None, schema, False).splitlines()
+    assert lines == ["b;c;age", "u;0;7", "?;1;NA", "u;-1;61", "?;1;62", "u;0;63"]
+    to_csv(frame, tmp_path / "a.csv", schema, False)
+    assert counts(tmp_path / "a.csv", schema) == {
+        "a": [1, 1, 1, 1, 1], "b": [3, 2], "c": [2, 2, 1], "age": [1, 3, 1],
+    }  # fmt: skip
+
+
+def test_a_dictionary_declares_the_format_and_options_of_a_command_win(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("words.csv").write_text("variable,states,missing,missing_values\ngröße,groß|klein,,\na,x|y,unknown,|NA\n")
+    said = ("--delimiter", ";", "--encoding", "latin-1", "--strip")
+    assert command("schema", "words.csv", *said, "--out", "schema.json").exit_code == 0
+    assert dp.Schema.load("schema.json") == SCHEMA.replace(missing_values={"a": ["", "NA"]})
+    Path("records.csv").write_text(TEXT, encoding="latin-1")
+    Path("pipes.csv").write_text(TEXT.replace(";", "|"), encoding="utf-8")
+    Path("tables.json").write_text('{"cliques": [["größe", "a"]]}')
+    call = ["--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, "--no-ledger", "--force"]
+    assert command("release", "records.csv", *call, "--out", "a.zip").exit_code == 0
+    assert "has no column" in command("release", "pipes.csv", *call, "--out", "a.zip").stderr
+    other = ("--delimiter", "|", "--encoding", "utf-8")
+    assert command("release", "pipes.csv", *call, "--out", "b.zip", *other).exit_code == 0
+    assert dp.NoisyMarginals.load("b.zip").schema.csv == dp.CsvFormat("|", strip=True)
+    assert "has no column" in command("release", "records.csv", *call, "--out", "c.zip", "--no-strip").stderr
+    refused = command("release", "records.csv", *call, "--out", "c.zip", "--encoding", "ascii")
+    assert "'größe': its name cannot be written in ascii" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "variable,states,other\nplace,,elsewhere\nsex,f|m,\n"),
+        ("a.csv", "variable,edges,other,type\nplace,,elsewhere,integer\nsex,0|1,,\n"),
+        ("a.json", '{"place": {"other": "elsewhere"}, "sex": ["f", "m"]}'),
+        ("a.json", '{"fields": [{"name": "place", "pgmpy_dp:states": [], "pgmpy_dp:other": "elsewhere"}]}'),
+    ],
+)
+def test_a_row_without_states_is_of_a_variable_whose_states_are_discovered(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    drafted = read_dictionary(tmp_path / name)
+    assert drafted.undiscovered == ("place",)
+    assert drafted.states["place"] == ("elsewhere",)
+    drafted.save(tmp_path / "schema.json")
+    assert dp.Schema.load(tmp_path / "schema.json") == drafted
+
+
+@pytest.mark.parametrize("text", ["variable,states\nplace,\n", "variable,states,other\nplace,,\n"])
+def test_without_a_state_for_all_values_the_message_names_the_way_out(text, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    shown = command("schema", tmp_path / "a.csv").stderr
+    assert "'place': no states given" in shown
+    assert "column 'other' of a data dictionary" in shown
