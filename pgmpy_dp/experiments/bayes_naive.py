@@ -43,7 +43,7 @@ RESULTS = tuple(METHODS)
 
 def trials(quick: bool) -> list[dict[str, Any]]:
     """List repeats with data of their own."""
-    return [{"epsilon": e, "repeat": r} for e in EPSILONS for r in range(3 if quick else 100)]
+    return [{"epsilon": e, "repeat": r} for e in EPSILONS for r in range(3 if quick else 40)]
 
 
 def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
