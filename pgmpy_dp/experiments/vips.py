@@ -14,10 +14,11 @@ from pgmpy_dp.inference.layout import Vector
 
 METHODS = {
     "published": "VIPS, the paper's plan, moments accountant",
+    "strong": "VIPS, the paper's plan, strong composition",
     "plain": "VIPS, the paper's plan, plain composition",
     "sgd": "DP-SGD, Renyi accountant, tuned in hindsight",
 }
-ACCOUNTING = {"published": "moments", "plain": "naive"}
+ACCOUNTING = {"published": "moments", "strong": "strong", "plain": "naive"}
 
 
 def private_ascent(
