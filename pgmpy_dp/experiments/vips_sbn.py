@@ -43,7 +43,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     """List sets of records at each epsilon."""
     return [
         {"records": records, "epsilon": epsilon, "repeat": repeat}
-        for repeat in range(1 if quick else 5)
+        for repeat in range(1 if quick else 3)
         for records in HIDDEN
         for epsilon in (EPSILONS[1:2] if quick else EPSILONS)
     ]
