@@ -175,6 +175,7 @@ def caption(rows: pd.DataFrame) -> str:
     few, found = rows["people"].min(), rows.dropna(subset="sgd")
     middle = medians.loc[(few, 0.1)]
     cells = len(medians)
+    spent = {kind: float((rows[f"epsilon_{kind}"] / rows["epsilon"]).mean()) for kind in ("paper", "tight")}
     over = {name: int((medians[name] > medians["slots"]).sum()) for name in ("naive_tight", "collective_tight", "sgd")}
     beaten = {name: int((medians[name] > medians["sgd"]).sum()) for name in ("naive_paper", "collective_paper")}
     kept = int((medians["collective_paper"] > medians["collective_dropped"]).sum())
@@ -209,11 +210,10 @@ def caption(rows: pd.DataFrame) -> str:
         distribution in {flat["naive_dropped"]} and CollectiveEM in {flat["collective_dropped"]}. Kept, CollectiveEM is
         above the same with pairs dropped in {kept}.
 
-        With every step of a person weighing 1 / K, all steps together change the one tied
-        table by 1, not by the number of edges; so the paper's noise is {len(EDGES)} times what it needs for
-        the steps, and it forgets the table of first places. The paper's noise really costs {2 / len(EDGES):g}
-        epsilon here; the tight noise spends all of epsilon, half on each table. Hours without a visit are
-        left out of training and test.
+        A person's steps weigh 1 together in the one tied table, not the number of edges, {len(EDGES)}, which the paper
+        takes; the table of first places it leaves out. With both tables its noise costs {spent["paper"]:.2g} of the
+        epsilon that it states here, and the tight noise {spent["tight"]:.2g}, half on each table. Hours without a
+        visit are left out of training and test.
     """
 
 
