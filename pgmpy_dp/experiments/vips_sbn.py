@@ -29,7 +29,7 @@ PLAN: dict[str, Any] = {"steps": 75, "sampling_rate": 800 / 60_000}
 FIRST = Settings(steps=50, learning_rate=6.0, sampling_rate=0.05, clip_norm=3.0)  # of private gradients
 HIDDEN = {"digits": 8, "made-up": 5}
 MADE, TESTED, VARIABLES = 10_000, 2_000, 20
-COPIES = 300_000  # of records all told, which noise hardly moves
+COPIES = 100_000  # of records all told, which noise hardly moves
 METHODS = {
     "non_private": "little noise, not private",
     **vips.METHODS,
