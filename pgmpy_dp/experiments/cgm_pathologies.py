@@ -158,8 +158,8 @@ def caption(rows: pd.DataFrame) -> str:
         lambda = {LITTLE:g} in {int((little > 1).sum())}, by {little.min():.3g} to {little.max():.3g}.
 
         (c) With noise the KL is least, {weights["noisy"].min():.3g}, at lambda = {best:g}, and within a tenth of that
-        at {int((weights["noisy"] <= within["noisy"]).sum())} of {len(weights)} lambdas; without noise it is within a
-        tenth of its least at {int((weights["exact"] <= within["exact"]).sum())}. The smallest lambda gives
+        at {int((weights["noisy"] <= within["noisy"]).sum())} of {len(weights)} lambdas; without noise it is
+        least, {weights["exact"].min():.3g}, at lambda = {weights["exact"].idxmin():g}. The smallest lambda gives
         {smallest["noisy"]:.3g} with noise and {smallest["exact"]:.3g} without.
     """
 
