@@ -15,6 +15,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, PrivateSGD
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_days
+from pgmpy_dp.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
@@ -28,7 +29,7 @@ STATES = range(PLACES + 1)  # the state 0 is nowhere
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 ESTIMATORS = {"naive": NaiveMLE, "collective": CollectiveEM}
 DELTA = 1e-6  # of private SGD
-RATES = (0.01, 0.03, 0.1, 0.3)
+FIRST = Settings(steps=100, learning_rate=0.1, sampling_rate=0.1, clip_norm=math.sqrt(STEPS))  # of private SGD
 METHODS = {
     "noiseless": "non-private",
     "uniform": "uniform",
@@ -41,11 +42,11 @@ METHODS = {
     "naive_tight": "naive MLE, tight noise",
     "collective_tight": "CollectiveEM, tight noise",
 }
-RESULTS = (*METHODS, "epsilon_paper", "epsilon_tight", "null_share")
+RESULTS = (*METHODS, *SETTING_COLUMNS, "epsilon_paper", "epsilon_tight", "null_share")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List populations, and for each several releases."""
+    """List populations, and for each several releases; SGD runs on the first of each."""
     sizes, populations, releases = ((4_000,), 1, 1) if quick else ((4_000, 40_000), 3, 3)
     return [
         {"people": people, "population": population, "epsilon": epsilon, "release": release}
@@ -70,8 +71,10 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
         "uniform": -STEPS * math.log(len(STATES)),
         "slots": _slots(people, population),
         "null_share": float(weights[nowhere].sum() / weights.sum()),
-        "sgd": _stochastic(people, population, epsilon, [*seed, 3]),
+        **dict.fromkeys(("sgd", *SETTING_COLUMNS)),
     }
+    if release == 0:
+        row |= _stochastic(people, population, epsilon, [*seed, 3])
     # The paper drops pairs of "nowhere": a person's weights are then those of the other pairs.
     for number, (kind, total) in enumerate([*spent.items(), ("dropped", spent["paper"])]):
         kept = moves[~nowhere] if kind == "dropped" else moves
@@ -83,17 +86,19 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
     return [row]
 
 
-def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -> float:
+def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -> dict[str, float]:
     """Fit by private SGD from one hour of each person, drawn uniformly, so that a person is a record."""
     hours, held_out = _hours(people, population)
     one = hours.sample(frac=1.0, random_state=population).drop_duplicates("person").drop(columns="person")
     schema = Schema(dict.fromkeys(NODES, STATES))
-    found = []
-    for rate in RATES:
+
+    def loss(settings: Settings) -> float:
         data = PrivateDataset(one, schema, PrivacyBudget(epsilon, DELTA), noise=SimulatedNoise(seed))
-        sgd = PrivateSGD(epsilon, DELTA, steps=300, sampling_rate=0.1, learning_rate=rate, total=len(one))
-        found.append(float(_chain().fit(data, sgd).log_likelihood(held_out)))
-    return max(found)
+        sgd = PrivateSGD(epsilon, DELTA, total=len(one), **vars(settings))
+        return -float(_chain().fit(data, sgd).log_likelihood(held_out))
+
+    found, least = search_in_turn(loss, FIRST)
+    return {"sgd": -least, **found.columns()}
 
 
 @lru_cache(maxsize=2)
@@ -167,9 +172,10 @@ def caption(rows: pd.DataFrame) -> str:
     wins = {kind: int((medians[f"collective_{kind}"] > medians[f"naive_{kind}"]).sum()) for kind in ("paper", "tight")}
     behind = max(float((medians[f"naive_{kind}"] - medians[f"collective_{kind}"]).max()) for kind in ("paper", "tight"))
     lost = f" (by at most {behind:.2g} nats the worse in the others)" if behind > 0 else ""
-    few = rows["people"].min()
+    few, found = rows["people"].min(), rows.dropna(subset="sgd")
     middle = medians.loc[(few, 0.1)]
     cells = len(medians)
+    spent = {kind: float((rows[f"epsilon_{kind}"] / rows["epsilon"]).mean()) for kind in ("paper", "tight")}
     over = {name: int((medians[name] > medians["slots"]).sum()) for name in ("naive_tight", "collective_tight", "sgd")}
     beaten = {name: int((medians[name] > medians["sgd"]).sum()) for name in ("naive_paper", "collective_paper")}
     kept = int((medians["collective_paper"] > medians["collective_dropped"]).sum())
@@ -192,20 +198,23 @@ def caption(rows: pd.DataFrame) -> str:
         private SGD {middle["sgd"]:.3f}. Slots that are independent, non-private, are beaten by naive MLE with the
         tight noise in {over["naive_tight"]} of {cells} cells, by CollectiveEM in {over["collective_tight"]}, by SGD
         in {over["sgd"]}. With the paper's noise, naive MLE is above SGD in {beaten["naive_paper"]} cells and
-        CollectiveEM in {beaten["collective_paper"]}; SGD has a delta that the others do not need, and the best of
-        {len(RATES)} learning rates in hindsight for each release.
+        CollectiveEM in {beaten["collective_paper"]}. SGD has a delta of {DELTA:g}, and learning rate, steps, sampling
+        rate and clip norm searched in turn with the held-out hours for each of {len(found)} releases: learning rates
+        of {found["sgd_learning_rate"].min():.3g} to {found["sgd_learning_rate"].max():.3g}, steps of
+        {found["sgd_steps"].min():g} to {found["sgd_steps"].max():g}, sampling rates of
+        {found["sgd_sampling_rate"].min():g} to {found["sgd_sampling_rate"].max():g}; the first sampling rate,
+        {FIRST.sampling_rate:g}, was kept in {int((found["sgd_sampling_rate"] == FIRST.sampling_rate).sum())}.
 
         The paper's rule drops pairs of "nowhere", which hold {100 * rows["null_share"].mean():.0f} % of the weight.
         Under it CollectiveEM is above naive MLE in {dropped} of {cells} cells; naive MLE is above the uniform
         distribution in {flat["naive_dropped"]} and CollectiveEM in {flat["collective_dropped"]}. Kept, CollectiveEM is
         above the same with pairs dropped in {kept}.
 
-        With every step of a person weighing 1 / K, all steps together change the one tied
-        table by 1, not by the number of edges; so the paper's noise is {len(EDGES)} times what it needs for
-        the steps, and it forgets the table of first places. The paper's noise really costs {2 / len(EDGES):g}
-        epsilon here; the tight noise spends all of epsilon, half on each table. Hours without a visit are
-        left out of training and test.
+        A person's steps weigh 1 together in the one tied table, not the number of edges, {len(EDGES)}, which the paper
+        takes; the table of first places it leaves out. With both tables its noise costs {spent["paper"]:.2g} of the
+        epsilon that it states here, and the tight noise {spent["tight"]:.2g}, half on each table. Hours without a
+        visit are left out of training and test.
     """
 
 
-MOBILITY = Experiment(trials, run, RESULTS, figure, caption, version=2)
+MOBILITY = Experiment(trials, run, RESULTS, figure, caption, version=3)

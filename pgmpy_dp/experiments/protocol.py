@@ -1,8 +1,10 @@
-"""The synthetic experiments of Bernstein et al. (2017) have these graphs and this random baseline."""
+"""The experiments share the graphs and the random baseline of Bernstein et al. (2017), and the search for settings."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
@@ -15,6 +17,50 @@ from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.schema import Schema
 
 Edges = list[tuple[str, str]]
+
+
+# What the search tries of each setting in place of what it has: multiples of it.
+SEARCHED = {"learning_rate": (0.3, 3.0, 10.0), "steps": (0.25, 4.0), "sampling_rate": (0.25, 4.0), "clip_norm": (0.5,)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Private gradients have these settings, none of which the privacy accounting chooses."""
+
+    steps: int
+    learning_rate: float
+    sampling_rate: float
+    clip_norm: float
+
+    def times(self, name: str, factor: float) -> Settings:
+        """Change one setting by a factor; a sampling rate is at most 1, and steps are whole."""
+        value = factor * getattr(self, name)
+        changed = {"steps": round(value), "sampling_rate": min(value, 1.0)}.get(name, value)
+        return replace(self, **{name: changed})
+
+    def columns(self) -> dict[str, float]:
+        """Give the settings as columns of a result table."""
+        return {f"sgd_{name}": value for name, value in vars(self).items()}
+
+
+SETTING_COLUMNS = tuple(Settings(1, 1.0, 1.0, 1.0).columns())
+
+
+def search_in_turn(loss: Callable[[Settings], float], start: Settings) -> tuple[Settings, float]:
+    """Search one setting after the other for the least loss, the others as they were found: in hindsight, not private.
+
+    Examples
+    --------
+    >>> search_in_turn(lambda one: abs(one.learning_rate - 3.0) + one.clip_norm, Settings(200, 1.0, 0.5, 1.0))
+    (Settings(steps=200, learning_rate=3.0, sampling_rate=0.5, clip_norm=0.5), 0.5)
+    """
+    best, least = start, loss(start)
+    for name, factors in SEARCHED.items():
+        tried = {one: loss(one) for one in dict.fromkeys(best.times(name, factor) for factor in factors)}
+        nearest = min(tried, key=tried.__getitem__)
+        if tried[nearest] < least:
+            best, least = nearest, tried[nearest]
+    return best, least
 
 
 def third_order_chain(nodes: int = 10) -> Edges:

@@ -70,7 +70,7 @@ def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCES
     out : Path
         Folder; made if it is missing.
     quick : bool
-        Few and small trials, under two minutes.
+        Few and small trials, under 40 seconds on two cores.
     processes : int
         1 to run in this process.
 

@@ -6,34 +6,49 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from pgmpy_dp.experiments import papers
+from pgmpy_dp.experiments.protocol import SETTING_COLUMNS, Settings
 from pgmpy_dp.inference.layout import Vector
 
 METHODS = {
     "published": "VIPS, the paper's plan, moments accountant",
+    "strong": "VIPS, the paper's plan, strong composition",
     "plain": "VIPS, the paper's plan, plain composition",
     "sgd": "DP-SGD, Renyi accountant, tuned in hindsight",
 }
-ACCOUNTING = {"published": "moments", "plain": "naive"}
-_PLAN: dict[str, Any] = {"steps": 100, "sampling_rate": 0.05}
+ACCOUNTING = {"published": "moments", "strong": "strong", "plain": "naive"}
 
 
 def private_ascent(
     data: Any,
     gradient: Callable[[Vector, Any], Vector],
     start: Vector,
-    rate: float,
+    settings: Settings,
     *,
     epsilon: float,
     delta: float,
-    clip: float,
     records: int,
 ) -> Vector:
     """Follow clipped and noisy gradients, a row a record, given the parameters and the records."""
-    multiplier = papers.calibrate(epsilon, delta, **_PLAN, accounting="moments")
-    plan = data.plan(**_PLAN, epsilon=epsilon, delta=delta, noise_multiplier=multiplier)
+    samples: dict[str, Any] = {"steps": settings.steps, "sampling_rate": settings.sampling_rate}
+    multiplier = papers.calibrate(epsilon, delta, **samples, accounting="moments")
+    plan = data.plan(**samples, epsilon=epsilon, delta=delta, noise_multiplier=multiplier)
     parameters = start
     for _ in range(plan.steps):
-        noisy = plan.noisy_sum(partial(gradient, parameters), clip) / (_PLAN["sampling_rate"] * records)
-        parameters = parameters + rate * noisy
+        noisy = plan.noisy_sum(partial(gradient, parameters), settings.clip_norm) / (settings.sampling_rate * records)
+        parameters = parameters + settings.learning_rate * noisy
     return parameters
+
+
+def settings_found(rows: pd.DataFrame, first: Settings) -> str:
+    """Say in a caption which settings of private gradients were found."""
+    ranges = ", ".join(
+        f"{label} of {rows[column].min():.3g} to {rows[column].max():.3g}"
+        for label, column in zip(
+            ("steps", "learning rates", "sampling rates", "clip norms"), SETTING_COLUMNS, strict=True
+        )
+    )
+    kept = int((rows["sgd_sampling_rate"] == first.sampling_rate).sum())
+    return f"{ranges}; the first sampling rate, {first.sampling_rate:g}, was kept in {kept} of {len(rows)} trials"

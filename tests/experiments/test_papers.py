@@ -37,6 +37,32 @@ def test_published_em_is_proximal_steps_towards_the_noisy_tables_on_both_engines
     assert losses[-1] < 0.6 * losses[0]
 
 
+def test_published_em_as_an_estimator_keeps_every_iteration_by_either_e_step_and_engine():
+    edges, states = [("a", "b"), ("b", "c"), ("c", "a")], {v: [0, 1, 2] for v in "abc"}
+    records = pd.DataFrame(np.random.default_rng(1).integers(0, 3, (2000, 3)), columns=list("abc"))
+    records["b"] = (records["a"] + (records["b"] == 0)) % 3
+    data = dp.PrivateDataset(records, dp.Schema(states), dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    noisy = data.measure(edges, 1.0)
+
+    def fitted(**options):
+        estimator = papers.PublishedEM(iterations=6, inner=150, **options)
+        network = dp.PrivateMarkovNetwork(edges).fit(noisy, estimator)
+        return estimator, network.query(["a", "b"]).values
+
+    first, own = fitted()
+    assert len(first.path_) == 7
+    table = noisy.tables["a", "b"] / noisy.total
+    start = dp.PrivateMarkovNetwork(edges).fit(noisy, dp.NaiveMLE()).query(["a", "b"]).values
+    assert np.abs(own - table).sum() < np.abs(start - table).sum()
+    for options, apart in (({"e_step": "dual"}, 2e-3), ({"inference": "loopy"}, 1e-2), ({"total": noisy.total}, 1e-9)):
+        assert np.abs(fitted(**options)[1] - own).max() < apart, options
+    assert np.abs(fitted(total=1500.0)[1] - own).max() > 1e-4
+    gaussian = dp.PrivateDataset(records, dp.Schema(states), dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
+    released = gaussian.measure(edges, 1.0, delta=1e-6, mechanism="gaussian")
+    with pytest.raises(ValueError, match="Laplace noise on the tables"):
+        dp.PrivateMarkovNetwork(edges).fit(released, papers.PublishedEM())
+
+
 class NoNoise(dp.SimulatedNoise):
     """Counts stay as they are, and the scales of all noise that was asked for are kept."""
 

@@ -85,11 +85,11 @@ class CentredTables:
         weights' sum times the centre is cut to whole grid steps, which moves the difference of two neighbours by less
         than 1 in each cell: the sqrt(cells) of the bound that the room leaves free is for that.
         """
-        codes = codes.astype(np.int64)
+        columns = np.ascontiguousarray(codes.T, dtype=np.int64)  # each is read for several cliques
         places = np.zeros((len(self._cliques), weights.size), dtype=np.int64)
         for number, clique in enumerate(self._cliques):
             for column in clique:
-                places[number] = places[number] * self._shape[column] + codes[:, column]
+                places[number] = places[number] * self._shape[column] + columns[column]
             places[number] += self._starts[number]
         constant = len(places) + self._square
         # The error of each sum is below 2**-52 times its number of terms and the sum of their absolute values.

@@ -2,7 +2,7 @@
 
 from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
 from pgmpy_dp.experiments.papers.allocation import compute_parameters, data_dependent, independent
-from pgmpy_dp.experiments.papers.collective import laplace_noise, published_em
+from pgmpy_dp.experiments.papers.collective import PublishedEM, laplace_noise, published_em
 from pgmpy_dp.experiments.papers.posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
@@ -26,6 +26,7 @@ __all__ = [
     "PrintedPosteriorSampler",
     "PrintedRegressions",
     "PrintedRows",
+    "PublishedEM",
     "calibrate",
     "compute_parameters",
     "data_dependent",
