@@ -92,6 +92,7 @@ def households(
     from pgmpy_dp.data import PrivateHouseholds
     from pgmpy_dp.schema import HouseholdSchema
     from pgmpy_dp.synthesis.household_mixture import HouseholdMixture, tables_of_households
+    from pgmpy_dp.synthesis.numbers import require_closed
 
     if out == persons_out:
         raise click.UsageError("--out and --persons-out name one file: two tables are written.")
@@ -102,6 +103,8 @@ def households(
         begin("Reading the schemas")
         chosen, schemas = _schemas(persons_schema, key, options)
         schema = HouseholdSchema(*schemas, key, max_persons, size)
+        for variable, bins in (item for own in schemas for item in own.bins.items()) if numbers != "states" else ():
+            require_closed(variable, bins)  # later, the charge would be lost
         if dry_run:
             public = public_table(schema.measured, delta, chosen.neighbours, key)
             quote = tables_of_households(schema, epsilon, delta, "gaussian").quote(public)

@@ -82,6 +82,7 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     quiet()
+    from pgmpy_dp.synthesis.numbers import require_closed
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
     for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
@@ -91,6 +92,8 @@ def synthesize(
     with stages(4) as begin:
         begin("Reading the schema")
         schema = chosen.schema()
+        for variable, bins in schema.bins.items() if numbers != "states" else ():
+            require_closed(variable, bins)  # later, the charge would be lost
         if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
             public = chosen.public(schema, delta)
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)

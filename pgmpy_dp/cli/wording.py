@@ -11,6 +11,7 @@ _PHRASES = (
     (r"Schema\(\.\.\., \w+=\{.*?\}\), at the command line --", "--"),
     (r"unless CsvFile\(path, delimiter=\.\.\.\) says otherwise", "unless --delimiter says otherwise"),
     (r"hand others in as a frame", "write them as one of these"),
+    (r'take numbers="states"', "take --numbers states"),
     (
         r"declare fine public ones, Bins\(range\(0, 121\)\)",
         "declare fine public ones in its dictionary, edges 0|1|...|120",

@@ -10,10 +10,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Bins, Schema
 
 Numbers = Literal["states", "uniform", "midpoint"]
 _MOST_WHOLE = 2.0**53  # up to which floats hold every whole number
+
+
+def require_closed(variable: str, bins: Bins) -> None:
+    """Refuse bins in which no numbers can be drawn.
+
+    Raises
+    ------
+    SchemaError
+        If a bin is open.
+    """
+    if not np.isfinite(bins.edges).all():
+        raise SchemaError(
+            f"Variable {variable!r} has an open bin, of which there is no middle: declare finite edges, or take "
+            'numbers="states".'
+        )
 
 
 def decoded(
@@ -49,12 +64,8 @@ def decoded(
     bins = schema.bins.get(variable)
     if bins is None or numbers == "states":
         return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
+    require_closed(variable, bins)
     edges = np.array(bins.edges)
-    if not np.isfinite(edges).all():
-        raise SchemaError(
-            f"Variable {variable!r} has an open bin, of which there is no middle: declare finite edges, or take "
-            'numbers="states".'
-        )
     known = codes < len(bins.labels)  # states for missing and other values come after the bins
     place = np.where(known, codes, 0)
     low, high = edges[place], edges[place + 1]
