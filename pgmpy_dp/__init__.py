@@ -1,14 +1,23 @@
 """Differentially private graphical models for pgmpy."""
 
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 
 import lazy_loader
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
-__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+_find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [name for name in _names if name not in ("evaluation", "exports", "plotting", "report")]  # rooms, not names
 
 try:
     __version__ = version("pgmpy-dp")
 except PackageNotFoundError:
     __version__ = "unknown"
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _find(name)
+    except AttributeError as error:
+        close = get_close_matches(name, _names, n=1)
+        raise AttributeError(f"{error}{f': did you mean {close[0]!r}?' if close else ''}") from None
