@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents
+
+_AT_ONCE = 4096
 
 
 def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
@@ -76,6 +79,10 @@ class DrawnRecords:
     def shares(self, scope: Sequence[int]) -> Vector:
         """Return the share of records in each cell, axes in the order of the scope."""
         ordered = tuple(sorted(scope))
+        if len(ordered) == 2:
+            (first, second), starts = ordered, self._starts
+            table = self._pairs[starts[first] : starts[first + 1], starts[second] : starts[second + 1]]
+            return table if tuple(scope) == ordered else table.T
         if ordered not in self._kept:
             shape = [self.cardinalities[variable] for variable in ordered]
             cell = self.codes[ordered[0]]
@@ -84,6 +91,22 @@ class DrawnRecords:
             counts = np.bincount(cell, minlength=int(np.prod(shape)))
             self._kept[ordered] = counts.reshape(shape) / self.codes.shape[1]
         return self._kept[ordered].transpose([ordered.index(variable) for variable in scope])
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Number the first state of each variable among all states."""
+        return np.concatenate([[0], np.cumsum(self.cardinalities)])
+
+    @cached_property
+    def _pairs(self) -> NDArray[np.float64]:
+        """Count all pairs of states at once, some records at a time."""
+        counts = np.zeros((self._starts[-1], self._starts[-1]))
+        for start in range(0, self.codes.shape[1], _AT_ONCE):
+            cells = self.codes[:, start : start + _AT_ONCE] + self._starts[:-1, None]
+            marks = np.zeros((cells.shape[1], len(counts)), dtype=np.float32)
+            marks[np.arange(len(marks)), cells] = 1.0
+            counts += marks.T @ marks
+        return counts / self.codes.shape[1]
 
     def log_likelihood(self, node: int, parents: Parents) -> float:
         """Return the mean of log P(node | parents) a record, in nats, at the shares themselves."""

@@ -84,8 +84,8 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     1. Each variable is counted. 2. A spanning forest of the pairs that are farthest from independence is chosen and
     measured. 3. In rounds, pairs are chosen whose tables are farthest from what the fitted graph says of them; each
     adds an edge, and the enlarged families are measured. 4. Records are drawn from the fitted graph and climbed on: a
-    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated. 5. Edges that
-    the measured tables do not speak for, given their noise, are taken away.
+    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated, and then 3. 5.
+    Edges that the measured tables do not speak for, given their noise, are taken away.
 
     What is compared with the records is public by then: it follows from earlier answers. The choices are a mechanism of
     their own (`pgmpy_dp.data.mechanisms.selection`), and every charge is in one ledger's entry, made with the first
@@ -116,7 +116,13 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     _steps: ClassVar[Steps] = Steps(
         singles=0.04,
         forest=Round(0.10, 0.17),
-        rounds=(Round(0.06, 0.09), Round(0.06, 0.09), Round(0.05, 0.08, 0.2), Round(0.05, 0.08, 0.45)),
+        rounds=(
+            Round(0.06, 0.09),
+            Round(0.06, 0.09),
+            Round(0.05, 0.08, 0.2),
+            Round(0.05, 0.08, 0.42),
+            Round(0.04, 0.07),  # brings back what the last climb took away too much
+        ),
     )
 
     epsilon: float

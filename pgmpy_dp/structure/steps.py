@@ -29,7 +29,7 @@ class Steps:
         Tables of one variable.
     forest : Round
     rounds : tuple of Round
-        The last one measures families.
+        One of them measures families.
     edges : float
         Edges that a round adds for each variable.
     """

@@ -1,0 +1,128 @@
+"""Audits of whole searches for a graph: all that one measures and chooses, at its price as one block.
+
+A search of three variables takes a tenth of a second, so there are few, and what is looked at is sharp: the logarithm
+of the likelihood ratio of all tables, which is known for Gaussian noise, and the first pair that was chosen. The audit
+refutes a correct search with probability at most FALSE_ALARM; what each planted bug shows is all but certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.steps import Choose, TablesInSteps
+from pgmpy_dp.data.mechanisms.tables import GaussianTables
+from pgmpy_dp.evaluation import audit
+from pgmpy_dp.structure import search
+from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.steps import Round, Steps
+
+FALSE_ALARM = 1e-6
+EPSILON, DELTA = 1.0, 0.1
+TRIALS, FEW = 300, 120
+FREE = 20.0  # rho of a step that is not charged
+VARIABLES = ("a", "b", "c")
+SCHEMA = dp.Schema({variable: ["x", "y"] for variable in VARIABLES})
+SHORT = pd.DataFrame([list("xxy"), list("yyy"), list("xyx"), list("yxx")], columns=VARIABLES)
+LONG = pd.concat([SHORT, pd.DataFrame([list("xxx")], columns=VARIABLES)])
+STEPS = Steps(singles=0.1, forest=Round(0.1, 0.2), rounds=(Round(0.1, 0.1, 0.4),))
+
+
+class Bottomless(dp.PrivacyBudget):
+    """For any number of trials."""
+
+    def charge(self, charge):
+        pass
+
+
+@pytest.fixture
+def pair(monkeypatch):
+    """Two neighbours, each with its records; fits and draws from them see answers alone, and are quick here."""
+    monkeypatch.setattr(search, "_RECORDS", 200)
+    monkeypatch.setattr(search, "_ROUGH", 2)
+    return tuple((dp.PrivateDataset(records, SCHEMA, Bottomless(EPSILON, DELTA)), records) for records in (SHORT, LONG))
+
+
+def searched(data, records, method=TablesInSteps, tampered=lambda asked, records: asked):
+    """What a search shows of the record that only one neighbour has."""
+    picks = []
+
+    def asking() -> Generator:
+        found, answer = search.Search(SCHEMA, Knowledge.of(None, list(VARIABLES), 2), 2), None
+        steps = found.run(STEPS)
+        while True:
+            try:
+                asked = tampered(steps.send(answer), records)
+            except StopIteration:
+                return found
+            answer = yield asked
+            if isinstance(asked, Choose):
+                picks.extend(VARIABLES.index(variable) for clique in answer for variable in clique)
+
+    steps = [step for _, step in STEPS.listed(len(VARIABLES))]
+    found, _ = data.release(method(steps, EPSILON, DELTA, asking, "search for a graph"))
+    ratio = 0.0
+    for release in found.releases:
+        for clique, table in release.tables.items():
+            expected = (SHORT[list(clique)] == "x").all(axis=1).sum()
+            ratio += (table.ravel()[0] - expected - 0.5) / release.variances[clique]
+    return {"ratio": float(ratio), "first pick": picks[:2]}
+
+
+def refuted(pair, trials, **how):
+    result = audit(lambda one: searched(*one, **how), pair, EPSILON, DELTA, trials, 1 - FALSE_ALARM)
+    print(result)
+    return result.refuted
+
+
+class LastStepIsFree(TablesInSteps):
+    """The last families are measured at a price of their own, which nobody is charged."""
+
+    def _answered(self, asked, step, loss, public, held, noise):
+        if step is not self.steps[-1]:
+            return super()._answered(asked, step, loss, public, held, noise)
+        mechanism = GaussianTables(asked.cliques, FREE, self.delta, asked.weights)
+        quote = mechanism.quote(public)
+        return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
+
+
+def reference_from_the_records(asked, records):
+    """What pairs are compared with depends on whether the records hold the first one more often than usual."""
+    if not isinstance(asked, Choose):
+        return asked
+    more = (records[["a", "b"]] == "x").all(axis=1).sum() > 1
+    far = {pair: 1000.0 * ((pair == ("a", "b")) == more) for pair in asked.references}
+    return replace(asked, references={pair: np.full((2, 2), far[pair]) for pair in far})
+
+
+def candidates_from_the_records(asked, records):
+    """The first pair is the candidate where enough records hold it."""
+    if not isinstance(asked, Choose):
+        return asked
+    enough = len(records) > len(SHORT)
+    kept = {pair: table for pair, table in asked.references.items() if (pair == ("a", "b")) == enough}
+    return replace(asked, references=kept)
+
+
+@pytest.mark.slow
+def test_a_search_keeps_its_claim(pair):
+    assert not refuted(pair, TRIALS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bug",
+    [
+        {"method": LastStepIsFree},
+        {"tampered": reference_from_the_records},
+        {"tampered": candidates_from_the_records},
+    ],
+    ids=["last step is free", "reference from the records", "candidates from the records"],
+)
+def test_planted_bugs_in_a_search_are_caught(bug, pair):
+    assert refuted(pair, FEW, **bug)
