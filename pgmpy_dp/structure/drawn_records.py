@@ -98,7 +98,7 @@ class DrawnRecords:
         return np.concatenate([[0], np.cumsum(self.cardinalities)])
 
     @cached_property
-    def _pairs(self) -> NDArray[np.float64]:
+    def _pairs(self) -> Vector:
         """Count all pairs of states at once, some records at a time."""
         counts = np.zeros((self._starts[-1], self._starts[-1]))
         for start in range(0, self.codes.shape[1], _AT_ONCE):
@@ -106,7 +106,8 @@ class DrawnRecords:
             marks = np.zeros((cells.shape[1], len(counts)), dtype=np.float32)
             marks[np.arange(len(marks)), cells] = 1.0
             counts += marks.T @ marks
-        return counts / self.codes.shape[1]
+        shares: Vector = counts / self.codes.shape[1]
+        return shares
 
     def log_likelihood(self, node: int, parents: Parents) -> float:
         """Return the mean of log P(node | parents) a record, in nats, at the shares themselves."""
