@@ -27,7 +27,7 @@ from pgmpy_dp.inference.threads import one_thread
 # Ordered states share their coefficients with neighbours: so much of them, and as far as this many states away.
 _SHARED = 0.9
 _WIDTHS = (3.0, 0.0)
-_MARGIN = 10.0  # nats by which a smaller width or more components must predict better: less may be chance
+_MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
 # The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _THINNING = 0.5
@@ -107,8 +107,8 @@ def fit_mixture(
     ordered : collection of variables
         Those whose states have an order.
     components, members, steps : int
-        Of a member; of the ensemble; of Adam in the fit of a member. A quarter of the components is taken unless the
-        thinned release is predicted clearly better by all, and half the steps where it is predicted better so.
+        Of a member; of the ensemble; of Adam in the fit of a member. A quarter of the components, or half the
+        steps, are taken where the thinned release is predicted better so.
     known_total : float, optional
         The number of records, where it is known.
     rules : Rules, optional
@@ -325,10 +325,8 @@ def _choose(
         if risk(found) < least - _MARGIN / other_precision:
             best, least = found, risk(found)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
-    # Few components and few steps are penalties too, which noise may prefer: more components must predict better.
-    few = replace(best, components=max(components // 4, 1))
-    best = min((best, replace(best, steps=steps)), key=risk)
-    return best if risk(best) < risk(few) - _MARGIN / other_precision else few
+    # Few components and few steps are penalties too, which noise may prefer.
+    return min((best, replace(best, components=max(components // 4, 1)), replace(best, steps=steps)), key=risk)
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
