@@ -42,7 +42,7 @@ def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance
 
     Examples
     --------
-    >>> from pgmpy_dp.release import Guarantee
+    >>> from pgmpy_dp.release import Guarantee, NoisyMarginals
     >>> from pgmpy_dp.schema import Schema
     >>> guarantee = Guarantee(2.0, 0.0, None, "add_remove", "laplace", True)
     >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})

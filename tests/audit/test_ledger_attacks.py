@@ -45,7 +45,9 @@ def test_a_failure_after_the_charge_stays_charged(mechanism):
     (charge,) = budget.history
     changes = "added or removed" if mechanism.relation == "add_remove" else "replaced by another"
     assert charge.protects == f"one {'person' if mechanism.unit else 'record'} {changes}"
-    if charge.rho is None:
+    if mechanism.name == "residuals":  # asked for by scales, whose price is rounded up from just below
+        assert Fraction("0.4999") < charge.epsilon <= Fraction("0.5")
+    elif charge.rho is None:
         assert charge.epsilon == Fraction("0.5")
     else:
         assert budget.spent.epsilon == pytest.approx(0.5, rel=1e-6)

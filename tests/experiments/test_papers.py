@@ -45,7 +45,7 @@ def test_published_em_as_an_estimator_keeps_every_iteration_by_either_e_step_and
     noisy = data.measure(edges, 1.0)
 
     def fitted(**options):
-        estimator = papers.PublishedEM(iterations=6, inner=150, **options)
+        estimator = papers.PublishedEM(iterations=6, inner=600, **options)
         network = dp.PrivateMarkovNetwork(edges).fit(noisy, estimator)
         return estimator, network.query(["a", "b"]).values
 
