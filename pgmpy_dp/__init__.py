@@ -1,9 +1,10 @@
 """Differentially private graphical models for pgmpy."""
 
-from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 
 import lazy_loader
+
+from pgmpy_dp._names import closest
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
 _find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
@@ -19,5 +20,5 @@ def __getattr__(name: str) -> object:
     try:
         return _find(name)
     except AttributeError as error:
-        close = get_close_matches(name, _names, n=1)
-        raise AttributeError(f"{error}{f': did you mean {close[0]!r}?' if close else ''}") from None
+        close = closest(name, _names)
+        raise AttributeError(f"{error}{f': did you mean {close!r}?' if close else ''}") from None

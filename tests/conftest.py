@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import zipfile
 from functools import cache
 
 import pytest
@@ -30,6 +32,23 @@ def _together(code, path):
         process.stdin.write("go\n")
         process.stdin.flush()
     return [process.communicate(timeout=60)[0] for process in processes]
+
+
+def _rewritten(path, change):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    descriptor = json.loads(members["datapackage.json"])
+    change(descriptor["pgmpy_dp:release"])
+    members["datapackage.json"] = json.dumps(descriptor).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.fixture
+def rewritten():
+    """Function: the path of a release's file and what changes its descriptor; the file is written anew with that."""
+    return _rewritten
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgmpy_dp._names import closest
 from pgmpy_dp.cli.wording import at_the_command_line
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, 
 
 def close_to(name: str, known: Iterable[str]) -> str:
     """Suggest a known name, if one is close to a name that is not known."""
-    close = get_close_matches(name, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    close = closest(name, known)
+    return f" Did you mean {close!r}?" if close else ""
 
 
 class Group(click.Group):

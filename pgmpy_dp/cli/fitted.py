@@ -364,28 +364,30 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
     if kind_of(release) != "a network":
         return (Release.load(release),), None if model is None else loaded_network(model)
     network = loaded_network(release)
-    held = getattr(network, "release_", None)
-    if held is None:
+    held = _carried(network)
+    if not held:
         raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
     if model is not None:
         raise click.ClickException(f"{release} is a model with its release, and so is no RELEASE of --model {model}.")
-    return held if isinstance(held, tuple) else (held,), network
+    return held, network
+
+
+def _carried(network: Any) -> tuple[Any, ...]:
+    """List the releases that a model carries."""
+    held = getattr(network, "release_", None)
+    return held if isinstance(held, tuple) else () if held is None else (held,)
 
 
 def _schema(network: Any) -> Schema:
     from pgmpy_dp.schema import Schema
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    if isinstance(network, PrivateMixtureNetwork):
-        return network.schema_
-    return Schema.from_model(network)
+    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
 
 
 def _declared(network: Any) -> Schema:
     """Find what was declared of the records: a model that carries its releases has it from them."""
-    held = getattr(network, "release_", None) or ()
-    releases = held if isinstance(held, tuple) else (held,)
-    schemas = [release.schema for release in releases]
+    schemas = [release.schema for release in _carried(network)]
     return reduce(lambda schema, other: schema.join(other), schemas) if schemas else _schema(network)
 
 

@@ -76,21 +76,18 @@ def summary(budget: PrivacyBudget) -> dict[str, Any]:
 def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
     held = summary(budget)
 
-    def loss(held: Mapping[str, float]) -> str:
-        return f"epsilon {held['epsilon']:.6g}" + (f", delta {held['delta']:g}" if budget.delta else "")
+    def told(loss: Mapping[str, float]) -> str:
+        return f"epsilon {loss['epsilon']:.6g}" + (f", delta {loss['delta']:g}" if budget.delta else "")
 
     lines = [
         f"{budget.path}",
-        f"  total      {loss(held)}",
-        f"  spent      {loss(held['spent'])}",
-        f"  remaining  {loss(held['remaining'])}",
+        f"  total      {told(held)}",
+        f"  spent      {told(held['spent'])}",
+        f"  remaining  {told(held['remaining'])}",
     ]
     for number, charge in enumerate(budget.history, 1):
-        price = ", ".join(
-            f"{name} {float(value):.6g}"
-            for name, value in (("epsilon", charge.epsilon), ("delta", charge.delta), ("rho", charge.rho))
-            if value is not None
-        )
+        loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+        price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     lines.append(f"  head       {held['head']}")
     emit(as_json, held, [*lines, *hints])

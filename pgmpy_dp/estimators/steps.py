@@ -6,7 +6,6 @@ set is made for this one fit.
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from pgmpy.factors.discrete import TabularCPD
 from sklearn.exceptions import ConvergenceWarning
 
+from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.factors import markov_factors, table_places, tabular_cpd
@@ -227,8 +227,8 @@ def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> 
     missing = [variable for variable in variables if variable not in schema.states]
     if missing:
         names = ", ".join(repr(variable) for variable in missing)
-        close = difflib.get_close_matches(missing[0][:100], [name[:100] for name in schema.states], n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        close = closest(missing[0], schema.states)
+        meant = f" (did you mean {close!r}?)" if close else ""
         raise SchemaError(
             f"The model has variables that are not in the {where}: {names}{meant}. Declare their states, or leave "
             "them out of the model."

@@ -24,6 +24,7 @@ from pgmpy_dp.experiments.protocol import (
     erdos_renyi,
     random_marginals_fit,
     search_in_turn,
+    settings_in_words,
     third_order_chain,
 )
 from pgmpy_dp.experiments.runner import Experiment
@@ -283,10 +284,6 @@ def caption(graph: str, rows: pd.DataFrame) -> str:
         {loopy.min():.4f} to {loopy.max():.4f} times the divergence ({len(both)} releases)."""
     found = rows.dropna(subset="sgd").drop_duplicates(["epsilon", "size"])
     most = found["tuning"].eq(TUNING[2]).sum()
-    ranges = ", ".join(
-        f"{label} {found[column].min():.3g} to {found[column].max():.3g}"
-        for label, column in zip(("steps", "learning rate", "sampling rate", "clip norm"), SETTING_COLUMNS, strict=True)
-    )
     kept = int((found["sgd_sampling_rate"] == np.minimum(SHARE, SAMPLE / found["size"])).sum())
     shape = "third-order chain (24 edges)" if graph == "chain" else "connected Erdos-Renyi graph (edge probability .3)"
     populations, releases = rows["population"].nunique(), rows["release"].nunique()
@@ -312,9 +309,9 @@ def caption(graph: str, rows: pd.DataFrame) -> str:
         times the divergence. It is within 1 % of the uniform distribution's divergence or above it in {lost} cells.
 
         Private SGD, its settings searched in turn with the truth on the first population in {most} of {number} cells,
-        the first guess in {len(found) - most}: {ranges}; the first sampling rate was kept in {kept}. It is below
-        CollectiveEM with Laplace noise in {below("sgd", "collective")} cells, below CollectiveEM with Gaussian noise at
-        the same epsilon and delta in {below("sgd", "collective_gaussian")}, below the published EM in
+        the first guess in {len(found) - most}: {settings_in_words(found)}; the first sampling rate was kept in {kept}.
+        It is below CollectiveEM with Laplace noise in {below("sgd", "collective")} cells, below CollectiveEM with
+        Gaussian noise at the same epsilon and delta in {below("sgd", "collective_gaussian")}, below the published EM in
         {below("sgd", "published")}.
 
         The random baseline is further from the truth than the uniform distribution in {random} cells. At the smallest

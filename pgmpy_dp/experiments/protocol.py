@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 
 from pgmpy_dp.evaluation.example_networks import set_potentials
 from pgmpy_dp.fitting.factors import markov_scopes
@@ -44,6 +45,15 @@ class Settings:
 
 
 SETTING_COLUMNS = tuple(Settings(1, 1.0, 1.0, 1.0).columns())
+
+
+def settings_in_words(rows: pd.DataFrame) -> str:
+    """Say in a caption from where to where the settings go that were found."""
+    labels = ("steps", "learning rates", "sampling rates", "clip norms")
+    return ", ".join(
+        f"{label} of {rows[column].min():.3g} to {rows[column].max():.3g}"
+        for label, column in zip(labels, SETTING_COLUMNS, strict=True)
+    )
 
 
 def search_in_turn(loss: Callable[[Settings], float], start: Settings) -> tuple[Settings, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.protocol import SETTING_COLUMNS, Settings
+from pgmpy_dp.experiments.protocol import Settings, settings_in_words
 from pgmpy_dp.inference.layout import Vector
 
 METHODS = {
@@ -44,11 +44,6 @@ def private_ascent(
 
 def settings_found(rows: pd.DataFrame, first: Settings) -> str:
     """Say in a caption which settings of private gradients were found."""
-    ranges = ", ".join(
-        f"{label} of {rows[column].min():.3g} to {rows[column].max():.3g}"
-        for label, column in zip(
-            ("steps", "learning rates", "sampling rates", "clip norms"), SETTING_COLUMNS, strict=True
-        )
-    )
     kept = int((rows["sgd_sampling_rate"] == first.sampling_rate).sum())
-    return f"{ranges}; the first sampling rate, {first.sampling_rate:g}, was kept in {kept} of {len(rows)} trials"
+    rate = f"the first sampling rate, {first.sampling_rate:g}, was kept in {kept} of {len(rows)} trials"
+    return f"{settings_in_words(rows)}; {rate}"

@@ -230,7 +230,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
         Examples
         --------
-        >>> from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+        >>> from pgmpy.factors.discrete import TabularCPD
         >>> plain = DiscreteBayesianNetwork()
         >>> plain.add_node("smoke")
         >>> plain.add_cpds(TabularCPD("smoke", 2, [[0.3], [0.7]], state_names={"smoke": ["yes", "no"]}))

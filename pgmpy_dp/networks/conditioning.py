@@ -77,7 +77,10 @@ class Conditioning:
         """
         given = {variable: self.schema.states[variable].index(state) for variable, state in evidence.items()}
         maximisation = Maximisation.plan(self.layout, variables, given)
-        return [maximisation.most_probable(logs) for logs in potentials]
+        try:
+            return [maximisation.most_probable(logs) for logs in potentials]
+        except ValueError as error:
+            raise impossible(evidence) from error
 
     def sample(
         self, logs: Vector, evidence: Mapping[str, Any], count: int, generator: np.random.Generator

@@ -393,13 +393,12 @@ class PrivateNetwork(Provenance):
         """Find the schemas that say the edges of bins; those of states are names that the network knows itself."""
         if numbers == "states":
             return []
-        held = getattr(self, "release_", None)
-        if held is None:
+        if getattr(self, "release_", None) is None:
             raise ValueError(
                 'The network has no release, which says the edges of its bins: take numbers="states", or '
                 "attach that which it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
-        schemas = [release.schema for release in (held if isinstance(held, tuple) else (held,))]
+        schemas = [release.schema for release in self._releases()]
         for schema in schemas:
             require_numbers({v: bins for v, bins in schema.bins.items() if v in self.nodes()}, numbers)  # type: ignore[attr-defined]
         return schemas
@@ -506,12 +505,7 @@ class PrivateNetwork(Provenance):
         layout, logs, _ = log_linear(self, schema.states)
         conditioning = Conditioning(layout, schema)
         for given in evidence:
-            try:
-                (places,) = conditioning.most_probable([logs], asked, given)
-            except TreeTooLargeError:
-                raise
-            except ValueError as error:
-                raise impossible(given) from error
+            (places,) = conditioning.most_probable([logs], asked, given)
             yield {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
 
     @cached_property

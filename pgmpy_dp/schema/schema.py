@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._files import parse_json
+from pgmpy_dp._names import closest
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins, checked_bounds
@@ -597,10 +597,8 @@ def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:
     if isinstance(variable, str) and variable in states:
         return
     prefix = f"{where}: " if where else ""
-    close: list[str] = []
-    if isinstance(variable, str) and len(variable) <= 100:  # comparing long names takes quadratic time
-        close = difflib.get_close_matches(variable, [name for name in states if len(name) <= 100][:2000], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the schema has {_some(states)}."
+    close = closest(variable, states)
+    hint = f"did you mean {close!r}?" if close else f"the schema has {_some(states)}."
     raise SchemaError(f"{prefix}Unknown variable {variable!r}: {hint}")
 
 

@@ -1,0 +1,23 @@
+"""A name that is not known is answered with the known one that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+_LONGEST, _MOST = 100, 2000  # comparing names takes time of the square of their length
+
+
+def closest(name: Any, known: Iterable[Any]) -> str | None:
+    """Find the known name that is close to another, if there is one.
+
+    Examples
+    --------
+    >>> closest("smok", ["smoke", "lung"]), closest(7, ["smoke"])
+    ('smoke', None)
+    """
+    if not isinstance(name, str) or len(name) > _LONGEST:
+        return None
+    names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST]
+    return next(iter(get_close_matches(name, names[:_MOST], n=1)), None)
