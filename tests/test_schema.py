@@ -192,6 +192,19 @@ def test_wrong_bins_are_refused(edges, labels):
         Bins(edges, labels)
 
 
+@pytest.mark.parametrize("decimals", [-1, 1.0, True, "1", 16])
+def test_decimals_are_a_small_whole_number(decimals):
+    with pytest.raises(SchemaError, match=r"from 0 to 15, got"):
+        Bins([0, 1], decimals=decimals)
+
+
+@pytest.mark.parametrize(("edges", "message"), [([0, 0.01, 0.05, 1], "from 0.01 to 0.05"), ([0, 1e15], "as large as")])
+def test_every_bin_holds_a_number_with_its_decimals(edges, message):
+    assert Bins(edges, decimals=None).decimals is None
+    with pytest.raises(SchemaError, match=message):
+        Bins(edges, decimals=1)
+
+
 def test_bin_labels_survive_a_bif_file():
     for edges in ([-math.inf, -2.5, 0, 1e-5, 1e22, math.inf], [0, 1]):
         labels = list(Bins(edges).labels)

@@ -49,6 +49,7 @@ def schema(
       states    its values, separated by |            (yes|no)
       edges     or the edges of its bins, for numbers (0|18|65|120)
       labels    names of the bins, separated by |     (optional)
+      decimals  of synthetic numbers; whole edges give whole numbers without (optional)
       type      string, integer, number or boolean    (optional)
       missing   the state that stands for no value    (optional)
       other     that for values that are not declared (optional)
@@ -125,7 +126,9 @@ def _from_mapping(content: Any) -> Schema:
             raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
         if "edges" in entry:
             try:
-                variables[variable] = Bins([float(edge) for edge in entry["edges"]], entry.get("labels"))
+                variables[variable] = Bins(
+                    [float(edge) for edge in entry["edges"]], entry.get("labels"), entry.get("decimals")
+                )
             except SchemaError as error:
                 raise SchemaError(f"Variable {variable!r}: {error}") from None
         else:
@@ -172,6 +175,9 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
         entry["edges"] = [_number(name, edge) for edge in _parts(row["edges"])]
         if row.get("labels"):
             entry["labels"] = _parts(row["labels"])
+        if row.get("decimals"):
+            number = _number(name, row["decimals"])
+            entry["decimals"] = int(number) if number.is_integer() else number
     elif kind == "boolean" and not row.get("states"):
         entry["states"] = [False, True]
     else:

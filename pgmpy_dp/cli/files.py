@@ -24,7 +24,7 @@ _BELONGS = {
     "a list of tables": "--cliques of release takes it",
     "a plan for an accuracy": "--plan of release takes it",
 }
-DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "missing", "other", "missing_values")
+DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "decimals", "missing", "other", "missing_values")
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
     ".xml": "a network", ".uai": "a network", ".txt": "a list of edges", ".edges": "a list of edges",

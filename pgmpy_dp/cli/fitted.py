@@ -14,7 +14,7 @@ import click
 from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
-from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, to_csv, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.misfit import FitCheck
@@ -444,8 +444,8 @@ def sample(
             known = isinstance(loaded, PrivateMixtureNetwork) or hasattr(loaded, "release_")
             numbers = "uniform" if known else "states"
         begin("Drawing records")
-        records = loaded.simulate(rows, seed=seed, numbers=numbers)
         declared = _declared(loaded)
+        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers), declared)
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
         mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]

@@ -11,7 +11,7 @@ import click
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, public_table, table_options
-from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
 
 
 @click.command(cls=Command)
@@ -126,7 +126,7 @@ def households(
             cautions = [
                 caution
                 for table, own, path in zip(drawn, schemas, (out, persons_out), strict=True)
-                for caution in write_records(table, path, own, spreadsheet)
+                for caution in write_records(columns_of_files(table, own), path, own, spreadsheet)
             ]
         except OSError as error:
             raise click.ClickException(

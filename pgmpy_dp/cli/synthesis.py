@@ -10,7 +10,7 @@ import click
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
-from pgmpy_dp.cli.written import NUMBERS, RECORDS, spreadsheet_option, write_records
+from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
 
 
 @click.command(cls=Command)
@@ -111,7 +111,9 @@ def synthesize(
             if model is not None:
                 network.save(model)
             begin("Drawing records")
-            cautions = write_records(network.simulate(rows, seed=seed, numbers=numbers), out, schema, spreadsheet)
+            cautions = write_records(
+                columns_of_files(network.simulate(rows, seed=seed, numbers=numbers), schema), out, schema, spreadsheet
+            )
         except OSError as error:
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."

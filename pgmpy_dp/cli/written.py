@@ -34,6 +34,14 @@ def write_records(records: Any, out: Path, schema: Schema, spreadsheet: bool = F
     return []
 
 
+def columns_of_files(records: Any, schema: Schema) -> Any:
+    """Leave out the coarser variables of hierarchies that are no columns of files, beside their finer ones."""
+    from pgmpy_dp.schema import Hierarchy
+
+    coarser = [rule for rule in schema.rules if isinstance(rule, Hierarchy) and not rule.column]
+    return records.drop(columns=[rule.coarser for rule in coarser if {*rule.variables} <= {*records}])
+
+
 def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) -> str | None:
     """Write a frame as the schema says that the records' file is written; without a file, return the text."""
     import pandas as pd

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
@@ -14,7 +13,6 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Bins, Schema
 
 Numbers = Literal["states", "uniform", "midpoint"]
-_MOST_WHOLE = 2.0**53  # up to which floats hold every whole number
 
 
 def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
@@ -48,8 +46,9 @@ def decoded(
     variable : str
     codes : ndarray of shape (records,)
     numbers : {"states", "uniform", "midpoint"}
-        What bins become. Where all finite edges are whole numbers, so is what is drawn: bins of width 1 give their
-        lower edge, and a spike that was declared as a bin of its own stays exact.
+        What bins become. Numbers have the decimals that the bins say, and where these say nothing and all edges are
+        whole, so is what is drawn: bins of width 1 give their lower edge, and a spike that was declared as a bin of
+        its own stays exact.
     generator : numpy.random.Generator
 
     Returns
@@ -67,16 +66,18 @@ def decoded(
     require_numbers({} if bins is None else {variable: bins}, numbers)
     if bins is None or numbers == "states":
         return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
-    edges = np.array(bins.edges)
     known = (codes >= 0) & (codes < len(bins.labels))  # states for missing and other values come after the bins
     place = np.where(known, codes, 0)
-    low, high = edges[place], edges[place + 1]
-    whole = all(math.floor(edge) == edge and abs(edge) <= _MOST_WHOLE for edge in bins.edges)
-    if numbers == "midpoint":
-        values = np.floor((low + high - 1) / 2) if whole else (low + high) / 2
+    steps = bins.steps()
+    if steps is None:
+        low, high = np.array(bins.edges)[[place, place + 1]]
+        values = low + (high - low) * (0.5 if numbers == "midpoint" else generator.random(codes.size))
     else:
-        share = generator.random(codes.size)
-        values = np.floor(low + share * (high - low)) if whole else low + share * (high - low)
+        first, end = np.array(steps)[[place, place + 1]]
+        size = end - first
+        along = (size - 1) // 2 if numbers == "midpoint" else np.floor(size * generator.random(codes.size))
+        values = (first + along) / 10 ** (bins.decimals or 0)  # the float nearest to the decimal number
+    whole = steps is not None and not bins.decimals
     if known.all():
         return values.astype(np.int64) if whole else values
     return pd.Series(np.where(known, values, np.nan)).astype("Int64" if whole else "float64")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from itertools import pairwise
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
+
+_MOST_WHOLE = 2**53  # up to which floats hold every whole number
 
 
 @dataclass(frozen=True, init=False)
@@ -26,11 +29,15 @@ class Bins:
     labels : iterable of str, optional
         One name for each bin. By default ``"18_to_65"``, ``"below_18"`` and ``"65_or_more"``: names without
         commas, blanks or brackets, which pgmpy's BIF files bring back unchanged.
+    decimals : int, optional
+        How many places after the point the numbers have, for those that are drawn from bins; 0 for whole numbers. By
+        default they are whole where all edges are, and any number otherwise. Records are read alike.
 
     Raises
     ------
     SchemaError
-        If the edges are not strictly increasing numbers, or the labels do not fit them.
+        If the edges are not strictly increasing numbers, the labels do not fit them, or a bin holds no number with so
+        many decimals.
 
     Examples
     --------
@@ -40,8 +47,11 @@ class Bins:
 
     edges: tuple[float, ...]
     labels: tuple[str, ...]
+    decimals: int | None
 
-    def __init__(self, edges: Iterable[float], labels: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, edges: Iterable[float], labels: Iterable[str] | None = None, decimals: int | None = None
+    ) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
         if len(values) < 2:
             raise SchemaError(f"Bins need at least two edges, got {len(values)}: write Bins([0, 18, 65, 120]).")
@@ -57,6 +67,22 @@ class Bins:
             )
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "labels", names)
+        object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
+
+    def steps(self) -> list[int] | None:
+        """Number the least value from each edge on, in units of the last decimal; the edges must be finite.
+
+        None if the numbers have any decimals.
+
+        Examples
+        --------
+        >>> Bins([0, 0.25, 1.5], decimals=1).steps()
+        [0, 3, 15]
+        """
+        if self.decimals is not None:
+            return [_step(edge, self.decimals) for edge in self.edges]
+        whole = all(edge.is_integer() and abs(edge) <= _MOST_WHOLE for edge in self.edges)
+        return [int(edge) for edge in self.edges] if whole else None
 
 
 def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
@@ -87,6 +113,26 @@ def _edge(edge: Any) -> float:
     if math.isnan(number):
         raise SchemaError("Bins: an edge is NaN; edges are numbers, -inf or inf.")
     return number
+
+
+def _checked_decimals(decimals: Any, edges: tuple[float, ...]) -> int | None:
+    value = plain(decimals)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 15:
+        raise SchemaError(f"Bins: decimals is a whole number from 0 to 15, got {decimals!r}.")
+    finite = [edge for edge in edges if math.isfinite(edge)]
+    if any(abs(edge) * 10**value > _MOST_WHOLE for edge in finite):
+        raise SchemaError(f"Bins: floating-point numbers as large as an edge do not have {value} decimals.")
+    for low, high in pairwise(finite):
+        if _step(low, value) == _step(high, value):
+            raise SchemaError(f"Bins: no number with {value} decimals lies in the bin from {low} to {high}.")
+    return value
+
+
+def _step(edge: float, decimals: int) -> int:
+    """Count in units of the last decimal, up to the first number that is not below the edge as it is written."""
+    return int(Decimal(repr(edge)).scaleb(decimals).to_integral_value(ROUND_CEILING))
 
 
 def _bin_label(low: float, high: float) -> str:

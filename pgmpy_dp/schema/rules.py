@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -177,7 +177,8 @@ class Dependency:
             raise SchemaError(
                 f"{owner}: no state of {self.coarser!r} is given for {', '.join(map(repr, lacking[:3]))}{more}."
             )
-        return type(self)(self.finer, self.coarser, {state: known[typed(state)] for state in states[self.finer]})
+        mapping: Any = {state: known[typed(state)] for state in states[self.finer]}  # as the constructor takes it
+        return replace(self, states=mapping)
 
     def codes(self, states: States) -> NDArray[np.intp]:
         """Return the place of the coarser variable's state for every state of the finer one."""
@@ -209,10 +210,11 @@ class Dependency:
         return {"dependency": {"finer": self.finer, "coarser": self.coarser, "states": pairs}}
 
 
+@dataclass(frozen=True, init=False)
 class Hierarchy(Dependency):
     """The states of one variable are grouped by those of a coarser one, at which all else is measured.
 
-    The coarser variable is no column of the records: it is found from the finer one. Pairs with other variables have
+    The coarser variable is never read from the records: it is found from the finer one. Pairs with other variables have
     the coarser variable alone, and the finer one is measured once. Within a state of the coarser variable the finer one
     is taken to be independent of all else, by shares from its own noisy table: answers and synthetic records have both.
 
@@ -221,6 +223,8 @@ class Hierarchy(Dependency):
     finer, coarser : str
     states : mapping of state to state
         For every state of the finer variable that of the coarser one, as of a :class:`Dependency`.
+    column : bool
+        Whether files of records hold the coarser variable as a column of their own, so that synthetic ones do too.
 
     Examples
     --------
@@ -228,13 +232,22 @@ class Hierarchy(Dependency):
     ('diagnosis', 'chapter')
     """
 
+    column: bool
+
+    def __init__(self, finer: str, coarser: str, states: Mapping[State, State], column: bool = True) -> None:
+        super().__init__(finer, coarser, states)
+        if not isinstance(column, bool):
+            raise SchemaError(f"Hierarchy of {coarser!r} on {finer!r}: column is True or False, got {column!r}.")
+        object.__setattr__(self, "column", column)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as schema files hold it."""
         groups: dict[tuple[type, State], list[State]] = {}
         for fine, coarse in self.states:
             groups.setdefault(typed(coarse), []).append(fine)
         listed_groups = [{"state": coarse, "states": fine} for (_, coarse), fine in groups.items()]
-        return {"hierarchy": {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}}
+        told = {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}
+        return {"hierarchy": told if self.column else told | {"column": False}}
 
 
 Rule = Forbidden | Allowed | Dependency
@@ -366,7 +379,7 @@ def rule_from_dict(stored: Any) -> Rule:
             return Dependency(content["finer"], content["coarser"], dict(pairs))
         if kind == "hierarchy":
             grouped = {fine: group["state"] for group in content["groups"] for fine in group["states"]}
-            return Hierarchy(content["finer"], content["coarser"], grouped)
+            return Hierarchy(content["finer"], content["coarser"], grouped, content.get("column", True))
     except SchemaError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError):

@@ -35,6 +35,7 @@ def table_field(
         field |= {"type": "number", "constraints": constraints}
         edges = [edge if math.isfinite(edge) else str(edge) for edge in bins.edges]
         field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels)}
+        field[BINS_PROPERTY] |= {} if bins.decimals is None else {"decimals": bins.decimals}
     else:
         states = _own_states(states, list(stand_ins.values()))
         types = set(map(type, states))
@@ -135,7 +136,7 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
             raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
-            return Bins(edges, bins.get("labels"))
+            return Bins(edges, bins.get("labels"), bins.get("decimals"))
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

@@ -14,6 +14,7 @@ from pgmpy_dp.experiments.peer_comparisons import example_network
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree, engine
 from pgmpy_dp.networks import simulate
+from pgmpy_dp.networks.numbers import decoded
 
 
 def test_families_of_alarm_have_their_exact_frequencies():
@@ -166,3 +167,19 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     if kind is dp.PrivateBayesianNetwork:  # pgmpy's own method draws
         done = network.simulate(300, seed=1, numbers="midpoint", do={"smoke": "no"}, show_progress=False)
         assert set(done["age"].dropna()) == {8, 18, 41}
+
+
+def test_numbers_have_the_decimals_that_bins_say():
+    cuts, places = [0, 0.25, 0.3, 12], np.repeat([0, 1, 2], 2000)
+    for decimals, bins in ((1, dp.Bins([0, 0.25, 12], decimals=1)), (2, dp.Bins(cuts, decimals=2))):
+        schema = dp.Schema.from_dict(dp.Schema({"x": bins}).to_dict())
+        codes = np.minimum(places, len(bins.labels) - 1)
+        drawn = decoded(schema, "x", codes, "uniform", np.random.default_rng(0))
+        assert (drawn == drawn.round(decimals)).all()
+        assert (np.searchsorted(bins.edges, drawn, side="right") - 1 == codes).all()
+        possible = {k / 10**decimals for k in range(12 * 10**decimals)}
+        assert set(drawn[drawn < 0.3]) == {x for x in possible if x < 0.3}  # one is missing once in e^400 runs
+    middle = decoded(schema, "x", places[::2000], "midpoint", np.random.default_rng(0))
+    assert list(middle) == [0.12, 0.27, 6.14]
+    whole = decoded(dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)}), "x", places[:3000], "midpoint", None)
+    assert whole.dtype == np.int64 and set(whole) == {0, 1}
