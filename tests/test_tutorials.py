@@ -4,7 +4,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
+from nbclient.util import run_sync
 
 FOLDER = Path(__file__).resolve().parents[1] / "tutorials"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -23,15 +25,28 @@ def test_tutorials_are_there():
     assert sorted(int(path.stem.split("_")[0]) for path in NOTEBOOKS) == list(range(1, len(NOTEBOOKS) + 1))
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    """One for all: imports take longer than most tutorials."""
+    folder = tmp_path_factory.mktemp("kernel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(folder / "runtime"))
+        manager = AsyncKernelManager(kernel_name="python3")
+        run_sync(manager.start_kernel)()
+        yield manager
+        run_sync(manager.shutdown_kernel)(now=True)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_tutorial_runs(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+def test_tutorial_runs(path, tmp_path, kernel):
     work = tmp_path / "work"
     work.mkdir()
     notebook = read(path)
-    client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(work)}})
-    client.execute()  # raises CellExecutionError, with the traceback
+    afresh = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {work}")  # no name of another tutorial is left
+    client = NotebookClient(nbformat.v4.new_notebook(cells=[afresh, *notebook.cells]), km=kernel, timeout=300)
+    client.execute(cleanup_kc=False)  # raises CellExecutionError, with the traceback
+    client.kc.stop_channels()
     assert outputs(notebook, "error") == []
     assert list(work.iterdir()) == []  # leaves no files where it was started
 

@@ -182,4 +182,5 @@ def test_numbers_have_the_decimals_that_bins_say():
     middle = decoded(schema, "x", places[::2000], "midpoint", np.random.default_rng(0))
     assert list(middle) == [0.12, 0.27, 6.14]
     whole = decoded(dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)}), "x", places[:3000], "midpoint", None)
-    assert whole.dtype == np.int64 and set(whole) == {0, 1}
+    assert whole.dtype == np.int64
+    assert set(whole) == {0, 1}
