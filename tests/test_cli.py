@@ -16,6 +16,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import load_network, save_network
+from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 
 def run(*arguments, code=0):
@@ -596,20 +597,31 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     held = json.loads(release("--dry-run", "--json", "--ledger", "ledger.json"))
     assert held["guarantee"]["epsilon"] == 1.0
     assert held["ledger"] == {"remaining": {"epsilon": 2.0, "delta": 1e-6}, "enough": True}
-    for command in ("release --model asia.json --out r.zip", "synthesize --out made.csv", "structure --out g.txt"):
+    for command in ("release --model asia.json", "synthesize", "structure"):
         name, *more = command.split()
         price = ["--epsilon", 1, "--delta", 2e-6, *(["--mechanism", "gaussian"] if name == "release" else [])]
         call = [name, "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", *more, *price]
         assert json.loads(run(*call, "--dry-run", "--json"))["ledger"]["enough"] is False
     wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
     assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
-    assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
+    assert held["tables"][0]["noise"] == pytest.approx(laplace_variance(sum(weights) / weights[0]) ** 0.5)
     assert "Nothing was read or charged." in release("--dry-run", "--unit", "person")
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", "--out", "made.csv"]
     assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
     assert not (asia / "made.csv").exists()
     assert not (asia / "release.zip").exists()
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("more", [(), ("--mechanism", "gaussian", "--delta", 1e-6), ("--unit", "xray")])
+def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
+    call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, *more]
+    Path("tables.json").write_text(json.dumps([["smoke", "lung"], ["asia"]]))
+    foreseen = run(*call, "--dry-run").splitlines()
+    stated = run(*call, "--no-ledger", "--out", "release.zip").splitlines()
+    first = next(place for place, line in enumerate(foreseen) if "standard deviation" in line)
+    assert foreseen[first:] == stated[stated.index(foreseen[first]) :][: len(foreseen) - first]
+    assert "Missing option '--out'" in run(*call, "--no-ledger", code=2)
 
 
 def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):

@@ -88,8 +88,10 @@ def quiet() -> None:
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
 
-def refuse_to_overwrite(out: Path, force: bool, *endings: str) -> None:
-    """Find out before a charge whether its result can be written: later, the charge would be lost."""
+def refuse_to_overwrite(out: Path | None, force: bool, *endings: str) -> None:
+    """Find out before a charge whether its result can be written, if at all: later, the charge would be lost."""
+    if out is None:
+        return
     if endings and out.suffix.lower() not in endings:
         raise click.ClickException(f"{out}: such files end in {' or '.join(endings)}: choose another name.")
     if out.exists() and not force:

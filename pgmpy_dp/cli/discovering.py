@@ -44,8 +44,7 @@ def states(
           --ledger ledger.json --out schema.json
     """
     for path, ending in ((out, ".json"), (release_path, ".zip")):
-        if path is not None:
-            refuse_to_overwrite(path, force, ending)
+        refuse_to_overwrite(path, force, ending)
     chosen = RecordOptions(**options)
     with stages(2) as begin:
         begin("Reading the records")
