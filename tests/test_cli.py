@@ -230,6 +230,22 @@ def test_files_are_named_as_they_were_asked_for(asia):
     run("schema", "asia.json", "--out", "schema.json", "--force")
 
 
+def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
+    caution = "Caution: with a probability of delta, 0.001 here, a mechanism may tell everything of somebody"
+    assert caution.replace("0.001", "0.5") in run("ledger", "create", "large.json", "--epsilon", 1, "--delta", 0.5)
+    assert "Caution" not in run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 9.9e-4)
+    call = ["release", "records.csv", "--schema", "schema.json", "--model", "asia.json", "--mechanism", "gaussian"]
+    call += ["--epsilon", 0.5, "--ledger", "large.json", "--out", "release.zip", "--delta"]
+    assert "rho" not in run("ledger", "show", "large.json")
+    assert caution in run(*call, 1e-3, "--dry-run")
+    assert caution in run(*call, 1e-3)
+    assert caution in run("inspect", "release.zip")
+    assert "Caution" not in run(*call, 1e-6, "--force")
+    assert "what is spent is at the ledger's own delta" in run("ledger", "show", "large.json")
+    for command in ("synthesize", "structure"):
+        assert caution in run(command, *call[1:4], "--epsilon", 1, "--delta", 1e-3, "--dry-run")
+
+
 def test_cautions(asia):
     assert "Caution" not in release()
     assert "Caution: at so large an epsilon" in release("--force", epsilon=100)

@@ -100,6 +100,16 @@ def refuse_to_overwrite(out: Path | None, force: bool, *endings: str) -> None:
         raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
 
 
+def delta_cautions(delta: float) -> list[str]:
+    """Warn of a delta, which is public, that promises little to each of a thousand persons."""
+    if delta < 1e-3:
+        return []
+    return [
+        f"Caution: with a probability of delta, {delta:g} here, a mechanism may tell everything of somebody: choose it "
+        "far below one over the number of records."
+    ]
+
+
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
     """Read VARIABLE=STATE options and check the variables; a name may itself hold an equals sign."""
     given: dict[str, str] = {}

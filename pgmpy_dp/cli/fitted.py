@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -227,7 +228,7 @@ def query(
             f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
         )
     schema = _schema(loaded)
-    schema.require([targets])
+    _require_targets(schema, targets)
     given = _evidence(schema, evidence)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})"
@@ -334,6 +335,16 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
         return
     found = check_network(network, releases)
     emit(as_json, findings(found), repr(found))
+
+
+def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
+    """Refuse unknown variables; several in one option are told how to be named."""
+    for target in targets:
+        parts = [part.strip() for part in target.split(",")]
+        if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
+            options = " ".join(f"--target {quote(part)}" for part in parts)
+            raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
+    schema.require([targets])
 
 
 def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:

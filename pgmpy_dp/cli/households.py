@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.records import (
     RecordOptions,
@@ -140,6 +140,7 @@ def households(
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
             ) from error
+    cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]

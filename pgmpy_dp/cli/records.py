@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, emit
+from pgmpy_dp.cli.common import assignments, delta_cautions, emit
 from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
@@ -267,6 +267,7 @@ def foreseen(
         f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
         "",
         *listed_tables(tables, quote.guarantee.counted),
+        *delta_cautions(quote.guarantee.delta),
         *lines,
     ]
     emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables, **held}, text)

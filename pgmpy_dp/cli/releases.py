@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.records import (
     RecordOptions,
@@ -196,7 +196,7 @@ def _lines(noisy: Release) -> list[str]:
 
 def _cautions(noisy: Release) -> list[str]:
     """Name what somebody who looks at tables and noise might overlook."""
-    found = []
+    found = delta_cautions(noisy.guarantee.delta)
     if noisy.guarantee.epsilon > 20:
         found.append("Caution: at so large an epsilon the promise says next to nothing.")
     least = noisy.total - 2 * noisy.total_variance**0.5

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, written_option
 
@@ -95,7 +95,7 @@ def structure(
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
             held, lines = chosen.affordable(epsilon, delta)
-            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *lines])
+            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *delta_cautions(delta), *lines])
             return
         assert out is not None
         budget = chosen.budget(epsilon, delta)
@@ -140,6 +140,7 @@ def structure(
             if fails
             else []
         ),
+        *delta_cautions(delta),
         line,
     ]
     emit(as_json, held | ledger, lines)

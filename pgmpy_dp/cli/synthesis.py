@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options, written_option
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
@@ -118,6 +118,7 @@ def synthesize(
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
             ) from error
+    cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     count = max(round(network.total_), 1) if rows is None else rows
     held = {
