@@ -685,11 +685,37 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     plain = run("query", "fitted.zip", "--target", "lung")
     assert "Note: The release contradicts the network" in plain
     assert "--estimator private-mle" in plain
+    call = ["fit", "elsewhere.zip", "--out", "other.zip", "--estimator"]
+    run(*call, "private-mle", "--model", "edges.txt")
+    noted = run("query", "other.zip", "--target", "lung")
+    assert "Note: The release contradicts the network" in noted
+    assert "private-mle" not in noted
     assert "UserWarning" not in plain
     run("report", "fitted.zip", "--out", "one.html", "--date", "")
     run("report", "elsewhere.zip", "--model", "fitted.bif", "--out", "two.html", "--date", "")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
-    assert len(run("sample", "fitted.zip", "--rows", 3).splitlines()) == 4
+    assert "(<code>--estimator collective-em</code>)" in (tmp_path / "one.html").read_text()
+
+    call = ["sample", "fitted.zip", "--rows", 3]
+    printed = CliRunner().invoke(main, [*map(str, call)])
+    assert len(printed.stdout.splitlines()) == 4
+    assert printed.stderr.startswith("Note: The release contradicts the network")
+    assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
+    held = json.loads(run(*call, "--out", "made.csv", "--json"))
+    assert f"Note: {held['notes'][0]}" in plain
+
+
+def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["x"] * 100, "c": ["y"] * 100})
+    data = dp.PrivateDataset(records, dp.Schema({variable: ["x", "y"] for variable in "abc"}), dp.PrivacyBudget(1.0))
+    data.measure([("a", "b"), ("b", "c"), ("a", "c")], 1.0).save("release.zip")
+    (tmp_path / "edges.txt").write_text("a -> b\na -> c\nb -> c\n")
+    call = ["fit", "release.zip", "--model", "edges.txt", "--out", "fitted.zip"]
+    said = refused(*call)
+    assert "no table that holds" in said
+    assert "or fit by --estimator collective-em" in said
+    run(*call, "--estimator", "collective-em")
 
 
 def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
+from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, shown, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
@@ -446,7 +446,7 @@ def sample(
 
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
-    with stages(2) as begin:
+    with noted() as notes, stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
         if release is not None:
@@ -467,7 +467,10 @@ def sample(
     if out is None:
         text = records.to_json(orient="records") if as_json else to_csv(records, None, declared, spreadsheet)
         click.echo(text, nl=as_json)
+        for note in notes:
+            click.echo(shown(f"Note: {note}"), err=True)
         return
     cautions = write_records(records, out, declared, spreadsheet)
-    held = {"file": str(out), "rows": rows, "cautions": cautions}
-    emit(as_json, held, [f"{rows} synthetic records written to {out}.", *cautions])
+    held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}
+    lines = [f"{rows} synthetic records written to {out}.", *cautions, *(f"Note: {note}" for note in notes)]
+    emit(as_json, held, lines)
