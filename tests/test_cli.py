@@ -16,6 +16,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import load_network, save_network
+from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 
 def run(*arguments, code=0):
@@ -227,6 +228,22 @@ def test_files_are_named_as_they_were_asked_for(asia):
     assert "needs a --delta" in release("--mechanism", "gaussian", "--force", code=1)
     assert "schema.json exists already" in refused("schema", "asia.json", "--out", "schema.json")
     run("schema", "asia.json", "--out", "schema.json", "--force")
+
+
+def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
+    caution = "Caution: with a probability of delta, 0.001 here, a mechanism may tell everything of somebody"
+    assert caution.replace("0.001", "0.5") in run("ledger", "create", "large.json", "--epsilon", 1, "--delta", 0.5)
+    assert "Caution" not in run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 9.9e-4)
+    call = ["release", "records.csv", "--schema", "schema.json", "--model", "asia.json", "--mechanism", "gaussian"]
+    call += ["--epsilon", 0.5, "--ledger", "large.json", "--out", "release.zip", "--delta"]
+    assert "rho" not in run("ledger", "show", "large.json")
+    assert caution in run(*call, 1e-3, "--dry-run")
+    assert caution in run(*call, 1e-3)
+    assert caution in run("inspect", "release.zip")
+    assert "Caution" not in run(*call, 1e-6, "--force")
+    assert "what is spent is at the ledger's own delta" in run("ledger", "show", "large.json")
+    for command in ("synthesize", "structure"):
+        assert caution in run(command, *call[1:4], "--epsilon", 1, "--delta", 1e-3, "--dry-run")
 
 
 def test_cautions(asia):
@@ -596,20 +613,31 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     held = json.loads(release("--dry-run", "--json", "--ledger", "ledger.json"))
     assert held["guarantee"]["epsilon"] == 1.0
     assert held["ledger"] == {"remaining": {"epsilon": 2.0, "delta": 1e-6}, "enough": True}
-    for command in ("release --model asia.json --out r.zip", "synthesize --out made.csv", "structure --out g.txt"):
+    for command in ("release --model asia.json", "synthesize", "structure"):
         name, *more = command.split()
         price = ["--epsilon", 1, "--delta", 2e-6, *(["--mechanism", "gaussian"] if name == "release" else [])]
         call = [name, "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", *more, *price]
         assert json.loads(run(*call, "--dry-run", "--json"))["ledger"]["enough"] is False
     wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
     assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
-    assert held["tables"][0]["scale"] == pytest.approx(sum(weights) / weights[0])
+    assert held["tables"][0]["noise"] == pytest.approx(laplace_variance(sum(weights) / weights[0]) ** 0.5)
     assert "Nothing was read or charged." in release("--dry-run", "--unit", "person")
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", "--out", "made.csv"]
     assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
     assert not (asia / "made.csv").exists()
     assert not (asia / "release.zip").exists()
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+
+
+@pytest.mark.parametrize("more", [(), ("--mechanism", "gaussian", "--delta", 1e-6), ("--unit", "xray")])
+def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
+    call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, *more]
+    Path("tables.json").write_text(json.dumps([["smoke", "lung"], ["asia"]]))
+    foreseen = run(*call, "--dry-run").splitlines()
+    stated = run(*call, "--no-ledger", "--out", "release.zip").splitlines()
+    first = next(place for place, line in enumerate(foreseen) if "standard deviation" in line)
+    assert foreseen[first:] == stated[stated.index(foreseen[first]) :][: len(foreseen) - first]
+    assert "Missing option '--out'" in run(*call, "--no-ledger", code=2)
 
 
 def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):
@@ -657,11 +685,37 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     plain = run("query", "fitted.zip", "--target", "lung")
     assert "Note: The release contradicts the network" in plain
     assert "--estimator private-mle" in plain
+    call = ["fit", "elsewhere.zip", "--out", "other.zip", "--estimator"]
+    run(*call, "private-mle", "--model", "edges.txt")
+    noted = run("query", "other.zip", "--target", "lung")
+    assert "Note: The release contradicts the network" in noted
+    assert "private-mle" not in noted
     assert "UserWarning" not in plain
     run("report", "fitted.zip", "--out", "one.html", "--date", "")
     run("report", "elsewhere.zip", "--model", "fitted.bif", "--out", "two.html", "--date", "")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
-    assert len(run("sample", "fitted.zip", "--rows", 3).splitlines()) == 4
+    assert "(<code>--estimator collective-em</code>)" in (tmp_path / "one.html").read_text()
+
+    call = ["sample", "fitted.zip", "--rows", 3]
+    printed = CliRunner().invoke(main, [*map(str, call)])
+    assert len(printed.stdout.splitlines()) == 4
+    assert printed.stderr.startswith("Note: The release contradicts the network")
+    assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
+    held = json.loads(run(*call, "--out", "made.csv", "--json"))
+    assert f"Note: {held['notes'][0]}" in plain
+
+
+def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["x"] * 100, "c": ["y"] * 100})
+    data = dp.PrivateDataset(records, dp.Schema({variable: ["x", "y"] for variable in "abc"}), dp.PrivacyBudget(1.0))
+    data.measure([("a", "b"), ("b", "c"), ("a", "c")], 1.0).save("release.zip")
+    (tmp_path / "edges.txt").write_text("a -> b\na -> c\nb -> c\n")
+    call = ["fit", "release.zip", "--model", "edges.txt", "--out", "fitted.zip"]
+    said = refused(*call)
+    assert "no table that holds" in said
+    assert "or fit by --estimator collective-em" in said
+    run(*call, "--estimator", "collective-em")
 
 
 def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):

@@ -146,6 +146,9 @@ COMMANDS = [
     ("check release.zip --model edges.txt", "edges.txt: not a network for --model"),
     ("check fitted.zip --model fitted.bif", "is a model with its release"),
     ("report fitted.zip --model fitted.bif --out new.html", "is a model with its release"),
+    ("report fitted.zip --out new.pdf", "new.pdf: pages are written to .html and .htm files"),
+    ("query fitted.zip --target age,race", "by an option of its own: --target age --target race"),
+    ("query fitted.zip --target age,rase", "Unknown variable 'age,rase'"),
     # a graph, and what accuracy costs
     (swapped(STRUCTURE, ("new.txt", "new.bif")), "new.bif: edges are written to .txt files"),
     (f"{STRUCTURE} --model new.docx", "networks are written to .bif"),

@@ -57,8 +57,7 @@ def plan_accuracy(
             found = ""
         if not found:
             raise click.BadParameter(f"{given!r}: write names and records, such as age,sex=50.", param_hint="--table")
-    if out is not None:
-        refuse_to_overwrite(out, force, ".json")
+    refuse_to_overwrite(out, force, ".json")
     plan = planned(Schema.load(schema_path), wanted, confidence, delta, "replace_one" if replace else "add_remove")
     held = {
         "epsilon": plan.epsilon,

@@ -88,14 +88,26 @@ def quiet() -> None:
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
 
-def refuse_to_overwrite(out: Path, force: bool, *endings: str) -> None:
-    """Find out before a charge whether its result can be written: later, the charge would be lost."""
+def refuse_to_overwrite(out: Path | None, force: bool, *endings: str) -> None:
+    """Find out before a charge whether its result can be written, if at all: later, the charge would be lost."""
+    if out is None:
+        return
     if endings and out.suffix.lower() not in endings:
         raise click.ClickException(f"{out}: such files end in {' or '.join(endings)}: choose another name.")
     if out.exists() and not force:
         raise click.ClickException(f"{out} exists already: choose another name, or add --force to overwrite it.")
     if not os.access(out.parent, os.W_OK):
         raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
+
+
+def delta_cautions(delta: float) -> list[str]:
+    """Warn of a delta, which is public, that promises little to each of a thousand persons."""
+    if delta < 1e-3:
+        return []
+    return [
+        f"Caution: with a probability of delta, {delta:g} here, a mechanism may tell everything of somebody: choose it "
+        "far below one over the number of records."
+    ]
 
 
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:

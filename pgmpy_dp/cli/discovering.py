@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, record_options
 
@@ -44,8 +44,7 @@ def states(
           --ledger ledger.json --out schema.json
     """
     for path, ending in ((out, ".json"), (release_path, ".zip")):
-        if path is not None:
-            refuse_to_overwrite(path, force, ending)
+        refuse_to_overwrite(path, force, ending)
     chosen = RecordOptions(**options)
     with stages(2) as begin:
         begin("Reading the records")
@@ -64,6 +63,7 @@ def states(
         found.guarantee.sentence(),
         f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
         f"Written to {out}.",
+        *delta_cautions(delta),
         line,
     ]
     emit(as_json, held | {"guarantee": found.guarantee.to_dict()} | ledger, lines)

@@ -69,8 +69,7 @@ def schema(
 
     Look the draft over before use: its states and their order are those of all that follows.
     """
-    if out is not None:
-        refuse_to_overwrite(out, force)
+    refuse_to_overwrite(out, force)
     drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
     if out is not None:
         drafted.save(out)

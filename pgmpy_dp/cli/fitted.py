@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, stages
+from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, shown, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
@@ -235,7 +236,7 @@ def query(
             f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
         )
     schema = _schema(loaded)
-    schema.require([targets])
+    _require_targets(schema, targets)
     given = _evidence(schema, evidence)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})"
@@ -348,6 +349,16 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
     emit(as_json, findings(found), repr(found))
 
 
+def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
+    """Refuse unknown variables; several in one option are told how to be named."""
+    for target in targets:
+        parts = [part.strip() for part in target.split(",")]
+        if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
+            options = " ".join(f"--target {quote(part)}" for part in parts)
+            raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
+    schema.require([targets])
+
+
 def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for variable, wanted in assignments(schema, evidence, "--evidence").items():
@@ -447,7 +458,7 @@ def sample(
 
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
-    with stages(2) as begin:
+    with noted() as notes, stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
         if release is not None:
@@ -468,7 +479,10 @@ def sample(
     if out is None:
         text = records.to_json(orient="records") if as_json else to_csv(records, None, declared, spreadsheet)
         click.echo(text, nl=as_json)
+        for note in notes:
+            click.echo(shown(f"Note: {note}"), err=True)
         return
     cautions = write_records(records, out, declared, spreadsheet)
-    held = {"file": str(out), "rows": rows, "cautions": cautions}
-    emit(as_json, held, [f"{rows} synthetic records written to {out}.", *cautions])
+    held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}
+    lines = [f"{rows} synthetic records written to {out}.", *cautions, *(f"Note: {note}" for note in notes)]
+    emit(as_json, held, lines)

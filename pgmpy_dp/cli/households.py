@@ -8,9 +8,16 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_argument, file_option
-from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, public_table, table_options
+from pgmpy_dp.cli.records import (
+    RecordOptions,
+    dry_run_option,
+    foreseen,
+    public_table,
+    table_options,
+    written_option,
+)
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
 
 
@@ -46,8 +53,8 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
 @click.option(
     "--seed", type=click.IntRange(0), help="For the same tables from the same release; no privacy hangs on it."
 )
-@file_option("--out", exists=False, required=True, help="Synthetic households to write, .csv or .parquet.")
-@file_option("--persons-out", exists=False, required=True, help="Synthetic persons to write, .csv or .parquet.")
+@written_option("--out", help="Synthetic households to write, .csv or .parquet.")
+@written_option("--persons-out", help="Synthetic persons to write, .csv or .parquet.")
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
 @file_option("--model", exists=False, help="Model to write as well, .json: for PrivateHouseholdNetwork.load.")
 @spreadsheet_option
@@ -66,8 +73,8 @@ def households(
     rows: int | None,
     numbers: Any,
     seed: int | None,
-    out: Path,
-    persons_out: Path,
+    out: Path | None,
+    persons_out: Path | None,
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
@@ -94,11 +101,10 @@ def households(
     from pgmpy_dp.schema import HouseholdSchema
     from pgmpy_dp.synthesis.household_mixture import HouseholdMixture, tables_of_households
 
-    if out == persons_out:
+    if out is not None and out == persons_out:
         raise click.UsageError("--out and --persons-out name one file: two tables are written.")
     for path, endings in ((out, RECORDS), (persons_out, RECORDS), (release_path, (".zip",)), (model, (".json",))):
-        if path is not None:
-            refuse_to_overwrite(path, force, *endings)
+        refuse_to_overwrite(path, force, *endings)
     with stages(4) as begin:
         begin("Reading the schemas")
         chosen, schemas = _schemas(persons_schema, key, options)
@@ -110,6 +116,8 @@ def households(
             quote = tables_of_households(schema, epsilon, delta, "gaussian").quote(public)
             foreseen(quote, schema.measured, as_json, *chosen.affordable(epsilon, delta))
             return
+        assert out is not None
+        assert persons_out is not None
         budget = chosen.budget(epsilon, delta)
         begin("Reading the tables")
         dataset = PrivateHouseholds(homes, people, schema, budget, chosen.neighbours)
@@ -132,6 +140,7 @@ def households(
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
             ) from error
+    cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Group, emit, json_option
+from pgmpy_dp.cli.common import Group, delta_cautions, emit, json_option
 from pgmpy_dp.cli.files import file_argument
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
     if path.exists():
         raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
     hint = f"Keep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
-    _show(PrivacyBudget.open(path, epsilon, delta), as_json, hint)
+    _show(PrivacyBudget.open(path, epsilon, delta), as_json, *delta_cautions(delta), hint)
 
 
 @ledger.command()
@@ -89,5 +89,7 @@ def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
         loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
         price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
+    if any(charge.rho is not None for charge in budget.history):
+        lines.append("  A rho adds up whatever delta it was asked with: what is spent is at the ledger's own delta.")
     lines.append(f"  head       {held['head']}")
     emit(as_json, held, [*lines, *hints])

@@ -58,8 +58,7 @@ def plan(
     if (target is not None and not pairs) or (check and pairs):
         raise click.UsageError("--target belongs to --pairs, and --check to --model.")
     require_delta(mechanism, delta)
-    if out is not None:
-        refuse_to_overwrite(out, force, ".json")
+    refuse_to_overwrite(out, force, ".json")
     schema = Schema.load(schema_path)
     wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import assignments, emit
+from pgmpy_dp.cli.common import assignments, delta_cautions, emit
 from pgmpy_dp.cli.files import file_option
 
 if TYPE_CHECKING:
@@ -70,8 +70,22 @@ _LEDGER = (
     click.option("--no-ledger", is_flag=True, help="Charge no ledger: nothing then adds this up with other releases."),
 )
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Say how noisy it would be, read no record, charge nothing and write nothing."
+    "--dry-run",
+    is_flag=True,
+    is_eager=True,
+    help="Say how noisy it would be, read no record, charge nothing and write nothing.",
 )
+
+
+def written_option(name: str, help: str) -> Callable[[Any], Any]:
+    """Take a file to write, which a dry run alone does without."""
+
+    def given(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+        if path is None and not context.params["dry_run"]:
+            raise click.MissingParameter(ctx=context, param=option)
+        return path
+
+    return file_option(name, exists=False, callback=given, help=f"{help} Needed but for a --dry-run.")
 
 
 _EPSILON = "Privacy loss of this release."
@@ -234,24 +248,37 @@ def foreseen(
     lines: Sequence[str] = (),
     noise: Mapping[Clique, float] | None = None,
 ) -> None:
-    """Print the tables that would be measured at this price, with the noise of their cells, and what else there is."""
-    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+    """Print the tables that would be measured at this price, with the noise of their cells, and what else there is.
 
-    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
-    noise = quote.terms if noise is None else noise
+    `noise` is its standard deviation in the cells of each table, where the price does not state scales of tables.
+    """
+    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance
+
+    if noise is None:
+        parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+        variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
+        noise = {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
     tables: list[dict[str, Any]] = [
-        {"variables": list(clique), "cells": schema.cells(clique), "scale": scale / parts}
-        for clique, scale in noise.items()
+        {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
+        for clique, deviation in noise.items()
     ]
     text = [
         quote.guarantee.sentence(),
         f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
         "",
-        f"{'cells':>10}  {'scale':>9}  table (scale: of the noise in each cell, in {quote.guarantee.counted})",
-        *(f"{table['cells']:>10,}  {table['scale']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+        *listed_tables(tables, quote.guarantee.counted),
+        *delta_cautions(quote.guarantee.delta),
         *lines,
     ]
     emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables, **held}, text)
+
+
+def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
+    """List tables with the noise of their cells, before a release and after it."""
+    return [
+        f"{'cells':>10}  {'noise':>9}  table (noise: standard deviation in each cell, in {counted})",
+        *(f"{table['cells']:>10,}  {table['noise']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+    ]
 
 
 def _in_memory(data: Path, schema: Schema) -> Any:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.records import (
     RecordOptions,
     dry_run_option,
     foreseen,
+    listed_tables,
     noise_options_or_plan,
     record_options,
     require_delta,
+    written_option,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     "are stated with it.",
 )
 @record_options
-@file_option("--out", exists=False, required=True, help="Release file to write, .zip.")
+@written_option("--out", help="Release file to write, .zip.")
 @click.option("--force", is_flag=True, help="Overwrite an existing release file.")
 @dry_run_option
 @json_option
@@ -60,7 +62,7 @@ def release(
     delta: float,
     mechanism: str,
     sampling_rate: float,
-    out: Path,
+    out: Path | None,
     force: bool,
     dry_run: bool,
     as_json: bool,
@@ -110,6 +112,7 @@ def release(
             quote = asked.quote(chosen.public(schema, delta))
             foreseen(quote, schema, as_json, *chosen.affordable(epsilon, delta), noise=noise)
             return
+        assert out is not None
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
         dataset = chosen.dataset(data, schema, budget, in_memory=sampling_rate != 1)
@@ -181,22 +184,19 @@ def _lines(noisy: Release) -> list[str]:
         ]
     total = held["total"]
     about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
-    lines = [
+    return [
         guarantee.sentence(),
         f"Made with {versions or 'unknown versions'}.",
         f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
         *_cautions(noisy),
         "",
-        f"{'cells':>8}  {'noise':>9}  table (noise: standard deviation in each cell, in {guarantee.counted})",
+        *listed_tables(held["tables"], guarantee.counted),
     ]
-    for table in held["tables"]:
-        lines.append(f"{table['cells']:>8}  {table['noise']:>9.4g}  {', '.join(table['variables'])}")
-    return lines
 
 
 def _cautions(noisy: Release) -> list[str]:
     """Name what somebody who looks at tables and noise might overlook."""
-    found = []
+    found = delta_cautions(noisy.guarantee.delta)
     if noisy.guarantee.epsilon > 20:
         found.append("Caution: at so large an epsilon the promise says next to nothing.")
     least = noisy.total - 2 * noisy.total_variance**0.5

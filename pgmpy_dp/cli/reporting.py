@@ -36,9 +36,12 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     quiet()
     from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.report import write_report
+    from pgmpy_dp.report.page import PAGES
     from pgmpy_dp.report.pairs import table_fits
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
+    if out.suffix.lower() not in PAGES:
+        raise click.ClickException(f"{out}: pages are written to {' and '.join(PAGES)} files.")
     with stages(2) as begin:
         begin("Reading the release")
         (noisy, *more), network = released_and_fitted("report", release, model)

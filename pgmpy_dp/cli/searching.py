@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
-from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, written_option
 
 
 @click.command(cls=Command)
@@ -38,7 +38,7 @@ from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options
     help="Repeat the search so often on synthetic records, to say which edges are stable. It costs time only.",
 )
 @record_options
-@file_option("--out", exists=False, required=True, help="Edges to write, .txt: for --model of other commands.")
+@written_option("--out", help="Edges to write, .txt: for --model of other commands.")
 @file_option("--model", exists=False, help="Network to write as well: .bif, .xmlbif, .uai or .json.")
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
 @file_option("--picture", exists=False, help="Picture of the graph to write as well: .png, .svg or .pdf.")
@@ -53,7 +53,7 @@ def structure(
     forbid: tuple[str, ...],
     require: tuple[str, ...],
     repeat: int,
-    out: Path,
+    out: Path | None,
     model: Path | None,
     release_path: Path | None,
     picture: Path | None,
@@ -75,13 +75,13 @@ def structure(
     import pgmpy_dp as dp
     from pgmpy_dp.networks import SUFFIXES
 
-    if out.suffix.lower() not in (".txt", ".edges"):
+    if out is not None and out.suffix.lower() not in (".txt", ".edges"):
         raise click.ClickException(f"{out}: edges are written to .txt files.")
     if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise click.ClickException(f"{picture}: pictures are written to .png, .svg and .pdf files.")
     if model is not None and model.suffix.lower() not in SUFFIXES:
         raise click.ClickException(f"{model}: networks are written to {', '.join(SUFFIXES)} files.")
-    for path in filter(None, (out, model, release_path, picture)):
+    for path in (out, model, release_path, picture):
         refuse_to_overwrite(path, force)
     chosen = RecordOptions(**options)
     if repeat and chosen.unit is not None and chosen.max_rows != 1:
@@ -95,8 +95,9 @@ def structure(
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
             held, lines = chosen.affordable(epsilon, delta)
-            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *lines])
+            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *delta_cautions(delta), *lines])
             return
+        assert out is not None
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
         dataset = chosen.dataset(data, schema, budget)
@@ -139,6 +140,7 @@ def structure(
             if fails
             else []
         ),
+        *delta_cautions(delta),
         line,
     ]
     emit(as_json, held | ledger, lines)

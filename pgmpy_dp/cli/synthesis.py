@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import file_option, records_argument
-from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options
+from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options, written_option
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
 
 
@@ -41,7 +41,7 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
     "--seed", type=click.IntRange(0), help="For the same records from the same release; no privacy hangs on it."
 )
 @record_options
-@file_option("--out", exists=False, required=True, help="Synthetic records to write, .csv or .parquet.")
+@written_option("--out", help="Synthetic records to write, .csv or .parquet.")
 @file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
 @file_option(
     "--model",
@@ -61,7 +61,7 @@ def synthesize(
     rows: int | None,
     numbers: Any,
     seed: int | None,
-    out: Path,
+    out: Path | None,
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
@@ -86,8 +86,7 @@ def synthesize(
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
     for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
-        if path is not None:
-            refuse_to_overwrite(path, force, *endings)
+        refuse_to_overwrite(path, force, *endings)
     chosen = RecordOptions(**options)
     with stages(4) as begin:
         begin("Reading the schema")
@@ -98,6 +97,7 @@ def synthesize(
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
             foreseen(asked.quote(public), schema, as_json, *chosen.affordable(epsilon, delta))
             return
+        assert out is not None
         budget = chosen.budget(epsilon, delta)
         begin("Reading the records")
         dataset = chosen.dataset(data, schema, budget)
@@ -118,6 +118,7 @@ def synthesize(
             raise click.ClickException(
                 f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
             ) from error
+    cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     count = max(round(network.total_), 1) if rows is None else rows
     held = {

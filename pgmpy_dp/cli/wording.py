@@ -28,6 +28,8 @@ _PHRASES = (
     (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
     (r"Ask for more, as by sample_posterior\(draws=(\d+)\), and compare two seeds;", r"Ask for more by --draws \1;"),
     (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
+    (r"with CollectiveEM or PrivateBayesianEstimator", "by --estimator collective-em or private-bayesian"),
+    (r"fit with CollectiveEM", "fit by --estimator collective-em"),
     (r"fit PairwiseMixture, which (needs no network|does)", r"take pgmpy-dp synthesize, which \1"),
     (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),
     (rf"\b({_NAMES})=\.\.\.", lambda found: f"--{found[1].replace('_', '-')}"),

@@ -12,7 +12,7 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.estimators import AutoMLE
+from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
@@ -113,6 +113,12 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
                 raise impossible(given)
             before[variable] = state
 
+    def _told_by_families(self) -> bool:
+        with suppress(TypeError, ValueError):  # no table holds a family, or there are no tables
+            own = PrivateMLE().fit(self, self._releases()).parameters_
+            return any(self.get_cpds(cpd.variable) != cpd for cpd in own)
+        return False
+
     def add_cpds(self, *cpds: TabularCPD) -> None:
         """Add CPDs or replace them; others than those of the fit take the guarantee away.
 
@@ -172,8 +178,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         ``virtual_evidence``, ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is
         given, or a junction tree does not fit in memory. In any case numpy's global generator is left alone.
         ``numbers="uniform"`` or ``"midpoint"`` gives numbers in place of the labels of bins, as that of
-        `PrivateMarkovNetwork.simulate` does.
+        `PrivateMarkovNetwork.simulate` does. It warns once if the test of fit fails, as `query` does.
         """
+        self._warn_of_misfit(stacklevel=3)
         options = {name: option for name, option in options.items() if option is not None}
         ours = {"evidence", "include_latents", "show_progress", "data_sets", "numbers"}
         if "data_sets" in options:

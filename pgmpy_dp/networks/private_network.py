@@ -394,8 +394,14 @@ class PrivateNetwork(Provenance):
             If numbers are asked for, and the network has no release, which says the edges of bins.
         SchemaError
             If numbers are asked for, and a bin is open.
+
+        Warns
+        -----
+        UserWarning
+            Once, if the test of fit fails, as in `query`.
         """
         self._fitted()
+        self._warn_of_misfit(stacklevel=3)
         schemas = self._schemas_of_bins(numbers)
         if data_sets is None:
             return numbered(simulate(self, n_samples, seed, evidence, include_latents), schemas, numbers, seed)
@@ -476,7 +482,7 @@ class PrivateNetwork(Provenance):
         self._warn_of_misfit()
         return schema, *question
 
-    def _warn_of_misfit(self, most_work: float = QUICK) -> None:
+    def _warn_of_misfit(self, most_work: float = QUICK, stacklevel: int = 4) -> None:
         """Warn once if the test of fit fails, where it has been made or takes no more work."""
         released = getattr(self, "release_", None) is not None
         if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
@@ -486,13 +492,18 @@ class PrivateNetwork(Provenance):
         check = vars(self).get("_check")
         if check is not None and check.fails and "_warned" not in vars(self):
             self._warned = True
+            own = "fit by PrivateMLE(), which keeps to each family's own table, " if self._told_by_families() else ""
             warnings.warn(
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
-                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers may be far off; bounds "
-                "allow for it as far as the release tells. network.check_fit() says where: add edges there, fit by "
-                "PrivateMLE(), which keeps to each family's own table, or fit PairwiseMixture, which needs no network.",
-                stacklevel=4,
+                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers and synthetic records "
+                "may be far off; bounds allow for it as far as the release tells. network.check_fit() says where: add "
+                f"edges there, {own}or fit PairwiseMixture, which needs no network.",
+                stacklevel=stacklevel,
             )
+
+    def _told_by_families(self) -> bool:
+        """Say whether CPDs that are each read from its own table are there to be had, and others than these."""
+        return False
 
     def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
         """Note beside answers that the test of fit fails, and where the release does not tell how far they are off."""

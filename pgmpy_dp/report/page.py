@@ -31,6 +31,7 @@ from pgmpy_dp.synthesis import PrivateMixtureNetwork
 if TYPE_CHECKING:
     import jinja2
 
+PAGES = (".html", ".htm")
 MOST_STATES = 30  # rows of a variable's table; the others unfold
 MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
 MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
@@ -56,6 +57,7 @@ def write_report(
     ----------
     release : NoisyMarginals
     path : path
+        It ends in .html or .htm.
     network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
         A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones; the
         page says whether the release contradicts it. A mixture is compared with every table of the release: where it
@@ -74,7 +76,7 @@ def write_report(
     SchemaError
         If the network gives a variable other states than the release.
     ValueError
-        If the mixture was fitted to another release.
+        If the path has another ending, or the mixture was fitted to another release.
 
     Examples
     --------
@@ -89,6 +91,8 @@ def write_report(
     ...     write_report(noisy, f"{folder}/report.html")
     ()
     """
+    if Path(path).suffix.lower() not in PAGES:
+        raise ValueError(f"{path}: pages are written to {' and '.join(PAGES)} files.")
     page = render_report(release, network, title=title, date=date).encode()
     with replacing(Path(path)) as handle:
         handle.write(page)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from pgmpy.base import DAG
+from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
@@ -210,8 +211,10 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
         again = np.zeros(len(self.edges_))
+        # Without its release: that the test of fit fails is no news of a repetition.
+        network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
         for number in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
-            records = self.network_.simulate(total, seed=seed + number)
+            records = network.simulate(total, seed=seed + number)
             dataset = PrivateDataset(
                 positions(records, schema),
                 schema,

@@ -183,7 +183,7 @@ def test_a_plan_is_released_from_the_command_line(tmp_path, monkeypatch):
     release = "release records.csv --schema schema.json --plan plan.json --ledger ledger.json --out release.zip --json"
     foreseen = json.loads(run(f"{release} --dry-run").output)
     assert foreseen["guarantee"]["epsilon"] == epsilon
-    assert {tuple(t["variables"]): 1.959964 * t["scale"] for t in foreseen["tables"]} == pytest.approx(
+    assert {tuple(t["variables"]): 1.959964 * t["noise"] for t in foreseen["tables"]} == pytest.approx(
         {("c",): 20, ("a", "b"): 40}, rel=1e-4
     )
     assert foreseen["ledger"]["enough"]

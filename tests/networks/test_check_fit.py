@@ -161,6 +161,7 @@ def test_answers_warn_once_and_keep_the_note():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         network.query(["c"], {"b": "yes"})
+        network.simulate(3)
         network.sample_posterior(20)
         bounds = network.query(["c"], interval=0.9)
         network.expectation({"c": {"no": 0, "yes": 1}})
@@ -176,6 +177,43 @@ def test_answers_warn_once_and_keep_the_note():
     assert network.check_fit() is not check
     with pytest.raises(ValueError, match="no release"):
         dp.PrivateBayesianNetwork.of(load_free(network)).check_fit()
+
+
+def test_synthetic_records_warn_once_as_answers_do():
+    network = tree_network(("ab", "ad", "de"))
+    release = measured(network, 0, epsilon=2.0, records=10_000)
+    markov = dp.PrivateMarkovNetwork([tuple(edge) for edge in ("ab", "ad", "de")])
+    markov.add_nodes_from(BITS.variables)
+    for wrong in (network.fit(release), network.copy().fit(release), markov.fit(release)):
+        options = {} if wrong is not network else {"do": {"a": "yes"}, "show_progress": False}
+        with pytest.warns(UserWarning, match="synthetic records may be far off") as caught:
+            wrong.simulate(3, **options)
+        assert [warning.filename for warning in caught if warning.category is UserWarning] == [__file__]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            wrong.simulate(3)
+            wrong.query(["c"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        load_free(network).simulate(3)
+        tree_network().fit(release).simulate(3)
+
+
+@pytest.mark.parametrize(("estimator", "advised"), [(dp.PrivateMLE, False), (dp.CollectiveEM, True)])
+def test_advice_is_to_fit_what_was_not_fitted(estimator, advised, tmp_path):
+    network = tree_network(("ab", "ad", "de"))
+    release = measured(network, 0, epsilon=2.0, records=10_000)
+    network.fit(release, estimator=estimator()).save(tmp_path / "fitted.zip")
+    markov = dp.PrivateMarkovNetwork([tuple(edge) for edge in ("ab", "ad", "de")])
+    markov.add_nodes_from(BITS.variables)
+    for wrong, by_families in (
+        (network, advised),
+        (dp.PrivateBayesianNetwork.load(tmp_path / "fitted.zip"), advised),
+        (markov.fit(release), False),
+    ):
+        with pytest.warns(UserWarning, match="contradicts") as caught:
+            wrong.query(["c"])
+        assert ("PrivateMLE()" in str(caught[0].message)) is by_families
 
 
 def load_free(network):

@@ -120,6 +120,8 @@ def test_noise_signal_and_cost_are_those_of_the_release():
 def test_tables_that_drown_are_named(tmp_path, total, level):
     release = made({"a": range(4), "b": range(5)}, [("a", "b")], total=total)
     assert table_noise(release)[0].level == level
+    with pytest.raises(ValueError, match=r"r\.pdf: pages are written to \.html and \.htm files"):
+        write_report(release, tmp_path / "r.pdf")
     drowned = write_report(release, tmp_path / "r.html")
     assert drowned == ((("a", "b"),) if level == "drowned" else ())
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
