@@ -12,6 +12,7 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.fitting.factors import family
@@ -56,7 +57,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         edges = list(ebunch) if isinstance(ebunch, Iterator) else ebunch
         try:
             super().__init__(edges, latents=latents, **options)
-        except (nx.NetworkXError, ValueError):
+        except (nx.NetworkXError, ValueError) as error:
+            if isinstance(error.__cause__, SchemaError):
+                raise error.__cause__ from None
             with suppress(nx.NetworkXException):
                 circle = nx.find_cycle(nx.DiGraph(edges))
                 names = " -> ".join(str(edge[0]) for edge in [*circle, circle[0]])

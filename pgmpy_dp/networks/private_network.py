@@ -49,6 +49,20 @@ class PrivateNetwork(Provenance):
     schema_: Schema
     _posterior: PosteriorNetworks
 
+    def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
+        """Add edges, as pgmpy does; a text is none, of which pgmpy would take the first two letters.
+
+        Raises
+        ------
+        SchemaError
+            If an edge is a text.
+        """
+        edges = list(ebunch)
+        for edge in edges:
+            if isinstance(edge, str):
+                raise SchemaError(f"An edge is a pair of names, such as ('age', 'sex'), got the text {edge!r}.")
+        super().add_edges_from(edges, *arguments, **options)  # type: ignore[misc]
+
     def query(
         self,
         variables: Sequence[str],
