@@ -20,7 +20,7 @@ from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.numbers import numbered
 from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.networks.questions import impossible
+from pgmpy_dp.networks.questions import checked_evidence, impossible
 from pgmpy_dp.schema import Schema
 
 
@@ -187,7 +187,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
         numbers = options.pop("numbers", "states")
-        schemas = self._schemas_of_bins(numbers)
+        schemas = self._schemas_of_numbers(numbers)
+        if "evidence" in options:
+            options["evidence"] = checked_evidence(self._fitted(), options["evidence"], schemas)
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
