@@ -207,6 +207,9 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
     help="Bounds for the population behind the records, or for what these records would answer without noise. The "
     "default is population, for mixtures records.",
 )
+@click.option(
+    "--draws", type=click.IntRange(20), help="Networks drawn for bounds, 200 by default; a mixture has its own."
+)
 @json_option
 def query(
     network: Path,
@@ -215,6 +218,7 @@ def query(
     interval: float | None,
     releases: tuple[Path, ...],
     about: str | None,
+    draws: int | None,
     as_json: bool,
 ) -> None:
     """Ask a fitted NETWORK for a distribution. This costs no privacy.
@@ -228,9 +232,13 @@ def query(
     from pgmpy_dp.networks.questions import checked_evidence
     from pgmpy_dp.release import Release
 
-    if interval is None and (releases or about is not None):
-        raise click.UsageError(f"{'--release' if releases else '--of'} is for bounds: add --interval 0.9, say.")
+    if interval is None and (releases or about is not None or draws is not None):
+        given_alone = "--release" if releases else "--of" if about is not None else "--draws"
+        raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9, say.")
     loaded = loaded_network(network)
+    mixture = not hasattr(loaded, "sample_posterior")
+    if draws is not None and mixture:
+        raise click.UsageError(f"{network} is a mixture, which has its own draws: leave out --draws.")
     if interval is not None and not releases and getattr(loaded, "release_", None) is None:
         raise click.UsageError(
             f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
@@ -251,10 +259,11 @@ def query(
             rows = _answer(loaded, schema, targets, given)
         else:
             begin("Drawing bounds from the release")
-            rows = _bounded(loaded, targets, given, interval, about, notes)
+            rows = _bounded(loaded, targets, given, interval, about, draws, notes)
     held["notes"] = notes
     if interval is not None:
         held["interval"] = interval
+        heading += "" if mixture else ", on average over all that the release allows"
         heading += f", with bounds that hold it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     lines = [
@@ -289,9 +298,12 @@ def _bounded(
     given: dict[str, Any],
     interval: float,
     about: str | None,
+    draws: int | None,
     notes: list[str],
 ) -> list[tuple[Any, ...]]:
     """Answer with bounds, and put what there is to note into `notes`."""
+    if draws is not None:
+        network.sample_posterior(draws)
     options = {} if about is None else {"target": about}
     frame = network.query(list(targets), given, interval=interval, **options)
     notes += [frame.attrs["note"]] if "note" in frame.attrs else []

@@ -26,7 +26,7 @@ _PHRASES = (
     (r"^a half-width must be", "--table needs a number of records"),
     (r"expert_knowledge:?", "--forbid or --require"),
     (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
-    (r"Ask for more draws, as by sample_posterior\(draws=\d+\), and compare two seeds;", "Other draws may move it so;"),
+    (r"Ask for more, as by sample_posterior\(draws=(\d+)\), and compare two seeds;", r"Ask for more by --draws \1;"),
     (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
     (r"fit PairwiseMixture, which (needs no network|does)", r"take pgmpy-dp synthesize, which \1"),
     (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),
@@ -46,8 +46,8 @@ def at_the_command_line(message: str) -> str:
     --------
     >>> at_the_command_line("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
     '--max-rows bounds the rows of a unit: name the column that tells whose a row is, --unit'
-    >>> at_the_command_line("Ask for more draws, as by sample_posterior(draws=8), and compare two seeds; measure more.")
-    'Other draws may move it so; measure more.'
+    >>> at_the_command_line("Ask for more, as by sample_posterior(draws=8), and compare two seeds; measure others.")
+    'Ask for more by --draws 8; measure others.'
     """
     for pattern, words in _PHRASES:
         message = re.sub(pattern, words, message)

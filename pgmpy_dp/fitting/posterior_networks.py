@@ -48,6 +48,8 @@ class PosteriorNetworks:
         The same of what the records are a sample of.
     totals : ndarray of shape (draws,)
         Numbers of records.
+    poor : str
+        What the chain that drew them tells too little of: how uncertain the mean of some probability is.
     """
 
     layout: Layout
@@ -55,6 +57,7 @@ class PosteriorNetworks:
     records: Vector
     population: Vector
     totals: Vector
+    poor: str = ""
 
     def draws(self, target: str) -> Vector:
         """Choose the draws of "records" or "population".
@@ -116,7 +119,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     rows, size = problem.rows, problem.cells.size
     prior = Scale(size) if rows is None else Concentrations(rows)
     density, start = problem.density(prior.first)
-    points, priors = sample_posterior(density, start, draws, prior.renew, generator)
+    points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator)
     records, population, totals = [], [], []
     layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
     for point, own in zip(points, priors, strict=True):
@@ -134,7 +137,7 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
             population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
         totals.append(total)
     of_records, of_population = (_ruled(problem, np.array(drawn)) for drawn in (records, population))
-    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals))
+    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), poor)
 
 
 def _ruled(problem: _Problem, logs: Vector) -> Vector:

@@ -21,10 +21,16 @@ _MOST_CELLS, _GROWTH = 2**17, 2
 
 
 def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Leave out the tables that only test: of a family or factor they say no more than others do."""
+    """Leave out the tables that only test: of a family or factor they say no more than others do.
+
+    Of tables that hold one, those with the fewest variables tell of it: not what holds another of them as well.
+    """
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
-    kept = {own for own in sets if any(own <= part or (len(part) > 1 and part <= own) for part in parts)}
+    kept = {own for own in sets if any(own <= part for part in parts)}
+    for part in parts:
+        holders = {own for own in sets if len(part) > 1 and part <= own}
+        kept |= {own for own in holders if not any(other < own for other in holders)}
     for own in sets:
         told = [own & part for part in parts if own & part]
         if any(not any(shared <= other for other in kept) for shared in told):

@@ -6,6 +6,9 @@ import numpy as np
 
 from pgmpy_dp.inference.layout import Vector
 
+# A mean is uncertain with a standard error of this, where fewer than this share of the draws are effective.
+UNCERTAIN = (0.05, 0.25)
+
 
 def mixing(draws: Vector) -> tuple[Vector, Vector]:
     """Compare the halves of one chain, and sum its autocorrelations (Vehtari and others 2021, without ranks).
@@ -48,3 +51,29 @@ def mixing(draws: Vector) -> tuple[Vector, Vector]:
     pairs = np.minimum.accumulate(np.where(np.logical_and.accumulate(pairs > 0, axis=0), pairs, 0.0), axis=0)
     worth = 2 * size / np.maximum(2 * pairs.sum(axis=0) - 1, 0.5)
     return np.where(moving, np.sqrt(pooled / within), 1.0), np.where(moving, worth, float(len(draws)))
+
+
+def uncertain(shares: Vector, error: float, effective_share: float) -> str:
+    """Describe the probability with the most uncertain mean; nothing if all are known well enough.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (draws, probabilities)
+    error, effective_share : float
+        Uncertain is a mean with at least this standard error that fewer draws than this share are worth.
+
+    Examples
+    --------
+    >>> drifting = np.linspace(0.2, 0.6, 200)[:, None]
+    >>> uncertain(drifting, *UNCERTAIN)
+    'has a standard error of 0.11 (R-hat 2.63, 1 effective draws)'
+    """
+    r_hat, effective = mixing(shares)
+    errors = np.where(effective < effective_share * len(shares), shares.std(axis=0) / np.sqrt(effective), 0.0)
+    worst = int(errors.argmax())
+    if errors[worst] < error:
+        return ""
+    return (
+        f"has a standard error of {errors[worst]:.2f} (R-hat {r_hat[worst]:.2f}, "
+        f"{effective[worst]:.0f} effective draws)"
+    )

@@ -22,6 +22,7 @@ from pgmpy_dp.fitting.misfit import FitCheck
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.deviations import Deviations
@@ -37,6 +38,10 @@ from pgmpy_dp.schema import Schema
 _STRUCTURE = (
     "These variables were not measured together, nor were pairs that the network does not join: the bounds hold if its "
     "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
+)
+_SLOWLY = (
+    "The chain that draws networks mixes slowly{}. Ask for more, as by sample_posterior(draws={}), and compare two "
+    "seeds; measure tables that hold the network's families, if they were not."
 )
 
 # Joint states of which `map_probability` draws the whole table.
@@ -234,7 +239,7 @@ class PrivateNetwork(Provenance):
     def posterior_(self) -> PosteriorNetworks:
         """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
         getattr(self, "release_", None)  # a network that was changed drops its draws
-        return vars(self).get("_posterior") or self.sample_posterior()
+        return vars(self).get("_posterior") or self._drawn_afresh(200, 0)
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
         """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.fitting.posterior_networks.draw_networks`.
@@ -245,8 +250,19 @@ class PrivateNetwork(Provenance):
             Bounds have an error from a finite number of draws; 20 are the least.
         seed : int
             The same seed gives the same draws; no privacy hangs on them.
+
+        Warns
+        -----
+        UserWarning
+            If some probability's mean is uncertain though the chain was run longer.
         """
         whole_number("draws", draws, 20)
+        posterior = self._drawn_afresh(draws, seed)
+        if posterior.poor:
+            warnings.warn(_SLOWLY.format(f": the mean of one probability {posterior.poor}", 4 * draws), stacklevel=2)
+        return posterior
+
+    def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
         self._fitted()
         releases = self._releases()
         vars(self).pop("_conditioning", None)
@@ -551,6 +567,10 @@ class PrivateNetwork(Provenance):
         self._warn_of_misfit(math.inf)
         posterior = self.posterior_
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
+        poor = uncertain(draws.reshape(len(draws), -1), *UNCERTAIN)
+        if poor:
+            told = _SLOWLY.format(f", and this answer's mean {poor}", 4 * len(draws))
+            warnings.warn(told, stacklevel=3)
         records = posterior.totals * shares
         if given and float(np.quantile(records, 0.05)) < 1:
             warnings.warn(

@@ -298,7 +298,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
     "households": (
         measured([("v", "w"), ("v", "size"), ("w", "another w")]),
-        {"source": households, "unit": {"unit": "person"}, "pairs": "persons", "trials": 20_000},
+        {"source": households, "unit": {"unit": "person"}, "pairs": "persons", "trials": 20_000, "times": 0.5},
     ),
     "coefficients": (lambda data, epsilon: data.measure_coefficients(ONE, epsilon), {"trials": 20_000}),
     "residuals": (residuals, {"delta": DELTA, "trials": 4000, "times": 0.5}),
@@ -306,7 +306,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
     "checks": (checked, {}),
-    "retries": (retried, {"times": 0.5, "quick": 400}),
+    "retries": (retried, {"times": 0.25, "quick": 400}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),

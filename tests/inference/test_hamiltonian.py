@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -98,7 +96,7 @@ def errors(gaussian, belief, directed):
     def renew(values, generator):
         return prior
 
-    points, _ = sample_posterior(target, np.zeros(3), 500, renew, np.random.default_rng(0), thinning=5)
+    points, *_ = sample_posterior(target, np.zeros(3), 500, renew, np.random.default_rng(0), thinning=5)
     potentials = np.array([target.potentials(point) for point in points])
     drawn = potentials[:, 0] - potentials[:, 1]
     middles = (np.arange(20_000) + 0.5) / 20_000
@@ -133,11 +131,9 @@ def chain(prior, scale):
     return sample_posterior(target, start, 40, lambda *_: concentrations, np.random.default_rng(0), 50, thinning=1)
 
 
-def test_a_chain_that_mixes_slowly_warns():
+def test_a_chain_that_mixes_slowly_says_so():
     """Rows that nothing but their prior holds, with one cell next to 1: from one to another trajectories take long."""
-    with pytest.warns(UserWarning, match="effective draws.*more draws"):
-        chain(0.02, 1e6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        points, priors = chain(2.0, 1e6)
+    assert "effective draws" in chain(0.02, 1e6)[2]
+    points, priors, poor = chain(2.0, 1e6)
     assert points.shape[0] == priors.shape[0] == 40
+    assert not poor

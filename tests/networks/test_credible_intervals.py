@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -313,6 +314,15 @@ def test_draws_of_any_seed_have_the_same_mean():
         means.append(row.mean(axis=0).reshape(3, 6)[:, 5])
     shares = np.array(means) / np.sum(means, axis=1, keepdims=True)
     assert np.ptp(shares, axis=0) == pytest.approx(np.zeros(3), abs=0.1)
+
+
+def test_an_answer_warns_where_the_chain_hardly_moved_for_it():
+    network = bayesian(released(0, epsilon=0.01))
+    posterior = network.posterior_
+    shares = Conditioning(posterior.layout, posterior.schema).marginals(posterior.population, [("d",)])
+    network._posterior = replace(posterior, population=posterior.population[shares[:, 0].argsort()])
+    with pytest.warns(UserWarning, match=r"this answer's mean has a standard error of .*sample_posterior\(draws=400"):
+        network.query(["d"], interval=0.9)
 
 
 def unseen_parents():

@@ -174,3 +174,10 @@ def test_pairs_that_only_test_do_not_draw_the_parameters():
     # Of a family that was not measured as a whole, every part counts.
     assert telling([("a", "b", "d"), ("c", "d")], scopes) == [("a", "b", "d"), ("c", "d")]
     assert telling([("a", "d"), ("c", "b", "a")], scopes) == [("a", "d"), ("c", "b", "a")]
+    # A larger table tells of a family that no smaller one holds.
+    assert telling([("a", "b", "c", "d"), ("c", "b", "a"), ("d", "c"), ("a", "b")], scopes) == [
+        ("c", "b", "a"),
+        ("d", "c"),
+        ("a", "b"),
+    ]
+    assert telling([("a", "b", "c", "d"), ("a", "b")], scopes) == [("a", "b", "c", "d"), ("a", "b")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -137,6 +138,13 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
         held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior = draw_networks(network, releases, self.draws)
+        if posterior.poor:
+            warnings.warn(
+                f"The chain that draws networks mixes slowly: the mean of one probability {posterior.poor}. Ask for "
+                f"more, {name}(draws={4 * self.draws}), and compare two seeds; measure tables that hold the network's "
+                "families, if they were not.",
+                stacklevel=2,
+            )
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
