@@ -21,3 +21,15 @@ def closest(name: Any, known: Iterable[Any]) -> str | None:
         return None
     names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST]
     return next(iter(get_close_matches(name, names[:_MOST], n=1)), None)
+
+
+def suggestion(name: Any, known: Iterable[Any]) -> str:
+    """Ask behind a sentence whether a known name was meant, if one is close.
+
+    Examples
+    --------
+    >>> suggestion("smok", ["smoke", "lung"]), suggestion("x", ["smoke"])
+    (" Did you mean 'smoke'?", '')
+    """
+    close = closest(name, known)
+    return f" Did you mean {close!r}?" if close else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -410,7 +411,7 @@ def test_a_schema_is_never_read_off_records(asia):
 def test_queries_that_cannot_be_answered(asia):
     for arguments, hint in (
         (["--target", "lun"], "did you mean 'lung'"),
-        (["--target", "lung", "--evidence", "smoke=maybe"], "it has: yes, no"),
+        (["--target", "lung", "--evidence", "smoke=maybe"], "it has 'yes', 'no'"),
         (["--target", "lung", "--evidence", "smoke=yess"], "Did you mean 'yes'?"),
         (["--target", "lung", "--evidence", "smoke=yes", "--evidence", "smoke=no"], "'smoke' twice"),
         (["--target", "lung", "--evidence", "lung=yes"], "both asked for and given"),
@@ -718,6 +719,18 @@ def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(t
     run(*call, "--estimator", "collective-em")
 
 
+def test_synthetic_records_have_the_columns_of_the_schema(asia):
+    wanted = list(dp.Schema.load("schema.json").variables)
+    (asia / "edges.txt").write_text("".join(f"{a} -> {b}\n" for a, b in itertools.pairwise(reversed(wanted))))
+    call = ["release", "records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon", 1, "--out"]
+    run(*call, "release.zip", "--model", "edges.txt")
+    run("fit", "release.zip", "--model", "edges.txt", "--estimator", "private-mle", "--out", "fitted.zip")
+    assert run("sample", "fitted.zip", "--rows", 1).splitlines()[0] == ",".join(wanted)
+    (asia / "pair.json").write_text(json.dumps([[wanted[5], wanted[2]]]))
+    run(*call, "pair.zip", "--cliques", "pair.json")
+    assert dp.NoisyMarginals.load("pair.zip").schema.variables == (wanted[2], wanted[5])
+
+
 def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"], "pay": dp.Bins([0, 9, float("inf")])})
@@ -729,6 +742,16 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     (tmp_path / "pay.txt").write_text("smoke -> pay\n")
     for out in ("fitted.zip", "fitted.bif"):
         run("fit", "release.zip", "--model", "edges.txt", "--out", out)
+    ask = ["--target", "smoke", "--evidence"]
+    asked = run("query", "fitted.zip", *ask, "age=40")
+    assert asked == run("query", "fitted.zip", *ask, "age=18_to_65")
+    assert "| age = 18_to_65)" in asked
+    assert "'age' has no state '65.5'; it has '0_to_18', '18_to_65'." in refused(
+        "query", "fitted.zip", *ask, "age=65.5"
+    )
+    assert "'age' has no state '40'" in refused("query", "fitted.bif", *ask, "age=40")
+    bounds = ["--interval", 0.9, "--release", "release.zip"]
+    assert "| age = 18_to_65)" in run("query", "fitted.bif", *ask, "age=40", *bounds)
     call = ["--rows", 60, "--seed", 1]
     ages = pd.read_csv(io.StringIO(run("sample", "fitted.zip", *call)))["age"]
     assert ages.between(0, 64).all()

@@ -130,7 +130,7 @@ COMMANDS = [
     (f"{SYNTHESIZE} --target rase", "did you mean 'race'"),
     (swapped(SYNTHESIZE, ("--delta 1e-7", "--delta 0")), "--delta must be"),
     ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
-    (f"{QUERY} --evidence age=5", "has no state '5'; it has: "),
+    (f"{QUERY} --evidence age=5", "has no state '5'; it has '"),
     (f"{QUERY} --interval 0.9", "fitted.bif carries no release, from which bounds are drawn"),
     (f"{QUERY} --of records", "--of is for bounds: add --interval"),
     (f"{QUERY} --release release.zip", "--release is for bounds: add --interval"),

@@ -6,14 +6,14 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp._names import closest
+from pgmpy_dp._names import suggestion
 from pgmpy_dp.cli.wording import at_the_command_line
 
 if TYPE_CHECKING:
@@ -125,12 +125,6 @@ def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, 
     return given
 
 
-def close_to(name: str, known: Iterable[str]) -> str:
-    """Suggest a known name, if one is close to a name that is not known."""
-    close = closest(name, known)
-    return f" Did you mean {close!r}?" if close else ""
-
-
 class Group(click.Group):
     """A group lists its commands in the order of their use, and suggests one where a name is misspelt."""
 
@@ -143,4 +137,4 @@ class Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise click.UsageError(f"{error.message}{close_to(args[0], self.commands)}", ctx) from None
+            raise click.UsageError(f"{error.message}{suggestion(args[0], self.commands)}", ctx) from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, close_to, emit, json_option, one_line, quiet, shown, stages
+from pgmpy_dp.cli.common import Command, assignments, emit, json_option, one_line, quiet, shown, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
@@ -182,7 +182,13 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 @click.command(cls=Command)
 @file_argument("network", "a network")
 @click.option("--target", "targets", multiple=True, required=True, help="Variable to ask for; several: their joint.")
-@click.option("--evidence", "evidence", multiple=True, metavar="VARIABLE=STATE", help="What is known; may be repeated.")
+@click.option(
+    "--evidence",
+    "evidence",
+    multiple=True,
+    metavar="VARIABLE=STATE",
+    help="What is known: a state, or a number in a bin; may be repeated.",
+)
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -224,6 +230,9 @@ def query(
       pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
     quiet()
+    from pgmpy_dp.networks.questions import checked_evidence
+    from pgmpy_dp.release import Release
+
     if interval is None and (releases or about is not None or draws is not None):
         given_alone = "--release" if releases else "--of" if about is not None else "--draws"
         raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9, say.")
@@ -235,9 +244,12 @@ def query(
         raise click.UsageError(
             f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
         )
+    if releases:
+        loaded.attach_release(*map(Release.load, releases))
     schema = _schema(loaded)
     _require_targets(schema, targets)
-    given = _evidence(schema, evidence)
+    declared = [release.schema for release in _carried(loaded)]
+    given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})"
     held: dict[str, Any] = {"target": list(targets), "evidence": given}
@@ -248,7 +260,7 @@ def query(
             rows = _answer(loaded, schema, targets, given)
         else:
             begin("Drawing bounds from the release")
-            rows = _bounded(loaded, releases, targets, given, interval, about, draws, notes)
+            rows = _bounded(loaded, targets, given, interval, about, draws, notes)
     held["notes"] = notes
     if interval is not None:
         held["interval"] = interval
@@ -283,7 +295,6 @@ def noted() -> Iterator[list[str]]:
 
 def _bounded(
     network: Any,
-    releases: Sequence[Path],
     targets: Sequence[str],
     given: dict[str, Any],
     interval: float,
@@ -292,10 +303,6 @@ def _bounded(
     notes: list[str],
 ) -> list[tuple[Any, ...]]:
     """Answer with bounds, and put what there is to note into `notes`."""
-    from pgmpy_dp.release import Release
-
-    if releases:
-        network.attach_release(*map(Release.load, releases))
     if draws is not None:
         network.sample_posterior(draws)
     options = {} if about is None else {"target": about}
@@ -357,19 +364,6 @@ def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
             options = " ".join(f"--target {quote(part)}" for part in parts)
             raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
     schema.require([targets])
-
-
-def _evidence(schema: Schema, evidence: Sequence[str]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for variable, wanted in assignments(schema, evidence, "--evidence").items():
-        known = {str(state): state for state in schema.states[variable]}
-        if wanted not in known:
-            close = close_to(wanted, known)
-            raise click.ClickException(
-                f"Variable {variable!r} has no state {wanted!r}; it has: {', '.join(known)}.{close}"
-            )
-        given[variable] = known[wanted]
-    return given
 
 
 def loaded_network(path: Path) -> Any:

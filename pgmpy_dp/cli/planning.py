@@ -48,7 +48,7 @@ def plan(
       pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --check 0.2 --out tables.json
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
-    from pgmpy_dp.cli.structure import planned
+    from pgmpy_dp.cli.structure import planned, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
     from pgmpy_dp.estimators import plan_pairs
     from pgmpy_dp.schema import Schema
@@ -62,7 +62,7 @@ def plan(
     schema = Schema.load(schema_path)
     wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
-    schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
+    schema = schema_of(schema, wanted)
     quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
     foreseen(quote, schema, as_json, lines=_written(out, wanted, weights))
 

@@ -83,7 +83,7 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
-    from pgmpy_dp.cli.structure import planned, read_cliques
+    from pgmpy_dp.cli.structure import planned, read_cliques, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
 
     if [model, cliques, plan].count(None) != 2:
@@ -106,7 +106,7 @@ def release(
         else:
             wanted, weights = planned(schema, model) if model is not None else read_cliques(cliques)  # type: ignore[arg-type]
             wanted = schema.require(wanted)
-            schema = schema.select(list(dict.fromkeys(variable for clique in wanted for variable in clique)))
+            schema = schema_of(schema, wanted)
             asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
             quote = asked.quote(chosen.public(schema, delta))
@@ -144,13 +144,13 @@ def _planned_residuals(
     plan: Path, schema: Schema, chosen: RecordOptions
 ) -> tuple[Residuals, Schema, dict[Clique, float], float, float]:
     """Read a plan, and find the noise in cells of its tables, and its price."""
-    from pgmpy_dp.cli.structure import read_plan
+    from pgmpy_dp.cli.structure import read_plan, schema_of
     from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release.noisy_residuals import residual_variance
 
     scales, delta = read_plan(plan)
     wanted = schema.require([subset for subset in scales if subset])
-    schema = schema.select(list(dict.fromkeys(variable for subset in wanted for variable in subset)))
+    schema = schema_of(schema, wanted)
     asked = Residuals(scales, delta)
     quote = asked.quote(chosen.public(schema, delta))
     noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}

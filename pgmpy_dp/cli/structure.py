@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,12 @@ def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
         f'{path}: write the cliques as a list of lists, such as [["smoke", "lung"]], or as '
         '{"cliques": [...], "weights": [...]}.'
     )
+
+
+def schema_of(schema: Schema, cliques: Iterable[Iterable[str]]) -> Schema:
+    """Keep the variables of some cliques, in the schema's order, which synthetic records will have."""
+    used = {variable for clique in cliques for variable in clique}
+    return schema.select([variable for variable in schema.variables if variable in used])
 
 
 def read_plan(path: Path) -> tuple[dict[tuple[str, ...], float], float]:

@@ -207,7 +207,7 @@ def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> 
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
-    """The schema of the model's variables, from a dict of states or a schema.
+    """The schema of the model's variables, from a dict of states or a schema and in its order.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
         )
     schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
     _require_variables(schema, variables, "state_names")
-    return schema.select(variables)
+    return schema.select([variable for variable in schema.variables if variable in variables])
 
 
 def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:

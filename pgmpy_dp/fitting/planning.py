@@ -63,6 +63,11 @@ def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> t
     ((('lung', 'smoke'),), [2.0])
     """
     number(most=0.9)("check", check)
+    if not isinstance(schema, Schema) or not hasattr(network, "nodes"):
+        raise TypeError(
+            "plan_measurements takes a network and a schema, in this order, got "
+            f"{type(network).__name__} and {type(schema).__name__}."
+        )
     schema.require([tuple(network.nodes())])
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)

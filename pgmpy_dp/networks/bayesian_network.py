@@ -12,6 +12,7 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.fitting.factors import family
@@ -19,7 +20,7 @@ from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.numbers import numbered
 from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.networks.questions import impossible
+from pgmpy_dp.networks.questions import checked_evidence, impossible
 from pgmpy_dp.schema import Schema
 
 
@@ -56,7 +57,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         edges = list(ebunch) if isinstance(ebunch, Iterator) else ebunch
         try:
             super().__init__(edges, latents=latents, **options)
-        except (nx.NetworkXError, ValueError):
+        except (nx.NetworkXError, ValueError) as error:
+            if isinstance(error.__cause__, SchemaError):
+                raise error.__cause__ from None
             with suppress(nx.NetworkXException):
                 circle = nx.find_cycle(nx.DiGraph(edges))
                 names = " -> ".join(str(edge[0]) for edge in [*circle, circle[0]])
@@ -191,7 +194,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
         numbers = options.pop("numbers", "states")
-        schemas = self._schemas_of_bins(numbers)
+        schemas = self._schemas_of_numbers(numbers)
+        if "evidence" in options:
+            options["evidence"] = checked_evidence(self._fitted(), options["evidence"], schemas)
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own

@@ -153,7 +153,8 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         Parameters
         ----------
         data : DataFrame
-            Public records, or one's own: columns are some of the variables, and every cell is a state.
+            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
+            `query`.
 
         Returns
         -------
@@ -184,9 +185,10 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         if not asked:
             raise SchemaError("The records have all variables of the network: there is none to predict.")
         self._checked(asked, None)
+        declared = self._declared()
         rows = list(data.itertuples(index=False, name=None))
         distinct = list(dict.fromkeys(rows))
-        evidence = (checked_evidence(schema, dict(zip(given, row, strict=True))) for row in distinct)
+        evidence = (checked_evidence(schema, dict(zip(given, row, strict=True)), declared) for row in distinct)
         found = dict(zip(distinct, self._most_probable(schema, asked, evidence), strict=True))
         return pd.DataFrame([found[row] for row in rows], index=data.index, columns=asked)
 

@@ -84,14 +84,14 @@ def decoded(
 
 
 def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, seed: int | None) -> pd.DataFrame:
-    """Give records that hold names of bins the numbers of these bins.
+    """Put the columns of records in the order of the schemas, and numbers for the names of bins.
 
     Parameters
     ----------
     records : DataFrame
         Every column holds states.
     schemas : iterable of Schema
-        They say the bins of some variables; of several for one variable the first counts.
+        They say the bins of some variables, of several for one variable the first; columns of no schema come last.
     numbers : {"states", "uniform", "midpoint"}
     seed : int, optional
         That of the records; places within bins are drawn by other random numbers than the records.
@@ -110,11 +110,12 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
     1    8    no
     """
     generator = np.random.default_rng(None if seed is None else [seed, 1])
-    columns = {}
-    owners = {v: schema for schema in reversed(list(schemas)) for v in schema.bins}
+    owners, columns = dict[str, Schema](), {}
+    for schema in schemas:
+        owners = owners | {v: schema for v in schema.variables if v in records and v not in owners}
     for variable, schema in owners.items():
-        if variable in records:
+        if variable in schema.bins and numbers != "states":
             codes = pd.Index(schema.state_names[variable]).get_indexer(records[variable])  # type: ignore[arg-type]
             values = decoded(schema, variable, codes, numbers, generator)
             columns[variable] = pd.Series(getattr(values, "array", values), records.index)
-    return records.assign(**columns)
+    return records.assign(**columns)[[*owners, *(v for v in records if v not in owners)]]

@@ -29,7 +29,7 @@ from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.networks.provenance import Provenance
-from pgmpy_dp.networks.questions import checked_question, impossible, numbers_of_states
+from pgmpy_dp.networks.questions import checked_evidence, checked_question, impossible, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Release, compose
@@ -54,6 +54,20 @@ class PrivateNetwork(Provenance):
     schema_: Schema
     _posterior: PosteriorNetworks
 
+    def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
+        """Add edges, as pgmpy does; a text is none, of which pgmpy would take the first two letters.
+
+        Raises
+        ------
+        SchemaError
+            If an edge is a text.
+        """
+        edges = list(ebunch)
+        for edge in edges:
+            if isinstance(edge, str):
+                raise SchemaError(f"An edge is a pair of names, such as ('age', 'sex'), got the text {edge!r}.")
+        super().add_edges_from(edges, *arguments, **options)  # type: ignore[misc]
+
     def query(
         self,
         variables: Sequence[str],
@@ -67,6 +81,8 @@ class PrivateNetwork(Provenance):
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
+            With a release, a number stands for the bin that holds it, and a text among the `missing_values` of its
+            schema for the state of missing values.
         interval : float in (0, 1), optional
             Bounds have this share of the posterior probability between them, such as 0.9; without it there are none.
         target : {"population", "records"}
@@ -83,7 +99,7 @@ class PrivateNetwork(Provenance):
         Raises
         ------
         SchemaError
-            If a variable or state is unknown.
+            If a variable or state is unknown, or no bin holds a number.
         ValueError
             If the evidence has probability zero, if the interval is not between 0 and 1, or if the network has no
             release.
@@ -107,6 +123,17 @@ class PrivateNetwork(Provenance):
 
         Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
         release hides the evidence they are those of the prior, and no better than it.
+
+        Examples
+        --------
+        >>> import pgmpy_dp as dp
+        >>> records = pd.DataFrame({"age": [7, 40, 41, 64] * 250, "smoke": ["no", "yes", "no", "no"] * 250})
+        >>> schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"]})
+        >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(10.0))
+        >>> network = dp.PrivateBayesianNetwork([("age", "smoke")]).fit(data.measure([("age", "smoke")], epsilon=10.0))
+        >>> answer = network.query(["smoke"], {"age": 40})  # that of {"age": "18_to_65"}
+        >>> round(float(answer.get_value(smoke="yes")), 1)
+        0.3
         """
         schema, asked, given = self._checked(variables, evidence)
         if interval is None:
@@ -377,6 +404,8 @@ class PrivateNetwork(Provenance):
 
         Parameters
         ----------
+        evidence : mapping of variable to state, optional
+            It is that of `query`.
         data_sets : int, optional
             Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
             each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
@@ -387,6 +416,7 @@ class PrivateNetwork(Provenance):
         Returns
         -------
         DataFrame, or with `data_sets` a list of DataFrame
+            Columns in the order of the release's schema; without a release, in that of the nodes.
 
         Raises
         ------
@@ -400,9 +430,9 @@ class PrivateNetwork(Provenance):
         UserWarning
             Once, if the test of fit fails, as in `query`.
         """
-        self._fitted()
+        schema, schemas = self._fitted(), self._schemas_of_numbers(numbers)
+        evidence = checked_evidence(schema, evidence, schemas)
         self._warn_of_misfit(stacklevel=3)
-        schemas = self._schemas_of_bins(numbers)
         if data_sets is None:
             return numbered(simulate(self, n_samples, seed, evidence, include_latents), schemas, numbers, seed)
         frames = simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
@@ -411,16 +441,20 @@ class PrivateNetwork(Provenance):
             for place, frame in enumerate(frames)
         ]
 
-    def _schemas_of_bins(self, numbers: Numbers) -> list[Schema]:
-        """Find the schemas that say the edges of bins; those of states are names that the network knows itself."""
+    def _declared(self) -> list[Schema]:
+        """List the schemas that the records were read by, if the network has a release."""
+        return [] if getattr(self, "release_", None) is None else [release.schema for release in self._releases()]
+
+    def _schemas_of_numbers(self, numbers: Numbers) -> list[Schema]:
+        """List those schemas, which must say the edges of bins unless names are asked for."""
+        schemas = self._declared()
         if numbers == "states":
-            return []
-        if getattr(self, "release_", None) is None:
+            return schemas
+        if not schemas:
             raise ValueError(
                 'The network has no release, which says the edges of its bins: take numbers="states", or '
                 "attach that which it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
             )
-        schemas = [release.schema for release in self._releases()]
         for schema in schemas:
             require_numbers({v: bins for v, bins in schema.bins.items() if v in self.nodes()}, numbers)  # type: ignore[attr-defined]
         return schemas
@@ -478,7 +512,7 @@ class PrivateNetwork(Provenance):
     ) -> tuple[Schema, list[str], dict[str, Any]]:
         """Refuse what the network does not have; warn where the test of fit fails."""
         schema = self._fitted()
-        question = checked_question(schema, variables, evidence)
+        question = checked_question(schema, variables, evidence, self._declared())
         self._warn_of_misfit()
         return schema, *question
 

@@ -7,34 +7,82 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.records.cells import MISSING, Reader
+from pgmpy_dp.schema import Schema, State
 
 
 def checked_question(
-    schema: Schema, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
+    schema: Schema,
+    variables: Sequence[str] | None,
+    evidence: Mapping[str, Any] | None,
+    declared: Sequence[Schema] = (),
 ) -> tuple[list[str], dict[str, Any]]:
-    """Refuse what the schema does not have; by default all variables are asked for that are not given."""
+    """Refuse what the schema does not have; by default all variables are asked for that are not given.
+
+    Evidence is that of `checked_evidence`.
+    """
     if isinstance(variables, str):
         raise TypeError(f"Name the variables in a list: [{variables!r}].")
     if variables is not None:
         schema.require([variables])
-    given = checked_evidence(schema, evidence)
+    given = checked_evidence(schema, evidence, declared)
     if twice := set(given) & set(variables or ()):
         raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
     return [v for v in schema.variables if v not in given] if variables is None else list(variables), given
 
 
-def checked_evidence(schema: Schema, evidence: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Refuse evidence with variables or states that the schema does not have."""
+def checked_evidence(
+    schema: Schema, evidence: Mapping[str, Any] | None, declared: Sequence[Schema] = ()
+) -> dict[str, Any]:
+    """Find the states that evidence means.
+
+    What is no state is read as a cell of the records would be: a number means the bin that holds it, and one of the
+    variable's `missing_values` the state for missing values. The state for other values is meant by its own name alone:
+    else every misspelt state would mean it.
+
+    Parameters
+    ----------
+    schema : Schema
+    evidence : mapping of variable to state, number or text, optional
+    declared : sequence of Schema
+        What the records were read by; of several for one variable the first counts, and without any the schema does.
+
+    Raises
+    ------
+    SchemaError
+        If a variable is unknown, or neither a state is meant nor a bin.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.schema import Bins
+    >>> schema = Schema({"age": Bins([0, 18, 65])}, missing={"age": "unknown"}, missing_values=["?"])
+    >>> checked_evidence(schema, {"age": 18}), checked_evidence(schema, {"age": "?"})
+    ({'age': '18_to_65'}, {'age': 'unknown'})
+    """
     given = dict(evidence or {})
-    for variable, state in given.items():
+    for variable, value in given.items():
         schema.require([(variable,)])
-        if state not in schema.states[variable]:
-            states = ", ".join(map(repr, schema.states[variable]))
-            raise SchemaError(f"Variable {variable!r} has no state {state!r}; it has {states}.")
+        if value not in schema.states[variable]:
+            owner = next((own for own in declared if variable in own.states), schema)
+            given[variable] = _read(owner, variable, value)
     return given
+
+
+def _read(schema: Schema, variable: str, value: Any) -> State:
+    """Find the state that a value of the records has."""
+    reader = Reader.of(schema, variable)
+    place: int | None = reader.text_position(value) if isinstance(value, str) else reader.position(value)
+    if place == MISSING and value in reader.missing_values:
+        place, _ = reader.stand_ins
+    if place is None or place < 0:
+        raise SchemaError(
+            f"Variable {variable!r} has no state {value!r}; it has {', '.join(map(repr, reader.states))}."
+            f"{suggestion(value, reader.states)}"
+        )
+    return reader.states[place]
 
 
 def impossible(evidence: Mapping[str, Any]) -> ValueError:

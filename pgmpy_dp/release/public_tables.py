@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.table import Table
@@ -124,7 +125,9 @@ def _check_states(variable: str, labels: Iterable[Any], schema: Schema, where: s
     states, found = schema.states[variable], set(labels)
     unknown, missing = [label for label in found if label not in states], [s for s in states if s not in found]
     if unknown:
-        raise SchemaError(f"{where}: variable {variable!r} has no state {unknown[0]!r}.")
+        raise SchemaError(
+            f"{where}: variable {variable!r} has no state {unknown[0]!r}.{suggestion(unknown[0], states)}"
+        )
     if missing:
         raise SchemaError(f"{where}: it has no number for state {missing[0]!r} of variable {variable!r}.")
 

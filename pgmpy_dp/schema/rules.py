@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
@@ -399,11 +400,11 @@ def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:
 
 def _known(owner: str, name: str, listed_states: Iterable[State], states: States) -> None:
     if name not in states:
-        raise SchemaError(f"{owner}: the schema declares no states of a variable {name!r}.")
+        raise SchemaError(f"{owner}: the schema declares no states of a variable {name!r}.{suggestion(name, states)}")
     known = set(map(typed, states[name]))
     for state in listed_states:
         if typed(state) not in known:
-            raise SchemaError(f"{owner}: {state!r} is no state of variable {name!r}.")
+            raise SchemaError(f"{owner}: {state!r} is no state of variable {name!r}.{suggestion(state, states[name])}")
 
 
 def _cells(variables: Iterable[str], states: States) -> tuple[int, ...]:

@@ -116,6 +116,8 @@ class PrivateMixtureNetwork:
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
+            A number stands for the bin that holds it, as in ``{"age": 40}``, and a text among the schema's
+            `missing_values` for the state of missing values.
         interval : float in (0, 1), optional
             The truth is between bounds about so often, such as 0.9; without it there are none.
         target : {"records", "population"}
@@ -132,7 +134,7 @@ class PrivateMixtureNetwork:
         Raises
         ------
         SchemaError
-            If a variable or state is unknown.
+            If a variable or state is unknown, or no bin holds a number.
         ValueError
             If the joint table has more than 20 million cells, if the interval is not between 0 and 1, or with an
             interval if the network has no release.
@@ -280,7 +282,7 @@ class PrivateMixtureNetwork:
         n_samples : int, optional
             By default as many as the release says there are.
         evidence : mapping of variable to state, optional
-            Records are drawn from the distribution given these states.
+            Records are drawn from the distribution given these states, named as in `query`.
         seed : int, optional
             The same seed gives the same records. No privacy hangs on it: the distribution is released already.
         numbers : {"states", "uniform", "midpoint"}

@@ -118,6 +118,8 @@ def test_a_share_of_the_budget_tests_the_network(name, bnlearn):
     for wrong in (-0.1, 1.0, True):
         with pytest.raises(ValueError, match="check must be"):
             dp.plan_measurements(network, schema, check=wrong)
+    with pytest.raises(TypeError, match="a network and a schema, in this order, got Schema and "):
+        dp.plan_measurements(schema, network)
 
 
 def test_what_nothing_joins_is_measured_together():

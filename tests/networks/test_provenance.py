@@ -164,3 +164,13 @@ def test_a_fit_that_fails_leaves_the_earlier_one(bayesian, release):
         network.fit(release, estimator=dp.PrivateMLE(epsilon=1.0))
     assert network.guarantee_ == bayesian.guarantee_
     assert network.release_ == bayesian.release_
+
+
+@pytest.mark.parametrize("kind", [dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
+def test_a_text_is_no_edge(kind):
+    for text in ("ab", "age-sex", "a -> b"):
+        with pytest.raises(dp.SchemaError, match=r"pair of names, such as \('age', 'sex'\), got the text"):
+            kind([("a", "b"), text])
+        with pytest.raises(dp.SchemaError, match="pair of names"):
+            kind().add_edges_from(iter([text]))
+    assert set(kind(iter(EDGES)).edges()) == set(EDGES)

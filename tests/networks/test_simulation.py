@@ -184,3 +184,13 @@ def test_numbers_have_the_decimals_that_bins_say():
     whole = decoded(dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)}), "x", places[:3000], "midpoint", None)
     assert whole.dtype == np.int64
     assert set(whole) == {0, 1}
+
+
+def test_a_fit_of_records_has_the_columns_in_the_order_of_the_declared_states():
+    schema = dp.Schema({"b": ["x", "y"], "a": ["x", "y"], "c": ["x", "y"]})
+    records = pd.DataFrame({variable: ["x", "y"] * 50 for variable in "abc"})
+    network = dp.PrivateBayesianNetwork([("c", "a"), ("a", "b")])
+    network.fit(records, estimator=dp.PrivateMLE(epsilon=1.0, state_names=schema))
+    assert list(network.simulate(5, seed=0).columns) == list(network.release_.schema.variables) == ["b", "a", "c"]
+    assert [list(frame.columns) for frame in network.simulate(5, seed=0, data_sets=2)] == [["b", "a", "c"]] * 2
+    assert list(network.simulate(5, seed=0, do={"a": "x"}, show_progress=False).columns) == ["b", "a", "c"]
