@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import kn, log_ndtr, ndtri_exp
 from tqdm import tqdm
 
@@ -22,13 +21,14 @@ from pgmpy_dp.inference.junction_tree import JunctionTree
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.threads import one_thread
 
 # An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
 _ROUNDING = 1.0
 # This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
-_STIFF = 20
+_STIFF, _ROUNDS = 20, 3
 _PROBES = 128
 _FLOOR = 0.3
 _MODE_ITERATIONS = 100
@@ -180,16 +180,11 @@ class LogPosterior:
         own, unit, precision = self._own(point), self.unit(point), self._precision
 
         def product(vector: Vector) -> Vector:
-            scaled = unit * vector.ravel()
+            scaled = unit * vector
             curved: Vector = unit * (adjoint(precision * jacobian(scaled)) + own * scaled)
             return curved
 
-        operator = LinearOperator((self.size, self.size), matvec=product, dtype=np.float64)
-        start = np.ones(self.size)
-        try:
-            values, vectors = eigsh(operator, k=min(_STIFF, self.size - 1), which="LM", tol=1e-2, v0=start)
-        except ArpackNoConvergence as partial:  # any directions do; the best are those that converged
-            values, vectors = partial.eigenvalues, partial.eigenvectors
+        values, vectors = _largest(product, self.size)
         kept = values > 1.0
         return _Metric(unit, np.ascontiguousarray(vectors.T[kept]), values[kept])
 
@@ -229,6 +224,20 @@ class LogPosterior:
             return np.concatenate([slopes * by_cell, slope[terms.effects] * terms.spread, [by_total]])
 
         return jacobian, adjoint
+
+
+def _largest(product: Callable[[Vector], Vector], size: int) -> tuple[Vector, Vector]:
+    """Find the largest eigenvalues of a symmetric matrix, about, by what it makes of vectors.
+
+    Randomised subspace iteration (Halko, Martinsson and Tropp 2011), alike in every run: ARPACK restarts from random
+    vectors of its own where a start lies in an invariant subspace.
+    """
+    basis = np.random.default_rng(0).standard_normal((size, min(size, 2 * _STIFF)))
+    with one_thread():
+        for _ in range(_ROUNDS):
+            basis, _ = np.linalg.qr(np.stack([product(column) for column in basis.T], axis=1))
+        values, vectors = np.linalg.eigh(basis.T @ np.stack([product(column) for column in basis.T], axis=1))
+        return values[-_STIFF:], basis @ vectors[:, -_STIFF:]
 
 
 def sample_posterior(

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.special import betaincinv, expit, ndtri
 
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
+from pgmpy_dp.inference.hamiltonian import LogPosterior, _largest, rounded_laplace, sample_posterior
 from pgmpy_dp.inference.layout import Layout
 from pgmpy_dp.inference.trajectories import Terms
 
@@ -137,3 +137,16 @@ def test_a_chain_that_mixes_slowly_says_so():
     points, priors, poor = chain(2.0, 1e6)
     assert points.shape[0] == priors.shape[0] == 40
     assert not poor
+
+
+@pytest.mark.parametrize("size", [3, 40, 400])
+def test_the_stiffest_directions_are_alike_in_every_run(size):
+    """The vector of ones is an eigenvector, and most eigenvalues are 1: each run once went on from noise of its own."""
+    steep = np.linalg.qr(np.random.default_rng(1).standard_normal((size, min(size, 6))))[0]
+    matrix = np.eye(size) + (steep * np.geomspace(100, 2, steep.shape[1])) @ steep.T + 3.0 / size
+    values, vectors = _largest(lambda vector: matrix @ vector, size)
+    wanted = np.linalg.eigvalsh(matrix)[-len(values) :]
+    steep = wanted > 4
+    assert values[steep] == pytest.approx(wanted[steep], rel=1e-2)
+    assert np.abs(matrix @ vectors - vectors * values)[:, steep].max() < 0.1
+    assert (_largest(lambda vector: matrix @ vector, size)[1] == vectors).all()
