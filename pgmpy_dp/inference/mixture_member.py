@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pgmpy_dp.inference.rules import Boxes
 
@@ -88,23 +89,25 @@ class Shape:
 
     def add_dependent(self, states: Matrix) -> None:
         """Sum the rows of roots to those of the variables that follow from them."""
-        for rows, order, starts in self._sums:
-            states[rows] = np.add.reduceat(states[order], starts, axis=0)
-
-    @cached_property
-    def _sums(self) -> list[tuple[Whole, Whole, Whole]]:
-        """Return for every dependent variable its rows, those of the root in their order, and where sums begin."""
-        found = []
-        for variable, (root, groups) in self.dependent.items():
-            order = np.argsort(groups, kind="stable")
-            starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-            found.append((self.states[variable] + groups[order][starts], self.states[root] + order, starts))
-        return found
+        if self.dependent:
+            rows, sums, *_ = self._following
+            states[rows] = sums @ states
 
     def add_to_roots(self, states: Matrix) -> None:
         """Add rows of variables that follow from others to those of their roots' states."""
-        for variable, (root, groups) in self.dependent.items():
-            states[self.of_variable(root)] += states[self.of_variable(variable)][groups]
+        if self.dependent:
+            _, _, rows, sums = self._following
+            states[rows] += sums @ states
+
+    @cached_property
+    def _following(self) -> tuple[Whole, Any, Whole, Any]:
+        """Return the rows that follow from roots' and, for each, which rows sum to it; the same of the roots' rows."""
+        finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
+        coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
+        shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
+        sums = sparse.csr_array((ones, (coarser, finer)), shape=shape)
+        present, roots = np.unique(coarser), np.unique(finer)
+        return present, sums[present], roots, sums.T.tocsr()[roots]
 
     def of_block(self, number: int) -> slice:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
