@@ -32,6 +32,12 @@ _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
+# What is said of too few effective draws: of what they tell too little, and a call that gives more.
+SLOWLY = (
+    "The chain that draws networks mixes slowly{}. Ask for more, as by {}; measure tables that hold the network's "
+    "families, if they were not."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorNetworks:

@@ -28,8 +28,8 @@ _ROUNDING = 1.0
 # This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
-_STIFF, _ROUNDS = 20, 3
-_PROBES = 128
+_STIFF, _ROUNDS = 20, 3  # directions with a stiffness of their own, and rounds of the search for them
+_PROBES = 128  # random combinations that tell of a diagonal
 _FLOOR = 0.3
 _MODE_ITERATIONS = 100
 _STEPS = 4

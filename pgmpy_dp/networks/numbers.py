@@ -112,7 +112,9 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
     generator = np.random.default_rng(None if seed is None else [seed, 1])
     owners, columns = dict[str, Schema](), {}
     for schema in schemas:
-        owners = owners | {v: schema for v in schema.variables if v in records and v not in owners}
+        for variable in schema.variables:
+            if variable in records:
+                owners.setdefault(variable, schema)
     for variable, schema in owners.items():
         if variable in schema.bins and numbers != "states":
             codes = pd.Index(schema.state_names[variable]).get_indexer(records[variable])  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.misfit import FitCheck
-from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.fitting.posterior_networks import SLOWLY, PosteriorNetworks, draw_networks
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixing import UNCERTAIN, uncertain
@@ -38,10 +38,6 @@ from pgmpy_dp.schema import Schema
 _STRUCTURE = (
     "These variables were not measured together, nor were pairs that the network does not join: the bounds hold if its "
     "structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
-)
-_SLOWLY = (
-    "The chain that draws networks mixes slowly{}. Ask for more, as by sample_posterior(draws={}), and compare two "
-    "seeds; measure tables that hold the network's families, if they were not."
 )
 
 # Joint states of which `map_probability` draws the whole table.
@@ -259,7 +255,7 @@ class PrivateNetwork(Provenance):
         whole_number("draws", draws, 20)
         posterior = self._drawn_afresh(draws, seed)
         if posterior.poor:
-            warnings.warn(_SLOWLY.format(f": the mean of one probability {posterior.poor}", 4 * draws), stacklevel=2)
+            warnings.warn(_slowly(f": the mean of one probability {posterior.poor}", draws), stacklevel=2)
         return posterior
 
     def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
@@ -580,8 +576,7 @@ class PrivateNetwork(Provenance):
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         poor = uncertain(draws.reshape(len(draws), -1), *UNCERTAIN)
         if poor:
-            told = _SLOWLY.format(f", and this answer's mean {poor}", 4 * len(draws))
-            warnings.warn(told, stacklevel=3)
+            warnings.warn(_slowly(f", and this answer's mean {poor}", len(draws)), stacklevel=3)
         records = posterior.totals * shares
         if given and float(np.quantile(records, 0.05)) < 1:
             warnings.warn(
@@ -602,3 +597,7 @@ class PrivateNetwork(Provenance):
         if held is None or held.posterior is not posterior:
             held = self._deviating = Deviations(posterior, self._releases(), self._conditioning)
         return held
+
+
+def _slowly(told: str, draws: int) -> str:
+    return SLOWLY.format(told, f"sample_posterior(draws={4 * draws}), and compare two seeds")

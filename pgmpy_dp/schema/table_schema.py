@@ -34,8 +34,8 @@ def table_field(
             constraints |= {"maximum": high} if math.isfinite(high) else {}
         field |= {"type": "number", "constraints": constraints}
         edges = [edge if math.isfinite(edge) else str(edge) for edge in bins.edges]
-        field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels)}
-        field[BINS_PROPERTY] |= {} if bins.decimals is None else {"decimals": bins.decimals}
+        decimals = {} if bins.decimals is None else {"decimals": bins.decimals}
+        field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals}
     else:
         states = _own_states(states, list(stand_ins.values()))
         types = set(map(type, states))

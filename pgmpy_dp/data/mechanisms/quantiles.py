@@ -33,10 +33,7 @@ class QuantileBins:
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the edges.
-
-        The terms are the fine ones, the scale at which each inner one costs an equal share, and the numbers' decimals.
-        """
+        """Price the edges; the terms are the fine ones, and the scale at which each inner one costs an equal share."""
         edges = _fine_edges(public.schema, self.variable, self.parts)
         epsilon = exact_positive("epsilon", self.epsilon)
         scales = [
@@ -47,19 +44,19 @@ class QuantileBins:
             for quantile in range(1, self.parts)
         ]
         charge = Charge(f"{self.parts} bins of {self.variable}", "permute-and-flip", epsilon=epsilon)
-        return Quote(charge, (edges, scales, public.schema.bins[self.variable].decimals))
+        return Quote(charge, (edges, scales))
 
     def read(self, quote: Quote, held: Held) -> Counts:
         """Count the values in each fine bin."""
-        edges, *_ = quote.terms
+        edges, _ = quote.terms
         return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
 
     def draw(self, quote: Quote, public: PublicTable, exact: Counts, noise: NoiseSource) -> Bins:
         """Make bins of the first and the last edge and those drawn between them."""
-        edges, scales, decimals = quote.terms
+        edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
-        return Bins([edges[0], *sorted(chosen), edges[-1]], decimals=decimals)
+        return Bins([edges[0], *sorted(chosen), edges[-1]], decimals=public.schema.bins[self.variable].decimals)
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:

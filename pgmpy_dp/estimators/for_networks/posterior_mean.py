@@ -18,7 +18,7 @@ from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.planning import plan_measurements
-from pgmpy_dp.fitting.posterior_networks import draw_networks
+from pgmpy_dp.fitting.posterior_networks import SLOWLY, draw_networks
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release, compose
@@ -139,12 +139,8 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior = draw_networks(network, releases, self.draws)
         if posterior.poor:
-            warnings.warn(
-                f"The chain that draws networks mixes slowly: the mean of one probability {posterior.poor}. Ask for "
-                f"more, {name}(draws={4 * self.draws}), and compare two seeds; measure tables that hold the network's "
-                "families, if they were not.",
-                stacklevel=2,
-            )
+            told = f": the mean of one probability {posterior.poor}"
+            warnings.warn(SLOWLY.format(told, f"{name}(draws={4 * self.draws})"), stacklevel=2)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
