@@ -15,7 +15,7 @@ def _marginals(program, maps, offsets, buffer, potentials, marginals):
     shift, lost = exponentiate(potentials, offsets, buffer)
     log_partition, lost, _ = calibrate(program, maps, buffer, lost, 0.0)
     log_partition += shift
-    if not abs(log_partition) < np.inf:  # isfinite subtracts a sum from itself, which may be reassociated to zero
+    if not np.isfinite(log_partition):
         buffer[:size] = potentials
         log_partition = calibrate_log(program, maps, buffer)
     marginals[:] = buffer[size : 2 * size]

@@ -83,18 +83,19 @@ def weigh_residuals(weight, shares, products, alone):
     float
         The loss.
     """
-    loss = 0.0
+    loss, losses = 0.0, np.zeros(weight.shape[1], weight.dtype)
     for i in range(weight.shape[0]):
         products[i, i] = alone[i]
-        row = products[i, 0] * 0
+        product, price, share = products[i], weight[i], shares[i]
         for j in range(weight.shape[1]):
-            residual = products[i, j] - shares[i, j]
-            products[i, j] = weight[i, j] * residual
-            row += products[i, j] * residual
-        single = products[i, i] * (alone[i] - shares[i, i])
-        loss += (row - single) / 4 + single / 2
+            residual = product[j] - share[j]
+            product[j] = price[j] * residual
+            losses[j] += product[j] * residual
+        loss += products[i, i] * (alone[i] - shares[i, i]) / 4  # what is on the diagonal is there once
         alone[i] = products[i, i]
         products[i, i] = 0
+    for j in range(weight.shape[1]):
+        loss += losses[j] / 4
     return loss
 
 
@@ -139,12 +140,13 @@ def gradient_of_potentials(
         for s in range(starts[block], starts[block + 1]):
             slope, table, one = by_cell[s], tables[s], by_potential[first[s]]
             other = by_potential[second[s]] if second[s] >= 0 else nothing
-            whole = mean[0] * 0
             for k in range(components):
-                by_log = weights[k] * table[k] * (slope[k] - mean[k])
-                one[k] += by_log
-                other[k] += by_log
-                whole += by_log
+                slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
+                one[k] += slope[k]
+                other[k] += slope[k]
+            whole = 0.0
+            for k in range(components):
+                whole += slope[k]
             by_base[s] = whole
 
 

@@ -52,6 +52,30 @@ def test_without_any_place_to_write_it_still_runs(read_only):
     assert run(read_only, read_only / "taken")[1] == 0
 
 
+CALIBRATION = """
+import sys
+import numpy as np
+from pgmpy_dp.inference import JunctionTree
+generator = np.random.default_rng(0)
+tree = JunctionTree.build({"a": 40, "b": 30, "c": 50}, [("a", "b"), ("b", "c")])
+found = []
+for _ in range(20):
+    calibration = tree.calibrate(generator.normal(size=tree.layout.size))
+    found += [calibration.log_partition, *tree.covariance_product(calibration, generator.normal(size=tree.layout.size))]
+sys.stdout.write(np.array(found).tobytes().hex())
+"""
+
+
+def test_results_are_the_same_on_every_processor(tmp_path):
+    """Compiled for the least of its kind, with narrower registers and no fused products, to the last bit."""
+
+    def found(**settings):
+        command = [sys.executable, "-W", "ignore", "-c", CALIBRATION]
+        return subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=True).stdout
+
+    assert found(NUMBA_CPU_NAME="generic", NUMBA_CACHE_DIR=str(tmp_path)) == found()
+
+
 def test_nothing_is_compiled_for_a_problem():
     """Neither for its size, nor for potentials that are strided, read-only or of single precision."""
     kernels = (kernel.exponentiate, kernel.calibrate, kernel.covariance_product, kernel.loopy_sweep)
