@@ -101,11 +101,15 @@ def test_pairs_across_levels_are_closer_than_those_of_persons_dealt_at_random(ta
 def test_pairs_of_persons_are_closer_than_those_of_independent_ones(tables, fitted):
     network = fitted.network_
     alone = PrivateHouseholdNetwork(SCHEMA, network.mixture_, network.total_, network.guarantee_, {})
-    made, independent = network.simulate(seed=1), alone.simulate(seed=1)
+    drawn = [(network.simulate(seed=seed), alone.simulate(seed=seed)) for seed in range(4)]
     for one, other in (("age", "another age"), ("age", "another job"), ("job", "another job")):
-        assert error(tables, made, one, other) < 0.7 * error(tables, independent, one, other)
-    for one, other in itertools.product(["town", "size"], ["age", "job"]):  # what has to do with one person stays
-        assert (shares(*made, one, other) - shares(*independent, one, other)).abs().sum() < 0.02
+        ours, theirs = (
+            np.mean([error(tables, made, one, other) for made in each]) for each in zip(*drawn, strict=True)
+        )
+        assert ours < 0.7 * theirs, (one, other)
+    for made, independent in drawn:
+        for one, other in itertools.product(["town", "size"], ["age", "job"]):  # what has to do with one person stays
+            assert (shares(*made, one, other) - shares(*independent, one, other)).abs().sum() < 0.02
     both = (own[1].groupby(["age", "job"], observed=False).size() for own in (made, independent))
     assert (next(both) == next(both)).all()
 
