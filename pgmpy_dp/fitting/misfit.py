@@ -35,6 +35,7 @@ _LEAST, _STATED = 1e-9, 1e-6
 # Where no more than this share of the deviations is left by the parameters, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
+_APART = 1e-9  # holds near-collinear columns of length 1 apart
 
 
 @dataclass(frozen=True)
@@ -223,16 +224,23 @@ def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) 
 
 
 def _outside(columns: Vector, residuals: Vector) -> Vector:
-    """Project rows of residuals off what columns span; twice, since near-collinear columns are held apart a little."""
+    """Project rows of residuals off what columns H span: twice, since near-collinear columns are held apart a little.
+
+    Of I - H (H'H + r)^-1 H' = r (HH' + r)^-1 the one with the smaller matrix is taken.
+    """
     lengths = np.sqrt((columns**2).sum(axis=0))
     held = columns[:, lengths > 1e-10] / lengths[lengths > 1e-10]
+    cells, parameters = held.shape
     if not held.size:
         return residuals
-    gram = held.T @ held
-    gram[np.diag_indices_from(gram)] += 1e-9
+    gram = held.T @ held if parameters < cells else held @ held.T
+    gram[np.diag_indices_from(gram)] += _APART
     factor = cho_factor(gram)
     for _ in range(2):
-        residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
+        if parameters < cells:
+            residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
+        else:
+            residuals = _APART * cho_solve(factor, residuals.T).T
     return residuals
 
 

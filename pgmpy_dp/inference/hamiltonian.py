@@ -100,8 +100,8 @@ class LogPosterior:
 
     def values(self, point: Vector) -> tuple[Vector, Vector]:
         """Return the cells' values, and their derivatives by the point."""
-        values, slopes, curves = (np.empty(self.free) for _ in range(3))
-        self._compiled.unbend(self.terms, point, values, slopes, curves)
+        values, slopes = np.empty((2, self.free))
+        self._compiled.unbend(self.terms, point, values, slopes)
         return values, slopes
 
     def potentials(self, point: Vector) -> Vector:
@@ -118,13 +118,13 @@ class LogPosterior:
         return float(self.terms.total + self.terms.total_scale * point[-1])
 
     def trajectory(
-        self, point: Vector, momentum: Vector, gradient: Vector, value: float, step: float, steps: int, metric: _Metric
+        self, point: Vector, momentum: Vector, gradient: Vector, step: float, steps: int, metric: _Metric
     ) -> float:
         """Move all three vectors, and return the log density at the end."""
         easing = 1 / metric.stiffness - 1
         return float(
             self._compiled.trajectory(
-                self.terms, point, momentum, gradient, value, step, steps, metric.unit, metric.stiff, easing,
+                self.terms, point, momentum, gradient, step, steps, metric.unit, metric.stiff, easing,
                 self.scratch,
             )
         )  # fmt: skip
@@ -313,7 +313,7 @@ def _chain(
         momentum = metric.momentum(generator)
         end, slope, before = point.copy(), gradient.copy(), value - metric.kinetic(momentum)
         steps = int(generator.integers(_STEPS // 2, 3 * _STEPS // 2 + 1))
-        reached = density.trajectory(end, momentum, slope, value, step, steps, metric)
+        reached = density.trajectory(end, momentum, slope, step, steps, metric)
         change = reached - metric.kinetic(momentum) - before if math.isfinite(reached) else -math.inf
         accepted = math.exp(min(change, 0.0)) if not math.isnan(change) else 0.0
         if generator.random() < accepted:

@@ -70,53 +70,50 @@ class Terms(NamedTuple):
 
 
 @compiled
-def unbend(terms, point, values, slopes, curves):
-    """Write the cells' values, the logarithms' derivative by the point, and that of the logarithm of this one."""
+def unbend(terms, point, values, slopes):
+    """Write the cells' values, and their derivatives by the point."""
     for k in range(terms.cells.shape[0]):
         above = point[k] - terms.bends[k]
         if above < -30.0:
-            values[k], slopes[k], curves[k] = point[k], 1.0, 0.0
+            values[k], slopes[k] = point[k], 1.0
         else:
             small = np.exp(-abs(above))
             soft = max(above, 0.0) + np.log1p(small)
             risen = (1.0 if above > 0.0 else small) / (1.0 + small)
             values[k] = terms.bends[k] + np.log(soft)
             slopes[k] = risen / soft
-            curves[k] = 1.0 - risen - slopes[k]
 
 
 @compiled
-def _shares(terms, values, shares, sums):
-    """Write the normalised rows of exp(values), and the logarithms of their sums."""
-    sums[:] = 0.0
-    for k in range(values.shape[0]):
-        shares[k] = np.exp(values[k])
-        sums[terms.rows[k]] += shares[k]
-    for k in range(values.shape[0]):
-        shares[k] /= sums[terms.rows[k]]
-    for row in range(sums.shape[0]):
-        sums[row] = np.log(sums[row])
+def _exponentiate(terms, point, masses, slopes, curves, shares, sums, buffer):
+    """Write the exponentiated potentials of rows to the head of a buffer, with the largest of each table 1.
 
-
-@compiled
-def _exponentiate(terms, point, values, shares, potentials, sums, buffer):
-    """Write the exponentiated potentials to the head of a buffer, with the largest of each table 1.
+    Beside them: the exponentials of the values, `masses`, which hold those of the bends before; the values' derivatives
+    by the point, and those of the logarithms of these; the normalised rows, and the logarithms of their sums.
 
     Returns
     -------
     bool
         Whether a cell underflowed.
     """
+    sums[:] = 0.0
     free = terms.cells.shape[0]
-    if terms.rows.shape[0] == 0:
-        potentials[:] = 0.0
-        for k in range(free):
-            potentials[terms.cells[k]] = values[k]
-        for k in range(terms.effects.shape[0]):
-            potentials[terms.effects[k]] += point[free + k] * terms.spread[k]
-        _, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
-        return lost
-    _shares(terms, values, shares, sums)
+    for k in range(free):
+        above = point[k] - terms.bends[k]
+        if above < -30.0:
+            masses[k], slopes[k], curves[k] = np.exp(point[k]), 1.0, 0.0
+        else:
+            small = np.exp(-abs(above))
+            soft = max(above, 0.0) + np.log1p(small)
+            risen = (1.0 if above > 0.0 else small) / (1.0 + small)
+            masses[k] *= soft
+            slopes[k] = risen / soft
+            curves[k] = 1.0 - risen - slopes[k]
+        sums[terms.rows[k]] += masses[k]
+    for k in range(free):
+        shares[k] = masses[k] / sums[terms.rows[k]]
+    for row in range(sums.shape[0]):
+        sums[row] = np.log(sums[row])
     head = buffer[: terms.offsets[-1]]
     head[:] = 1.0
     for k in range(free):
@@ -137,70 +134,117 @@ def _exponentiate(terms, point, values, shares, potentials, sums, buffer):
 
 
 @compiled
-def log_posterior(terms, point, gradient, scratch):
-    """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
-    values, slopes, curves, shares, potentials, sums, totals, buffer, other = scratch
+def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
+    """Do the same for free potentials, which are bent nowhere."""
+    free = terms.cells.shape[0]
+    slopes[:], curves[:], potentials[:] = 1.0, 0.0, 0.0
+    for k in range(free):
+        potentials[terms.cells[k]] = point[k]
+    for k in range(terms.effects.shape[0]):
+        potentials[terms.effects[k]] += point[free + k] * terms.spread[k]
+    _, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
+    return lost
+
+
+@compiled
+def _slope(terms, point, gradient, scratch):
+    """Compute the gradient of the log density, and leave behind what its value needs.
+
+    Returns
+    -------
+    bool
+        Whether inference could be done; it cannot where it underflows.
+    """
+    tops, masses, slopes, curves, shares, potentials, sums, totals, residuals, buffer, other = scratch
     size = terms.offsets[-1]
     free, effects = terms.cells.shape[0], terms.effects.shape[0]
-    unbend(terms, point, values, slopes, curves)
-    lost = _exponentiate(terms, point, values, shares, potentials, sums, buffer)
+    directed = terms.rows.shape[0] > 0
+    if directed:
+        masses[:] = tops
+        lost = _exponentiate(terms, point, masses, slopes, curves, shares, sums, buffer)
+    else:
+        lost = _exponentiate_free(terms, point, slopes, curves, potentials, buffer)
     partition, lost, _ = kernel.calibrate(terms.program, terms.maps, buffer, lost, 0.0)
-    if not np.isfinite(partition):
-        return -np.inf
     total = terms.total + terms.total_scale * point[free + effects]
-    if total <= 0.0:
-        return -np.inf
-    value, by_total = 0.0, 0.0
+    if not np.isfinite(partition) or total <= 0.0:
+        return False
+    by_total = 0.0
     for k in range(size):
         other[k] = 0.0
     for j in range(terms.observed.shape[0]):
         expected = 0.0
         for e in range(terms.starts[j], terms.starts[j + 1]):
             expected += terms.entries[e] * buffer[size + terms.places[terms.columns[e]]]
-        residual = terms.observed[j] - total * expected
+        residual = residuals[j] = terms.observed[j] - total * expected
         if terms.corner[j] < 0.0:
             pull = residual / terms.scale[j] ** 2
-            value -= 0.5 * residual * pull
         else:
-            rounded = np.sqrt(residual * residual + terms.corner[j])
-            pull = residual / (rounded * terms.scale[j])
-            value -= rounded / terms.scale[j]
+            pull = residual / (np.sqrt(residual * residual + terms.corner[j]) * terms.scale[j])
         by_total += pull * expected
         for e in range(terms.starts[j], terms.starts[j + 1]):
             other[terms.places[terms.columns[e]]] += total * pull * terms.entries[e]
     kernel.covariance_product(terms.program, terms.maps, buffer, other)
     slope = other[size : 2 * size]
-    if terms.rows.shape[0] > 0:
+    if directed:
         for row in range(sums.shape[0]):
-            pull = sums[row] / ROW_SUM**2
-            value -= 0.5 * sums[row] * pull
-            totals[row] = pull
+            totals[row] = sums[row] / ROW_SUM**2
         for k in range(free):
             gradient[k] = slope[terms.cells[k]] + terms.prior[k]
-            value += terms.prior[k] * (values[k] - sums[terms.rows[k]])
             totals[terms.rows[k]] += gradient[k]
         for k in range(free):
             gradient[k] -= shares[k] * totals[terms.rows[k]]
     else:
         for k in range(free):
-            pull = terms.prior[k] * values[k]
-            value -= 0.5 * pull * values[k]
-            gradient[k] = slope[terms.cells[k]] - pull
-    stretched = 1.0
+            gradient[k] = slope[terms.cells[k]] - terms.prior[k] * point[k]
     for k in range(free):
         gradient[k] = gradient[k] * slopes[k] + curves[k]
+    for k in range(effects):
+        gradient[free + k] = slope[terms.effects[k]] * terms.spread[k] - point[free + k]
+    # Where their number is known, the last coordinate moves nothing.
+    gradient[free + effects] = by_total * terms.total_scale if terms.total_scale != 0.0 else -point[free + effects]
+    return True
+
+
+@compiled
+def _value(terms, point, scratch):
+    """Compute the log density up to a constant, after the gradient at the same point."""
+    _, masses, slopes, _, _, _, sums, _, residuals, _, _ = scratch
+    free, effects = terms.cells.shape[0], terms.effects.shape[0]
+    value = 0.0
+    for j in range(terms.observed.shape[0]):
+        if terms.corner[j] < 0.0:
+            value -= 0.5 * (residuals[j] / terms.scale[j]) ** 2
+        else:
+            value -= np.sqrt(residuals[j] * residuals[j] + terms.corner[j]) / terms.scale[j]
+    if terms.rows.shape[0] > 0:
+        for row in range(sums.shape[0]):
+            value -= 0.5 * (sums[row] / ROW_SUM) ** 2
+        for k in range(free):
+            own = point[k] if point[k] - terms.bends[k] < -30.0 else np.log(masses[k])
+            value += terms.prior[k] * (own - sums[terms.rows[k]])
+    else:
+        for k in range(free):
+            value -= 0.5 * terms.prior[k] * point[k] ** 2
+    stretched = 1.0
+    for k in range(free):
         stretched *= slopes[k]
         if stretched < 1e-200 or k == free - 1:
             value += np.log(stretched)
             stretched = 1.0
     for k in range(effects):
         value -= 0.5 * point[free + k] ** 2
-        gradient[free + k] = slope[terms.effects[k]] * terms.spread[k] - point[free + k]
-    gradient[free + effects] = by_total * terms.total_scale
-    if terms.total_scale == 0.0:  # this coordinate moves nothing
+    if terms.total_scale == 0.0:
         value -= 0.5 * point[free + effects] ** 2
-        gradient[free + effects] = -point[free + effects]
     return value
+
+
+@compiled
+def log_posterior(terms, point, gradient, scratch):
+    """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
+    tops = scratch[0]
+    for k in range(terms.bends.shape[0]):
+        tops[k] = np.exp(terms.bends[k])
+    return _value(terms, point, scratch) if _slope(terms, point, gradient, scratch) else -np.inf
 
 
 # These are the shares of a step of the three-stage integrator of Blanes, Casas and Sanz-Serna (2014): of steps with
@@ -210,7 +254,7 @@ _DRIFTS = (0.29619504261126, 0.40760991477748, 0.29619504261126)
 
 
 @compiled
-def trajectory(terms, point, momentum, gradient, value, step, steps, unit, stiff, easing, scratch):
+def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easing, scratch):
     """Take leapfrog steps; point, momentum and gradient are changed in place.
 
     The inverse mass is S (1 + U diag(easing) U') S for S = diag(unit) and U the columns of `stiff`, stored as rows.
@@ -220,34 +264,36 @@ def trajectory(terms, point, momentum, gradient, value, step, steps, unit, stiff
     value : float
         Log density at the end; minus infinity if the trajectory left the region where it can be computed.
     """
-    velocity = np.empty_like(point)
+    velocity, along, columns, tops = np.empty_like(point), np.empty_like(easing), stiff.T.copy(), scratch[0]
+    for k in range(terms.bends.shape[0]):
+        tops[k] = np.exp(terms.bends[k])
     kick = _KICKS[0]
     for number in range(3 * steps):
         stage = number % 3
         for k in range(point.shape[0]):
             momentum[k] += kick * step * gradient[k]
             velocity[k] = unit[k] * momentum[k]
+        along[:] = 0.0
+        for k in range(point.shape[0]):
+            for j in range(stiff.shape[0]):  # side by side, on vector registers
+                along[j] += columns[k, j] * velocity[k]
         for j in range(stiff.shape[0]):
-            along = 0.0
+            eased = easing[j] * along[j]
             for k in range(point.shape[0]):
-                along += stiff[j, k] * unit[k] * momentum[k]
-            along *= easing[j]
-            for k in range(point.shape[0]):
-                velocity[k] += along * stiff[j, k]
+                velocity[k] += eased * stiff[j, k]
         for k in range(point.shape[0]):
             point[k] += _DRIFTS[stage] * step * unit[k] * velocity[k]
-        value = log_posterior(terms, point, gradient, scratch)
-        if not np.isfinite(value):
+        if not _slope(terms, point, gradient, scratch):
             return -np.inf
         kick = _KICKS[stage + 1] if number < 3 * steps - 1 else _KICKS[0]
     for k in range(point.shape[0]):
         momentum[k] += kick * step * gradient[k]
-    return value
+    return _value(terms, point, scratch)
 
 
 def scratch_space(terms: Terms, buffer_size: int) -> tuple[Any, ...]:
     """Make work arrays for `log_posterior`."""
     count = int(terms.rows.max()) + 1 if terms.rows.size else 0
     free, size = terms.cells.size, int(terms.offsets[-1])
-    return (*(np.zeros(free) for _ in range(4)), np.zeros(size), np.zeros(count), np.zeros(count),
-            np.zeros(buffer_size), np.zeros(buffer_size))  # fmt: skip
+    return (*(np.zeros(free) for _ in range(5)), np.zeros(size), np.zeros(count), np.zeros(count),
+            np.zeros(terms.observed.size), np.zeros(buffer_size), np.zeros(buffer_size))  # fmt: skip

@@ -11,6 +11,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import networkx as nx
@@ -166,8 +167,15 @@ def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
 def best_order(graph: Neighbours, cards: Sequence[int]) -> Steps:
     """Find the elimination order with the fewest cells in its maximal cliques, of all that are tried.
 
-    The random numbers have a fixed seed: the same graph gives the same order.
+    The random numbers have a fixed seed: the same graph gives the same order. It is remembered for a while, since a
+    fit, its test and its bounds ask for the same ones.
     """
+    return list(_best_order(tuple((node, tuple(sorted(graph[node]))) for node in sorted(graph)), tuple(cards)))
+
+
+@lru_cache(maxsize=64)
+def _best_order(edges: tuple[tuple[int, tuple[int, ...]], ...], cards: tuple[int, ...]) -> Steps:
+    graph = {node: set(others) for node, others in edges}
 
     def cells(steps: Steps) -> int:
         return total_cells(maximal_cliques(steps), cards)
