@@ -476,6 +476,16 @@ def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
     assert (table > 0).all()
 
 
+def test_a_poor_fit_is_told_in_the_command_lines_words(asia, monkeypatch, recwarn):
+    release()
+    monkeypatch.setattr("pgmpy_dp.inference.hamiltonian.uncertain", lambda *known: "is not known to .1")
+    fitted = run("fit", "release.zip", "--model", "asia.json", "--estimator", "posterior-mean", "--out", "fitted.bif")
+    assert "Note: The chain that draws networks mixes slowly: the mean of one probability is not known to .1." in fitted
+    assert "--estimator auto" in fitted
+    assert "draws=" not in fitted
+    assert not [warning for warning in recwarn if "mixes" in str(warning.message)]
+
+
 def test_wrong_usage_is_exit_code_2(asia):
     for wrong in ([], ["relase"], ["fit", "none.zip"], ["sample", "asia.json", "--rows", "0"]):
         run(*wrong, code=2)

@@ -96,7 +96,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
     from pgmpy_dp.release import Release
     from pgmpy_dp.release.informed_marginals import ReleasedTables
 
-    with stages(4) as begin:
+    with noted() as notes, stages(4) as begin:
         begin("Reading the release")
         noisy = Release.load(release)
         network = read_structure(model, noisy.schema.variables)
@@ -133,12 +133,14 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
         "check": None if check is None else findings(check),
+        "notes": notes,
     }
     size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
         f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
         *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
+        *(f"Note: {note}" for note in notes),
         f"Written to {out}.",
     ]
     emit(as_json, held, lines)
@@ -163,7 +165,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
         raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
     if out.suffix.lower() not in (".json", ".zip"):
         raise click.ClickException(f"{out}: mixtures are written to .json and .zip files.")
-    with stages(2) as begin:
+    with noted() as notes, stages(2) as begin:
         begin("Reading the release")
         noisy = Release.load(release)
         begin("Fitting a mixture")
@@ -172,11 +174,9 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
     guarantee = noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)}
     held: dict[str, Any] = {"file": str(out), "kind": "mixture", "method": "mixture", "guarantee": guarantee}
     held["variables"] = len(network.schema_.variables)
-    emit(
-        as_json,
-        held,
-        [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence(), f"Written to {out}."],
-    )
+    held["notes"] = notes
+    told = [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence()]
+    emit(as_json, held, [*told, *(f"Note: {note}" for note in notes), f"Written to {out}."])
 
 
 @click.command(cls=Command)

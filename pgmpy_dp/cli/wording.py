@@ -27,6 +27,11 @@ _PHRASES = (
     (r"expert_knowledge:?", "--forbid or --require"),
     (r"network\.check_fit\(\) says where", "pgmpy-dp check says where"),
     (r"Ask for more, as by sample_posterior\(draws=(\d+)\), and compare two seeds;", r"Ask for more by --draws \1;"),
+    (r"Ask for more, as by PosteriorMean\(draws=\d+\);", "See what --estimator auto gives;"),
+    (
+        r"Give more iterations \(max_iter\), or exact inference \(inference='junction_tree'\) where it fits",
+        "See what --estimator auto gives",
+    ),
     (r"fit by PrivateMLE\(\)", "fit by --estimator private-mle"),
     (r"with CollectiveEM or PrivateBayesianEstimator", "by --estimator collective-em or private-bayesian"),
     (r"fit with CollectiveEM", "fit by --estimator collective-em"),

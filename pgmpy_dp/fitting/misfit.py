@@ -35,7 +35,7 @@ _LEAST, _STATED = 1e-9, 1e-6
 # Where no more than this share of the deviations is left by the parameters, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
-_APART = 1e-9  # holds near-collinear columns of length 1 apart
+_APART = 1e-10  # holds near-collinear columns of length 1 apart
 
 
 @dataclass(frozen=True)
@@ -224,9 +224,9 @@ def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) 
 
 
 def _outside(columns: Vector, residuals: Vector) -> Vector:
-    """Project rows of residuals off what columns H span: twice, since near-collinear columns are held apart a little.
+    """Project rows of residuals off what columns H span, where near-collinear ones are held apart a little.
 
-    Of I - H (H'H + r)^-1 H' = r (HH' + r)^-1 the one with the smaller matrix is taken.
+    Of I - H (H'H + r)^-1 H' = r (HH' + r)^-1 the one with the smaller matrix is taken; the first, a difference, twice.
     """
     lengths = np.sqrt((columns**2).sum(axis=0))
     held = columns[:, lengths > 1e-10] / lengths[lengths > 1e-10]
@@ -236,11 +236,11 @@ def _outside(columns: Vector, residuals: Vector) -> Vector:
     gram = held.T @ held if parameters < cells else held @ held.T
     gram[np.diag_indices_from(gram)] += _APART
     factor = cho_factor(gram)
+    if parameters >= cells:
+        outside: Vector = _APART * cho_solve(factor, residuals.T).T
+        return outside
     for _ in range(2):
-        if parameters < cells:
-            residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
-        else:
-            residuals = _APART * cho_solve(factor, residuals.T).T
+        residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
     return residuals
 
 

@@ -37,7 +37,7 @@ _HIGHER = 0.4
 _FEWEST, _MOST = 3, 100
 # The distribution of scales is learned as if there were so many tables more. Of pairs that the network joins these have
 # no effects; of others their scales are spread evenly, so that few pairs leave more open than many.
-_JOINED_TABLES, _OTHER_TABLES = 0.5, 1.0
+_JOINED_TABLES, _OTHER_TABLES = 0.5, 2.0
 _ROUNDS = 200
 _FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
