@@ -30,7 +30,7 @@ from pgmpy_dp.structure.support import support
 Edge = tuple[int, int]
 
 _SEED = 0
-_RECORDS = 100_000  # drawn from a fit, for its marginals
+_RECORDS = 40_000  # drawn from a fit, for its marginals
 _CELLS = 200_000  # of the largest junction tree
 _ROUGH = 25  # iterations of fits on the way
 _SUPPORT = 5.0  # the least of an edge that stays
