@@ -7,11 +7,14 @@ from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_
 from pgmpy_dp.evaluation.inference_error import ErrorBounds, inference_error_bounds, mu_score
 from pgmpy_dp.evaluation.posterior_bounds import (
     DivergenceBound,
+    StochasticLipschitz,
     count_error_bound,
     divergence_bound,
     exponential_map_failure,
     fourier_marginal_bound,
+    joint_stochastic_lipschitz,
     posterior_divergence,
+    stochastic_lipschitz_bound,
 )
 from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
 from pgmpy_dp.evaluation.query_errors import (
@@ -30,6 +33,7 @@ __all__ = [
     "ErrorBounds",
     "NotPrivateSearch",
     "QueryErrors",
+    "StochasticLipschitz",
     "audit",
     "bnlearn_network",
     "combine",
@@ -41,6 +45,7 @@ __all__ = [
     "exponential_map_failure",
     "fourier_marginal_bound",
     "inference_error_bounds",
+    "joint_stochastic_lipschitz",
     "kl_divergence",
     "map_agreement",
     "marginal_errors",
@@ -51,4 +56,5 @@ __all__ = [
     "posterior_divergence",
     "prediction_accuracy",
     "random_markov_network",
+    "stochastic_lipschitz_bound",
 ]

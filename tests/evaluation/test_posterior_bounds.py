@@ -8,16 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad
+from scipy.special import betaln
 from scipy.stats import beta, dlaplace
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import (
+    StochasticLipschitz,
     count_error_bound,
     divergence_bound,
     exponential_map_failure,
     fourier_marginal_bound,
+    joint_stochastic_lipschitz,
     posterior_divergence,
+    stochastic_lipschitz_bound,
 )
+from pgmpy_dp.evaluation.posterior_bounds import _KAPPA, _W
 from pgmpy_dp.experiments import papers
 
 
@@ -100,3 +105,44 @@ def test_lemma_4_holds():
         assert failed <= exponential_map_failure(power, slack, mass)
     with pytest.raises(ValueError, match="mass"):
         exponential_map_failure(power, 1.0, 0.0)
+
+
+def smoothness(prior, rate):
+    """The least offset for a row of two states: its log-likelihood's constant is the larger |log(theta / theta')|.
+
+    With theta' = 1 - theta, and the distance 1 between two records, that is |logit(theta)|.
+    """
+    levels = np.linspace(0.0, 30.0, 3001)
+    rough = 2 * beta(prior, prior).cdf(1 / (1 + np.exp(levels)))  # the mass of |logit| > L
+    return StochasticLipschitz(rate, max(0.0, float((levels + np.log(rough) / rate).max())))
+
+
+def test_lemma_3_holds():
+    nodes = [smoothness(5.0, 4.0), smoothness(2.0, 1.5), smoothness(3.0, 3.0)]
+    joint = joint_stochastic_lipschitz(nodes)
+    for level in np.linspace(0.0, 10.0, 101):
+        smooth = math.prod(1 - 2 * beta(a, a).cdf(1 / (1 + math.exp(level))) for a in (5.0, 2.0, 3.0))
+        assert smooth >= 1 - math.exp(-joint.rate * (level - joint.offset)) - 1e-12
+    alike = joint_stochastic_lipschitz([StochasticLipschitz(2.0, 0.0)] * 8)
+    assert alike.offset == pytest.approx(math.log(8) / 2)  # |I| = exp(c L0)
+    with pytest.raises(ValueError, match="at least one node"):
+        joint_stochastic_lipschitz([])
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.5, 0.7])
+def test_theorem_4_2_holds(delta):
+    """Recalled, so only held against what it must bound: the divergence of posteriors after one record is replaced."""
+    assert math.exp(_W) == pytest.approx(1 + 2 * _W)
+    assert pytest.approx(4.91081, abs=1e-5) == _KAPPA
+    prior, smooth = 5.0, smoothness(5.0, 4.0)
+    for records in (1, 3, 10):
+        ones = np.arange(records + 1)
+        most = np.exp(np.where(ones > 0, ones * np.log(np.maximum(ones, 1) / records), 0.0))
+        most = most * most[::-1]
+        marginal = np.exp(betaln(prior + ones, prior + records - ones) - betaln(prior, prior))
+        bound = stochastic_lipschitz_bound(smooth, float((most / marginal).max()), 1.0, delta)
+        for one in range(records):
+            exact, other = ([[prior + k], [prior + records - k]] for k in (one, one + 1))
+            assert max(posterior_divergence([exact], [other]), posterior_divergence([other], [exact])) <= 2 * bound**2
+    with pytest.raises(ValueError, match=r"distances of at most \(1 - delta\) \* rate"):
+        stochastic_lipschitz_bound(smooth, 2.0, 4.0, delta)
