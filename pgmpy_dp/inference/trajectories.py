@@ -79,6 +79,13 @@ def _log1p(small):
 
 
 @compiled
+def _softplus(above):
+    """Compute log(1 + exp(above)) and its derivative."""
+    small = np.exp(-abs(above))
+    return max(above, 0.0) + _log1p(small), (1.0 if above > 0.0 else small) / (1.0 + small)
+
+
+@compiled
 def unbend(terms, point, values, slopes):
     """Write the cells' values, and their derivatives by the point."""
     for k in range(terms.cells.shape[0]):
@@ -86,11 +93,17 @@ def unbend(terms, point, values, slopes):
         if above < -30.0:
             values[k], slopes[k] = point[k], 1.0
         else:
-            small = np.exp(-abs(above))
-            soft = max(above, 0.0) + _log1p(small)
-            risen = (1.0 if above > 0.0 else small) / (1.0 + small)
+            soft, risen = _softplus(above)
             values[k] = terms.bends[k] + np.log(soft)
             slopes[k] = risen / soft
+
+
+@compiled
+def _exponentiate_bends(terms, scratch):
+    """Write what `_slope` needs of the bends, which stay as they are along a trajectory."""
+    tops = scratch[0]
+    for k in range(terms.bends.shape[0]):
+        tops[k] = np.exp(terms.bends[k])
 
 
 @compiled
@@ -112,9 +125,7 @@ def _exponentiate(terms, point, masses, slopes, curves, shares, sums, buffer):
         if above < -30.0:
             masses[k], slopes[k], curves[k] = np.exp(point[k]), 1.0, 0.0
         else:
-            small = np.exp(-abs(above))
-            soft = max(above, 0.0) + _log1p(small)
-            risen = (1.0 if above > 0.0 else small) / (1.0 + small)
+            soft, risen = _softplus(above)
             masses[k] *= soft
             slopes[k] = risen / soft
             curves[k] = 1.0 - risen - slopes[k]
@@ -250,9 +261,7 @@ def _value(terms, point, scratch):
 @compiled
 def log_posterior(terms, point, gradient, scratch):
     """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
-    tops = scratch[0]
-    for k in range(terms.bends.shape[0]):
-        tops[k] = np.exp(terms.bends[k])
+    _exponentiate_bends(terms, scratch)
     return _value(terms, point, scratch) if _slope(terms, point, gradient, scratch) else -np.inf
 
 
@@ -273,9 +282,8 @@ def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easin
     value : float
         Log density at the end; minus infinity if the trajectory left the region where it can be computed.
     """
-    velocity, along, columns, tops = np.empty_like(point), np.empty_like(easing), stiff.T.copy(), scratch[0]
-    for k in range(terms.bends.shape[0]):
-        tops[k] = np.exp(terms.bends[k])
+    velocity, along, columns = np.empty_like(point), np.empty_like(easing), stiff.T.copy()
+    _exponentiate_bends(terms, scratch)
     kick = _KICKS[0]
     for number in range(3 * steps):
         stage = number % 3
