@@ -7,28 +7,33 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy import sparse
 
 from pgmpy_dp.fitting.factors import Network, log_linear, table_places
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
 from pgmpy_dp.fitting.misfit import FitCheck, held_against, scoring_step
-from pgmpy_dp.fitting.testing_tables import affordable
-from pgmpy_dp.inference import Calibration, JunctionTree, TreeTooLargeError, build_engine
+from pgmpy_dp.fitting.testing_tables import first_tests, telling, tree_cells
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.inference.sampling import sample_counts
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Clique
 
-_DRAWS = 1000
+# The law is simulated so many times, or fewer where there are many cells.
+_MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
 # One suffices but where the fit was to a release that says nearly nothing beside another.
 _STEPS = 2
 # Derivatives of all tables by all parameters take at most half a gigabyte.
 _MAX_DERIVATIVES = 2**26
-# Tables that only test are held against the network while its tree has no more cells, or twice its own.
+# Tables that only test share the network's tree while it has no more cells, or twice its own; others have one each.
 _MOST_CELLS = 2**14
+# Records are drawn so many at a time, and at most so many in all, but those of no fewer draws.
+_AT_A_TIME, _MOST_RECORDS, _DISTINCT = 2**16, 2**22, 200
+# One that stands for several moves counts by no more than so many standard deviations of the noise. A draw has so many.
+_JUMP, _FEWEST_RECORDS = 0.5, 500
 # Cells times derivatives and draws of a check that takes a second: of alarm's tables, or of all pairs of sachs.
 QUICK = 2**25
 
@@ -58,56 +63,85 @@ def check_network(
     nodes = list(network.nodes())
     schema = agreed_schema(releases, nodes)
     layout, logs, _ = log_linear(network, schema.states)
-    chosen = partial(affordable, layout.cardinalities, layout.scopes, most=_MOST_CELLS)
-    seen = JointObservations.of(releases, nodes, chosen)
-    directed = not isinstance(network, DiscreteMarkovNetwork)
-    tables = list(dict.fromkeys(seen.cliques))
-    cells = seen.layout.size
-    if cells * layout.size > _MAX_DERIVATIVES or cells * (layout.size + _DRAWS) > most_work:
-        raise TreeTooLargeError(
-            f"the test of fit needs derivatives of {cells:,} measured cells by {layout.size:,} parameters, more than "
-            "allowed"
-        )
-    tree = build_engine(layout.cardinalities, dict.fromkeys([*layout.scopes, *tables]), "junction_tree")
+    rows = None if isinstance(network, DiscreteMarkovNetwork) else Rows(layout)
+    cards, scopes = layout.cardinalities, layout.scopes
+    seen = JointObservations.of(
+        releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size)
+    )
+    most = max(_MOST_CELLS, 2 * tree_cells(cards, scopes))
+    whole = tree_cells(cards, [*scopes, *seen.cliques]) <= most
+    near = seen if whole else JointObservations.of(releases, nodes, partial(telling, scopes=scopes))
+    tables, others = dict.fromkeys(near.cliques), set(seen.cliques) - set(near.cliques)
+    tree = build_engine(cards, dict.fromkeys([*scopes, *tables]), "junction_tree")
     assert isinstance(tree, JunctionTree)
-    if (tree.table_cells + cells) * (layout.size + _DRAWS) > most_work:
-        raise TreeTooLargeError(f"the test of fit needs a tree of {tree.table_cells:,} cells, more than allowed")
-    places, free = table_places(tree.layout, seen.cliques), table_places(tree.layout, layout.scopes)
-    rows = Rows(layout) if directed else None
-    calibration, tangents = _linearised(tree, logs, free, places, rows)
+    draws = int(np.clip(_MOST_DRAWN // seen.layout.size, _FEWEST_DRAWS, _MOST_DRAWS))
+    cells, work = seen.layout.size, (seen.layout.size + tree.table_cells) * (layout.size + draws)
+    if cells * layout.size > _MAX_DERIVATIVES or work > most_work:
+        raise TreeTooLargeError(
+            f"the test of fit needs derivatives of {cells:,} measured cells by {layout.size:,} parameters in a tree of "
+            f"{tree.table_cells:,} cells, more than allowed"
+        )
     # The law is that of small steps of the parameters. They may be far off if a closer release was attached later.
     for _ in range(_STEPS):
-        logs = logs + scoring_step(seen, calibration.marginals[places], tangents)
+        logs = logs + scoring_step(near, *_linearised(tree, layout, logs, rows, near.cliques))
         logs = logs if rows is None else rows.normalise(logs)
-        calibration, tangents = _linearised(tree, logs, free, places, rows)
-    shares = calibration.marginals[places]
-    deviations = _deviations(tree, calibration, seen, np.random.default_rng(seed))
-    return held_against(seen, shares, deviations, tangents, seed)
+    shares, tangents = _linearised(tree, layout, logs, rows, list(tables))
+    ends = np.cumsum([schema.cells(clique) for clique in tables])[:-1]
+    found = dict(zip(tables, zip(np.split(shares, ends), np.split(tangents, ends), strict=True), strict=True))
+    for clique in others:
+        own = JunctionTree.build(cards, [*scopes, clique])
+        found[clique] = _linearised(own, layout, logs, rows, [clique])
+    shares, tangents = np.empty(cells), np.empty((cells, layout.size))
+    for clique, start, end in zip(seen.cliques, seen.layout.offsets, seen.layout.offsets[1:], strict=False):
+        shares[start:end], tangents[start:end] = found[clique]
+    calibration = tree.calibrate(_placed(tree, layout, logs))
+    draw = _drawn_records if others else _drawn_tables
+    deviations = draw(tree, calibration, seen, shares, draws, np.random.default_rng(seed))
+    return held_against(seen, shares, deviations, tangents, set(tables), seed)
+
+
+def _placed(tree: JunctionTree, layout: Layout, logs: Vector) -> Vector:
+    """Put a network's log-potentials where a tree with further tables has them."""
+    potentials = np.zeros(tree.layout.size)
+    potentials[table_places(tree.layout, layout.scopes)] = logs
+    return potentials
 
 
 def _linearised(
-    tree: JunctionTree, logs: Vector, free: NDArray[np.int64], places: NDArray[np.int64], rows: Rows | None
-) -> tuple[Calibration, Vector]:
-    """Calibrate a network's log-potentials, and find the derivatives of measured cells by them."""
-    potentials = np.zeros(tree.layout.size)
-    potentials[free] = logs
-    calibration = tree.calibrate(potentials)
-    tangents = np.empty((places.size, free.size))
+    tree: JunctionTree, layout: Layout, logs: Vector, rows: Rows | None, tables: Sequence[Clique]
+) -> tuple[Vector, Vector]:
+    """Compute tables that a tree holds, and their derivatives by the network's log-potentials.
+
+    They are covariances of cells: of each cell of the tables with all parameters, or the other way, as is less work.
+    """
+    calibration = tree.calibrate(_placed(tree, layout, logs))
+    places, free = table_places(tree.layout, tables), table_places(tree.layout, layout.scopes)
+    one_by_one, others = (places, free) if places.size < free.size else (free, places)
+    covariances = np.empty((one_by_one.size, others.size))
     direction = np.zeros(tree.layout.size)
-    for column, cell in enumerate(free):
+    for number, cell in enumerate(one_by_one):
         direction[cell] = 1.0
-        tangents[:, column] = tree.covariance_product(calibration, direction)[places]
+        covariances[number] = tree.covariance_product(calibration, direction)[others]
         direction[cell] = 0.0
+    tangents = covariances if places.size < free.size else covariances.T
     if rows is not None:  # rows of a CPD stay normalised
         whole = sparse.csr_array((np.ones(free.size), (np.arange(free.size), rows.numbers)))
-        tangents -= np.exp(logs) * (tangents @ whole)[:, rows.numbers]
-    return calibration, tangents
+        tangents = tangents - np.exp(logs) * (tangents @ whole)[:, rows.numbers]
+    return calibration.marginals[places], tangents
 
 
-def _deviations(
-    tree: JunctionTree, calibration: Calibration, seen: JointObservations, generator: np.random.Generator
+def _drawn_tables(
+    tree: JunctionTree,
+    calibration: Calibration,
+    seen: JointObservations,
+    shares: Vector,
+    draws: int,
+    generator: np.random.Generator,
 ) -> Vector:
-    """Simulate the tables of as many records as there are, less their expectation; in parts, for large trees."""
+    """Simulate tables that a tree holds, of as many records as there are, less their expectation.
+
+    In parts, for large trees; without records, so that their number does not matter.
+    """
     count, layout = max(1, round(seen.total)), seen.layout
     number = {variable: place for place, variable in enumerate(tree.variables)}
     scopes = [tuple(number[variable] for variable in clique) for clique in layout.scopes]
@@ -118,15 +152,50 @@ def _deviations(
         )
         for scope in scopes
     ]
-    part = int(np.clip(2**23 // tree.table_cells, 1, _DRAWS))
+    part = int(np.clip(2**23 // tree.table_cells, 1, draws))
     parts = []
-    for start in range(0, _DRAWS, part):
-        drawn = sample_counts(tree, calibration, count, min(part, _DRAWS - start), generator)
+    for start in range(0, draws, part):
+        drawn = sample_counts(tree, calibration, count, min(part, draws - start), generator)
         tables = [
             Table((-1, *tree.cliques[holder].table.scope), drawn[holder]).margin((-1, *scope)).values
             for scope, holder in zip(scopes, holders, strict=True)
         ]
         parts.append(np.hstack([table.reshape(len(table), -1) for table in tables]))
-    expected = calibration.marginals[table_places(tree.layout, seen.cliques)]
-    deviations: Vector = np.vstack(parts) - count * expected
+    deviations: Vector = np.vstack(parts) - count * shares
     return deviations
+
+
+def _drawn_records(
+    tree: JunctionTree,
+    calibration: Calibration,
+    seen: JointObservations,
+    shares: Vector,
+    draws: int,
+    generator: np.random.Generator,
+) -> Vector:
+    """Simulate any tables by drawing records.
+
+    Fewer than there are where the noise hides it, each of which then stands for several; where it does not and there
+    are many records, fewer draws, that several draws of the noise share.
+    """
+    records, least = max(1, round(seen.total)), float(seen.variance.min())
+    count = min(records, max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least))))
+    distinct = min(draws, max(_DISTINCT, _MOST_RECORDS // count))
+    layout, schema = seen.layout, seen.schema
+    column = {variable: place for place, variable in enumerate(tree.variables)}
+    counts = np.empty((distinct, layout.size))
+    part = max(1, _AT_A_TIME // count)
+    for start in range(0, distinct, part):
+        own = min(part, distinct - start)
+        drawn = sample(tree, calibration, own * count, generator)
+        first = np.repeat(np.arange(own), count)
+        for number, clique in enumerate(layout.scopes):
+            cells = first
+            for variable in clique:
+                cells = cells * schema.cardinality(variable) + drawn[:, column[variable]]
+            here = slice(layout.offsets[number], layout.offsets[number + 1])
+            counts[start : start + own, here] = np.bincount(cells, minlength=own * schema.cells(clique)).reshape(
+                own, -1
+            )
+    deviations = math.sqrt(records / count) * (counts - count * shares)
+    return deviations[np.arange(draws) * distinct // draws]

@@ -3,14 +3,15 @@
 Observations y = A n + noise deviate from those that a model expects by noise of known size, and by the sampling of N
 records. Fitted parameters absorb a part of both: what the tangents of the model's own observations span is projected
 out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959), once steps of scoring have brought them
-near enough. What is left of simulated deviations, treated alike, is the law of what is left of the residuals.
+near enough. Tables that only test a network do not move its parameters, but what those explain of them is taken out as
+well. What is left of simulated deviations, treated alike, is the law of what is left of the residuals.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -132,7 +133,12 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
 
 
 def held_against(
-    seen: JointObservations, shares: Vector, deviations: Vector, tangents: Vector | None = None, seed: int = 0
+    seen: JointObservations,
+    shares: Vector,
+    deviations: Vector,
+    tangents: Vector | None = None,
+    telling: Collection[Clique] | None = None,
+    seed: int = 0,
 ) -> FitCheck:
     """Hold observations against a model.
 
@@ -146,6 +152,8 @@ def held_against(
     tangents : ndarray of shape (cells, parameters), optional
         Derivatives of the shares by the parameters that were fitted. Without them the law is that of a model which
         was not fitted to the release: it errs to the side of the model.
+    telling : collection of tuples of str, optional
+        The tables that tell of the parameters; without it, all do.
     seed : int
         The noise of the simulation is repeatable; no privacy hangs on it.
     """
@@ -153,10 +161,11 @@ def held_against(
     drawn = math.sqrt(_repeats(seen)) * (seen.matrix @ deviations.T).T
     drawn += _noise(seen, len(deviations), np.random.default_rng(seed))
     residuals = weights * np.vstack([seen.observed - expected, drawn])
-    columns = _columns(seen, expected, tangents)
+    columns = _columns(seen, expected, weights, tangents)
     if columns.size:
         with one_thread():
-            residuals = _outside(weights[:, None] * columns, residuals)
+            told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
+            residuals = _outside(columns, residuals, seen.owners, told[seen.owners] | (seen.owners < 0))
     tables = _sums(residuals**2, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
@@ -186,7 +195,7 @@ def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> V
     Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
     """
     expected, weights = _expected(seen, shares)
-    columns = weights[:, None] * _columns(seen, expected, tangents)
+    columns = _columns(seen, expected, weights, tangents)
     with one_thread():
         gram = columns.T @ columns
         gram[np.diag_indices_from(gram)] += 1.0
@@ -207,41 +216,58 @@ def _expected(seen: JointObservations, shares: Vector) -> tuple[Vector, Vector]:
     return expected, 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
 
 
-def _columns(seen: JointObservations, expected: Vector, tangents: Vector | None) -> Vector:
-    """Put derivatives of observations by what was fitted side by side: parameters, and an unknown number of records."""
-    columns = [] if tangents is None else [seen.total * (seen.matrix @ tangents)]
+def _columns(seen: JointObservations, expected: Vector, weights: Vector, tangents: Vector | None) -> Vector:
+    """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records."""
+    tangents = np.zeros((seen.layout.size, 0)) if tangents is None else tangents
+    parameters = tangents.shape[1]
+    columns = np.empty((expected.size, parameters + (seen.total_variance > 0)))
+    columns[:, :parameters] = sparse.csr_array(seen.matrix.multiply(seen.total * weights[:, None])) @ tangents
     if seen.total_variance > 0:
-        columns.append((expected / seen.total)[:, None])
-    return np.hstack(columns) if columns else np.zeros((expected.size, 0))
+        columns[:, parameters] = weights * expected / seen.total
+    return columns
 
 
 def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:
     """Draw noise as the mechanisms did; the shape is (draws, observations)."""
     shape = (draws, seen.observed.size)
-    laplace, normal = generator.laplace(size=shape) / math.sqrt(2.0), generator.standard_normal(shape)
-    drawn: Vector = np.sqrt(seen.variance) * np.where(seen.gaussian, normal, laplace)
+    drawn = generator.standard_normal(shape) if seen.gaussian.any() else np.empty(shape)
+    if not seen.gaussian.all():
+        drawn[:, ~seen.gaussian] = generator.laplace(scale=math.sqrt(0.5), size=(draws, int((~seen.gaussian).sum())))
+    drawn *= np.sqrt(seen.variance)
     return drawn
 
 
-def _outside(columns: Vector, residuals: Vector) -> Vector:
-    """Project rows of residuals off what columns H span, where near-collinear ones are held apart a little.
+def _outside(columns: Vector, residuals: Vector, owners: NDArray[np.int64], told: NDArray[np.bool_]) -> Vector:
+    """Take off rows of residuals what columns H span, as fitted to the places that tell, where this is a projection.
 
-    Of I - H (H'H + r)^-1 H' = r (HH' + r)^-1 the one with the smaller matrix is taken; the first, a difference, twice.
+    Near-collinear columns are held apart a little. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the one with the smaller matrix
+    is taken, twice: what is left is a difference. Any other table depends on few of the columns.
     """
-    lengths = np.sqrt((columns**2).sum(axis=0))
-    held = columns[:, lengths > 1e-10] / lengths[lengths > 1e-10]
+    lengths = np.sqrt((columns[told] ** 2).sum(axis=0))
+    moved = lengths > 1e-10
+    lengths = lengths[moved]
+    held = columns[told][:, moved] / lengths
     cells, parameters = held.shape
     if not held.size:
         return residuals
     gram = held.T @ held if parameters < cells else held @ held.T
     gram[np.diag_indices_from(gram)] += _APART
     factor = cho_factor(gram)
-    if parameters >= cells:
-        outside: Vector = _APART * cho_solve(factor, residuals.T).T
-        return outside
-    for _ in range(2):
-        residuals = residuals - cho_solve(factor, held.T @ residuals.T).T @ held.T
-    return residuals
+    here, outside = residuals[:, told].T, residuals.copy()
+    if parameters < cells:
+        fitted = cho_solve(factor, held.T @ here)
+        fitted += cho_solve(factor, held.T @ (here - held @ fitted))
+        outside[:, told] -= fitted.T @ held.T
+    else:  # what is left of the places that tell is r (HH' + r)^-1 of them
+        once = cho_solve(factor, here)
+        twice = _APART * cho_solve(factor, once)
+        fitted, outside[:, told] = held.T @ (once + twice), _APART * twice.T
+    for owner in np.unique(owners[~told]):
+        places = np.flatnonzero((owners == owner) & ~told)
+        own = columns[places][:, moved] / lengths
+        used = np.abs(own).max(axis=0) > 1e-12
+        outside[:, places] -= fitted[used].T @ own[:, used].T
+    return outside
 
 
 def _sums(values: Vector, owners: NDArray[np.int64], count: int) -> Vector:
@@ -262,7 +288,11 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
 
 
 def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residuals: Vector, weights: Vector) -> Vector:
-    """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means."""
+    """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means.
+
+    A missing edge leaves the shares of single variables as they are: the part of a pair's residuals that those of its
+    two variables explain is taken out, with its noise.
+    """
     found = np.empty((len(residuals), len(pairs)))
     layout = seen.layout
     for place, (pair, numbers) in enumerate(pairs.items()):
@@ -280,8 +310,21 @@ def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residu
         means = (summed[1:] ** 2).mean(axis=0)
         least = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
         tested = means > least
-        found[:, place] = (summed[:, tested] ** 2 / means[tested]).sum(axis=1) if tested.any() else np.nan
+        summed = _interaction(summed, np.where(tested, means, 0.0), [layout.cardinalities[v] for v in pair])
+        left = (summed[1:] ** 2).mean(axis=0)
+        tested &= left > _LEFT * means
+        found[:, place] = (summed[:, tested] ** 2 / left[tested]).sum(axis=1) if tested.any() else np.nan
     return found
+
+
+def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> Vector:
+    """Take what the sums of rows and columns let expect from the cells of pairs, whose variances these are."""
+    rows, columns = np.indices(shape).reshape(2, -1)
+    sums = np.vstack([rows == np.arange(shape[0])[:, None], columns == np.arange(shape[1])[:, None]]).astype(np.float64)
+    among = sums * variances
+    expected = np.linalg.pinv(among @ sums.T, rcond=1e-9, hermitian=True) @ among
+    taken: Vector = residuals - residuals @ sums.T @ expected
+    return taken
 
 
 def _tail(values: Vector, law: Vector) -> Vector:

@@ -15,22 +15,20 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, count
 
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.factors import Network, families, markov_scopes
-from pgmpy_dp.fitting.testing_tables import affordable
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
-# At most so many pairs are measured to test a network, or as many as it has variables. They are merged while its
-# junction tree has no more cells, or twice its own.
-_MOST_PAIRS, _MOST_CELLS = 60, 2**13
+# At most so many pairs are measured to test a network, or as many as it has variables.
+_MOST_PAIRS = 75
 
 
 def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
@@ -90,7 +88,8 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
     """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
 
-    Pairs that the junction tree has room for are merged as families are, and come first; others stand alone.
+    From the first pair that no table holds yet, a table grows by the variable that brings most new pairs for the root
+    of its cells. None holds two variables that the network joins: it says nothing of a family.
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
@@ -102,12 +101,36 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
     pairs = pairs[: max(_MOST_PAIRS, len(neighbours))]
-    cards = {variable: schema.cardinality(variable) for variable in network.nodes()}
-    held = [clique for clique in affordable(cards, scopes, [*cliques, *pairs], _MOST_CELLS) if clique in pairs]
-    bounds = [frozenset(clique) for clique in JunctionTree.cliques_of(cards, [*scopes, *cliques, *held])]
-    merged = _merge(schema, held, bounds) if held else ()
-    within = {frozenset(pair) for clique in merged for pair in combinations(clique, 2)}
-    return (*merged, *(pair for pair in pairs if frozenset(pair) not in within))
+    left = {frozenset(pair): schema.cells(pair) for pair in pairs}
+    tables = []
+    for pair in pairs:
+        if frozenset(pair) in left:
+            tables.append(_grown(pair, left, neighbours, schema))
+            for held in combinations(tables[-1], 2):
+                left.pop(frozenset(held), None)
+    return tuple(tables)
+
+
+def _grown(pair: Clique, left: Mapping[frozenset[str], int], neighbours: nx.Graph, schema: Schema) -> Clique:
+    """Add variables to a pair while its table stands for more of the pairs that are left, for the root of its cells.
+
+    It has no more cells than those pairs have: with Laplace noise pairs have the less noise the fewer tables there are,
+    with Gaussian noise they would have more in larger ones.
+    """
+    table, cells, held = pair, schema.cells(pair), [left[frozenset(pair)]]
+    worth = len(held) / math.sqrt(cells)
+    while True:
+        found = table, cells, held
+        for variable in neighbours:
+            if variable in table or not neighbours.adj[variable].keys().isdisjoint(table):
+                continue
+            more = cells * schema.cardinality(variable)
+            pairs = held + [left[new] for other in table if (new := frozenset((variable, other))) in left]
+            if len(pairs) / math.sqrt(more) > worth and more <= sum(pairs):
+                worth, found = len(pairs) / math.sqrt(more), ((*table, variable), more, pairs)
+        if found[0] == table:
+            return table
+        table, cells, held = found
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

@@ -6,6 +6,8 @@ how far answers are off. There may be many, so that no junction tree holds them 
 
 from __future__ import annotations
 
+import itertools
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,6 +71,18 @@ def affordable(
     if cells(len(tests)) <= most:
         return list(cliques)
     return taken(bisect_right(range(len(tests)), most, key=cells) - 1)
+
+
+def first_tests(
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int
+) -> list[Clique]:
+    """Keep all tables that tell of a network, and of those that test it the first ones, up to so many cells in all."""
+    kept = set(map(frozenset, telling(cliques, scopes)))
+    sizes = {clique: math.prod(cardinalities[variable] for variable in clique) for clique in cliques}
+    left = most - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
+    tests = [clique for clique in sizes if frozenset(clique) not in kept]
+    held = set(tests[: bisect_right(list(itertools.accumulate(sizes[clique] for clique in tests)), left)])
+    return [clique for clique in cliques if frozenset(clique) in kept or clique in held]
 
 
 def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:
