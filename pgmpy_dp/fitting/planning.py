@@ -15,8 +15,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, count
+from collections.abc import Iterable, Sequence
+from itertools import combinations, count, islice
 
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
@@ -29,6 +29,11 @@ from pgmpy_dp.schema import Clique, Schema
 
 # At most so many pairs are measured to test a network, or as many as it has variables.
 _MOST_PAIRS = 75
+# A table that stands for pairs has at most so many times their cells: with Laplace noise pairs have the less noise the
+# fewer tables there are, with Gaussian noise they would have more in larger ones. It grows from one of so many pairs.
+_GROWTH, _STARTS = 2, 10
+# With so few joint states, tables that test may hold families: any tree is small.
+_FEW_CELLS = 2**13
 
 
 def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
@@ -88,8 +93,8 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
     """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
 
-    From the first pair that no table holds yet, a table grows by the variable that brings most new pairs for the root
-    of its cells. None holds two variables that the network joins: it says nothing of a family.
+    Tables are those that stand for most such pairs for the root of their cells, one after the other. None holds two
+    variables that the network joins, so that it says nothing of a family.
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
@@ -100,37 +105,41 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
-    pairs = pairs[: max(_MOST_PAIRS, len(neighbours))]
-    left = {frozenset(pair): schema.cells(pair) for pair in pairs}
+    left = nx.Graph(pairs[: max(_MOST_PAIRS, len(neighbours))])
+    if schema.cells(tuple(neighbours)) <= _FEW_CELLS:
+        neighbours.remove_edges_from(list(neighbours.edges()))
     tables = []
-    for pair in pairs:
-        if frozenset(pair) in left:
-            tables.append(_grown(pair, left, neighbours, schema))
-            for held in combinations(tables[-1], 2):
-                left.pop(frozenset(held), None)
+    while left.size():
+        starts = islice((pair for pair in pairs if left.has_edge(*pair)), _STARTS)
+        _, table = max((_grown(pair, left, neighbours, schema) for pair in starts), key=lambda found: found[0])
+        tables.append(table)
+        left.remove_edges_from(combinations(table, 2))
     return tuple(tables)
 
 
-def _grown(pair: Clique, left: Mapping[frozenset[str], int], neighbours: nx.Graph, schema: Schema) -> Clique:
+def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -> tuple[float, Clique]:
     """Add variables to a pair while its table stands for more of the pairs that are left, for the root of its cells.
 
-    It has no more cells than those pairs have: with Laplace noise pairs have the less noise the fewer tables there are,
-    with Gaussian noise they would have more in larger ones.
+    Returns
+    -------
+    worth : float
+        Such pairs for the root of its cells.
+    table : tuple of str
     """
-    table, cells, held = pair, schema.cells(pair), [left[frozenset(pair)]]
-    worth = len(held) / math.sqrt(cells)
+    worth, table, pairs, cells = 1.0 / math.sqrt(schema.cells(pair)), pair, 1, schema.cells(pair)
     while True:
-        found = table, cells, held
-        for variable in neighbours:
-            if variable in table or not neighbours.adj[variable].keys().isdisjoint(table):
+        best = worth, table, pairs, cells
+        for variable in dict.fromkeys(new for held in table for new in left.adj[held] if new not in table):
+            if not neighbours.adj[variable].keys().isdisjoint(table):
                 continue
-            more = cells * schema.cardinality(variable)
-            pairs = held + [left[new] for other in table if (new := frozenset((variable, other))) in left]
-            if len(pairs) / math.sqrt(more) > worth and more <= sum(pairs):
-                worth, found = len(pairs) / math.sqrt(more), ((*table, variable), more, pairs)
-        if found[0] == table:
-            return table
-        table, cells, held = found
+            new = [(variable, held) for held in table if left.has_edge(variable, held)]
+            more, size, covered = (*table, variable), pairs + len(new), cells + sum(map(schema.cells, new))
+            gained = size / math.sqrt(schema.cells(more))
+            if gained > best[0] + 1e-9 and schema.cells(more) <= _GROWTH * covered:
+                best = gained, more, size, covered
+        if best[1] == table:
+            return worth, table
+        worth, table, pairs, cells = best
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:

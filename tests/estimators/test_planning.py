@@ -112,9 +112,14 @@ def test_a_share_of_the_budget_tests_the_network(name, bnlearn):
     np.testing.assert_allclose(weights[: len(plain)], own)
     added = {frozenset(pair) for clique in cliques[len(plain) :] for pair in combinations(clique, 2)}
     assert added - {frozenset(pair) for clique in plain for pair in combinations(clique, 2)}
+    joined = {frozenset(pair) for scope in families(network) for pair in combinations(scope, 2)}
     if name == "asia":
         held = added | {frozenset(pair) for clique in plain for pair in combinations(clique, 2)}
         assert len(held) == 8 * 7 // 2
+    else:  # what tests the network says nothing of a family, and is not larger than need be
+        assert not added & joined
+        noise = sum(schema.cells(clique) ** 0.5 for clique in cliques[len(plain) :])
+        assert noise < 0.75 * sum(schema.cells(tuple(pair)) ** 0.5 for pair in added)
     for wrong in (-0.1, 1.0, True):
         with pytest.raises(ValueError, match="check must be"):
             dp.plan_measurements(network, schema, check=wrong)
