@@ -54,6 +54,8 @@ class PosteriorNetworks:
         The same of what the records are a sample of.
     totals : ndarray of shape (draws,)
         Numbers of records.
+    mean : ndarray of shape (layout.size,)
+        Mean tables of the population's networks, from more points of the chain than there are draws.
     poor : str
         What the chain that drew them tells too little of: how uncertain the mean of some probability is.
     """
@@ -63,6 +65,7 @@ class PosteriorNetworks:
     records: Vector
     population: Vector
     totals: Vector
+    mean: Vector
     poor: str = ""
 
     def draws(self, target: str) -> Vector:
@@ -81,7 +84,9 @@ class PosteriorNetworks:
         return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
 
 
-def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+def draw_networks(
+    network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0, longest: int = 2
+) -> PosteriorNetworks:
     """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
 
     Parameters
@@ -93,6 +98,8 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     draws : int
     seed : int
         Draws are repeatable; no privacy hangs on them.
+    longest : int
+        Where means are uncertain, the chain has up to so many times the points that are taken from it.
 
     Raises
     ------
@@ -125,25 +132,32 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     rows, size = problem.rows, problem.cells.size
     prior = Scale(size) if rows is None else Concentrations(rows)
     density, start = problem.density(prior.first)
-    points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator)
-    records, population, totals = [], [], []
+    points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator, longest=longest)
+    spacing = len(points) // draws
+    records, population, expected, totals = [], [], [], []
     layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
-    for point, own in zip(points, priors, strict=True):
-        total = density.total(point)
+    for number, (point, own) in enumerate(zip(points, priors, strict=True)):
+        taken, total = number % spacing == spacing - 1, density.total(point)
         calibration = problem.tree.calibrate(density.potentials(point))
         if rows is not None:
             marginals = calibration.marginals[problem.cells]
-            records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
-            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
-        else:
+            # Rows are independent given the records: the mean of the network's tables is that of the rows' means.
+            expected.append(rows.normalise(np.log(total * marginals + own)))
+            if taken:
+                records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
+                population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
+        elif taken:
             logs = density.values(point)[0]
             if problem.effects.size:  # to the network closest to the records, which are none of its family
                 logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
             records.append(logs)
             population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
-        totals.append(total)
+        if taken:
+            totals.append(total)
     of_records, of_population = (_ruled(problem, np.array(drawn)) for drawn in (records, population))
-    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), poor)
+    each = of_population if rows is None else _ruled(problem, np.array(expected))
+    mean = np.mean([_calibrate(problem, logs).marginals[problem.cells] for logs in each], axis=0)
+    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), mean, poor)
 
 
 def _ruled(problem: _Problem, logs: Vector) -> Vector:

@@ -248,11 +248,11 @@ def sample_posterior(
     generator: np.random.Generator,
     warm_up: int = _WARM_UP,
     thinning: int = _THINNING,
+    longest: int = 2,
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    Where the mean of some probability would be too uncertain, the chain is run twice as long, and every other point
-    taken.
+    While the mean of some probability would be too uncertain, the chain is run on until it is twice as long.
 
     Parameters
     ----------
@@ -265,21 +265,30 @@ def sample_posterior(
     generator : numpy.random.Generator
     warm_up, thinning : int
         Trajectories before the first draw, in which the step size is found, and from draw to draw.
+    longest : int
+        The chain has at most so many times the draws asked for: a power of 2.
 
     Returns
     -------
-    points : ndarray of shape (draws, density.size)
-    priors : ndarray of shape (draws, density.free)
+    points : ndarray of shape (length, density.size)
+        Of the chain, whose length is that asked for, or 2, 4, ... times as much.
+    priors : ndarray of shape (length, density.free)
     poor : str
         What is still too uncertain; nothing if all is known well enough.
     """
-    chain = _chain(density, start, renew, generator, warm_up)
-    points, priors = np.empty((2 * draws, density.size)), np.empty((2 * draws, density.free))
-    for number in tqdm(range(2 * draws), desc="posterior", leave=False, delay=1.0, disable=None):
-        if number == draws and not _uncertain(density, points[:draws], *_LENGTHEN):
-            return points[:draws], priors[:draws], ""
-        points[number], priors[number] = next(itertools.islice(chain, thinning - 1, None))
-    return points[1::2], priors[1::2], _uncertain(density, points, *UNCERTAIN)
+    chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
+    found: list[tuple[Vector, Vector]] = []
+    # The bar is of the longest chain: how long it must be is not known before.
+    with tqdm(total=longest * draws, desc="posterior", leave=False, delay=1.0, disable=None) as bar:
+        while True:
+            for each in itertools.islice(chain, len(found) or draws):
+                found.append(each)
+                bar.update()
+            points, priors = (np.array(parts) for parts in zip(*found, strict=True))
+            if not _uncertain(density, points, *_LENGTHEN):
+                return points, priors, ""
+            if len(found) >= longest * draws:
+                return points, priors, _uncertain(density, points, *UNCERTAIN)
 
 
 def _uncertain(density: LogPosterior, points: Vector, error: float, share: float) -> str:

@@ -49,7 +49,9 @@ def bootstrap(basic):
                 logs = np.log(layout.flatten(cpd.values for cpd in refit.parameters_))
                 found[fresh].append(2 * centre - logs if basic else logs)
         total = np.full(draws, release.total)
-        return PosteriorNetworks(layout, schema, np.array(found[False]), np.array(found[True]), total)
+        return PosteriorNetworks(
+            layout, schema, np.array(found[False]), np.array(found[True]), total, np.zeros(layout.size)
+        )
 
     return engine
 

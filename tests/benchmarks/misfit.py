@@ -5,7 +5,7 @@ simulated anew for each data set, since one law of 500 draws has a size of 5 % o
 edge is taken away that costs more than so many nats, another one each time, and lines say how often that is found.
 
 python tests/benchmarks/misfit.py [--networks asia,sachs] [--epsilons 0.1,1,10] [--mechanisms laplace,gaussian]
-    [--plans size,planned,checked] [--estimator PrivateMLE] [--records 10000] [--sets 200] [--missing 0.05]
+    [--plans size,planned,checked] [--check 0.2] [--estimator PrivateMLE] [--records 10000] [--sets 200] [--missing 0.05]
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def structure(network: DiscreteBayesianNetwork) -> dp.PrivateBayesianNetwork:
     return bare
 
 
-def plan(name: str, network: DiscreteBayesianNetwork, schema: dp.Schema):
+def plan(name: str, network: DiscreteBayesianNetwork, schema: dp.Schema, check: float):
     if name == "size":
         cliques = maximal(families(network))
         return cliques, shares(schema, cliques)
-    return dp.plan_measurements(network, schema, check=0.2 if name == "checked" else 0.0)
+    return dp.plan_measurements(network, schema, check=check if name == "checked" else 0.0)
 
 
 def main() -> None:
@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default="0.1,1,10")
     parser.add_argument("--mechanisms", default="laplace,gaussian")
     parser.add_argument("--plans", default="size,planned,checked")
+    parser.add_argument("--check", type=float, default=0.2)
     parser.add_argument("--estimator", default="PrivateMLE")
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--sets", type=int, default=200)
@@ -76,7 +77,7 @@ def main() -> None:
             for mechanism in arguments.mechanisms.split(","):
                 delta = 1e-6 if mechanism == "gaussian" else 0.0
                 for kind in arguments.plans.split(","):
-                    plans = [plan(kind, each, schema) for each in assumed]
+                    plans = [plan(kind, each, schema, arguments.check) for each in assumed]
                     found, seconds = [], 0.0
                     for number, frame in enumerate(frames):
                         which = number % len(assumed)

@@ -149,21 +149,27 @@ def test_draws_agree_with_quadrature(gaussian, directed):
     assert errors(gaussian, 1.0, directed) > 5
 
 
-def chain(prior, scale):
+def chain(prior, scale, longest=2):
     """40 draws from a chain of one trajectory each, with Dirichlet rows of such a concentration."""
     target = density(ROWS, True, 0.0, scale=scale)
     concentrations = np.full(target.free, prior)
     target.terms = target.terms._replace(prior=concentrations)
     start = np.zeros(target.size)
-    return sample_posterior(target, start, 40, lambda *_: concentrations, np.random.default_rng(0), 50, thinning=1)
+    generator = np.random.default_rng(0)
+    return sample_posterior(target, start, 40, lambda *_: concentrations, generator, 50, thinning=1, longest=longest)
 
 
 def test_a_chain_that_mixes_slowly_says_so():
     """Rows that nothing but their prior holds, with one cell next to 1: from one to another trajectories take long."""
-    assert "effective draws" in chain(0.02, 1e6)[2]
-    points, priors, poor = chain(2.0, 1e6)
-    assert points.shape[0] == priors.shape[0] == 40
-    assert not poor
+    points, priors, poor = chain(0.02, 1e6)
+    assert "effective draws" in poor
+    assert points.shape[0] == priors.shape[0] == 80  # as long as it may become
+    assert not chain(2.0, 1e6)[2]
+
+
+def test_a_chain_is_run_on_while_means_are_uncertain():
+    assert [len(chain(0.02, 1e6, longest)[0]) for longest in (1, 2, 8)] == [40, 80, 320]
+    assert len(chain(2.0, 1e6, 8)[0]) < 320
 
 
 @pytest.mark.parametrize("size", [3, 40, 400])

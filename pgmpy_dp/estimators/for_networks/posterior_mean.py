@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
@@ -26,6 +25,7 @@ from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
+_LONGEST = 8  # a chain is run on so far, in units of the draws, that means do not hang on it
 
 
 @dataclass(eq=False, repr=False)
@@ -137,18 +137,17 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
             releases = [release]
         compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
         held = releases[0] if len(releases) == 1 else tuple(releases)
-        posterior = draw_networks(network, releases, self.draws)
+        posterior = draw_networks(network, releases, self.draws, longest=_LONGEST)
         if posterior.poor:
             told = f": the mean of one probability {posterior.poor}"
             warnings.warn(SLOWLY.format(told, f"{name}(draws={4 * self.draws})"), stacklevel=2)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
-        mean = np.mean([tree.calibrate(logs).marginals for logs in posterior.population], axis=0)
         if undirected:
-            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
+            potentials = maximise_likelihood(tree, posterior.mean, _REGULARIZATION, 2000, 1e-8).potentials
             finish_markov(self, tree, potentials, layout.scopes, held, schema)
         else:
-            tables = layout.tables(mean)
+            tables = layout.tables(posterior.mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
             finish(self, cpds, held, schema)
         self.posterior_ = posterior
