@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -161,11 +161,10 @@ def held_against(
     drawn = math.sqrt(_repeats(seen)) * (seen.matrix @ deviations.T).T
     drawn += _noise(seen, len(deviations), np.random.default_rng(seed))
     residuals = weights * np.vstack([seen.observed - expected, drawn])
-    columns = _columns(seen, expected, weights, tangents)
-    if columns.size:
-        with one_thread():
-            told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
-            residuals = _outside(columns, residuals, seen.owners, told[seen.owners] | (seen.owners < 0))
+    with one_thread():
+        told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
+        parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
+        residuals = _outside(parts, residuals)
     tables = _sums(residuals**2, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
@@ -195,8 +194,8 @@ def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> V
     Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
     """
     expected, weights = _expected(seen, shares)
-    columns = _columns(seen, expected, weights, tangents)
     with one_thread():
+        ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(seen.observed.size, dtype=np.bool_))
         gram = columns.T @ columns
         gram[np.diag_indices_from(gram)] += 1.0
         step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.observed - expected)))
@@ -216,15 +215,21 @@ def _expected(seen: JointObservations, shares: Vector) -> tuple[Vector, Vector]:
     return expected, 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
 
 
-def _columns(seen: JointObservations, expected: Vector, weights: Vector, tangents: Vector | None) -> Vector:
-    """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records."""
-    tangents = np.zeros((seen.layout.size, 0)) if tangents is None else tangents
-    parameters = tangents.shape[1]
-    columns = np.empty((expected.size, parameters + (seen.total_variance > 0)))
-    columns[:, :parameters] = sparse.csr_array(seen.matrix.multiply(seen.total * weights[:, None])) @ tangents
-    if seen.total_variance > 0:
-        columns[:, parameters] = weights * expected / seen.total
-    return columns
+def _columns(
+    seen: JointObservations, shares: Vector, weights: Vector, tangents: Vector | None, told: NDArray[np.bool_]
+) -> Iterator[tuple[NDArray[np.int64], Vector]]:
+    """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records.
+
+    Those that tell come first, all together, and each other table by itself.
+    """
+    others = (np.flatnonzero(~told & (seen.owners == owner)) for owner in np.unique(seen.owners[~told]))
+    for places in itertools.chain([np.flatnonzero(told)], others):
+        sums = sparse.csr_array(seen.matrix[places])
+        cells = np.unique(sums.indices)
+        by = [] if tangents is None else [seen.total * tangents[cells]]
+        if seen.total_variance > 0:
+            by.append(shares[cells, None])
+        yield places, weights[places, None] * (sums[:, cells] @ np.hstack([np.zeros((cells.size, 0)), *by]))
 
 
 def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:
@@ -237,16 +242,16 @@ def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) 
     return drawn
 
 
-def _outside(columns: Vector, residuals: Vector, owners: NDArray[np.int64], told: NDArray[np.bool_]) -> Vector:
-    """Take off rows of residuals what columns H span, as fitted to the places that tell, where this is a projection.
+def _outside(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> Vector:
+    """Take off rows of residuals what columns H span, as fitted to the first part of them, where this is a projection.
 
     Near-collinear columns are held apart a little. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the one with the smaller matrix
     is taken, twice: what is left is a difference. Any other table depends on few of the columns.
     """
-    lengths = np.sqrt((columns[told] ** 2).sum(axis=0))
+    told, columns = next(parts)
+    lengths = np.sqrt((columns**2).sum(axis=0))
     moved = lengths > 1e-10
-    lengths = lengths[moved]
-    held = columns[told][:, moved] / lengths
+    held, lengths = columns[:, moved] / lengths[moved], lengths[moved]
     cells, parameters = held.shape
     if not held.size:
         return residuals
@@ -262,9 +267,8 @@ def _outside(columns: Vector, residuals: Vector, owners: NDArray[np.int64], told
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
         fitted, outside[:, told] = held.T @ (once + twice), _APART * twice.T
-    for owner in np.unique(owners[~told]):
-        places = np.flatnonzero((owners == owner) & ~told)
-        own = columns[places][:, moved] / lengths
+    for places, columns in parts:
+        own = columns[:, moved] / lengths
         used = np.abs(own).max(axis=0) > 1e-12
         outside[:, places] -= fitted[used].T @ own[:, used].T
     return outside
