@@ -24,9 +24,10 @@ from pgmpy_dp.inference.refinement import coarse_table, fine_counts, refinements
 from pgmpy_dp.inference.rules import Boxes, Rules
 from pgmpy_dp.inference.threads import one_thread
 
-# Ordered states share their coefficients with neighbours: so much of them, and as far as this many states away.
-_SHARED = 0.9
-_WIDTHS = (3.0, 0.0)
+# Ordered states share their coefficients with neighbours, as far as so many states away, and keep for themselves the
+# less the farther that is: so much over its square. Both were seen to serve on census records.
+_WIDTHS = (5.0, 3.0, 0.0)
+_KEPT = 0.9
 _MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
 # The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
@@ -294,7 +295,8 @@ def _smoothing(states: int, width: float) -> Vector:
     place = np.arange(states)
     near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
     near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
-    smoothing: Vector = (1 - _SHARED) * np.eye(states) + _SHARED * near
+    kept = min(_KEPT / width**2, 1.0)
+    smoothing: Vector = kept * np.eye(states) + (1 - kept) * near
     return smoothing
 
 
