@@ -5,7 +5,8 @@ simulated anew for each data set, since one law of 500 draws has a size of 5 % o
 edge is taken away that costs more than so many nats, another one each time, and lines say how often that is found.
 
 python tests/benchmarks/misfit.py [--networks asia,sachs] [--epsilons 0.1,1,10] [--mechanisms laplace,gaussian]
-    [--plans size,planned,checked] [--check 0.2] [--estimator PrivateMLE] [--records 10000] [--sets 200] [--missing 0.05]
+    [--plans size,planned,checked] [--check 0.2] [--estimator PrivateMLE] [--records 10000] [--sets 200]
+    [--missing 0.05]
 """
 
 from __future__ import annotations
