@@ -32,6 +32,9 @@ _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
+# A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
+_MOST_WORK = 2**14
+
 # What is said of too few effective draws: of what they tell too little, and a call that gives more.
 SLOWLY = (
     "The chain that draws networks mixes slowly{}. Ask for more, as by {}; measure tables that hold the network's "
@@ -99,7 +102,8 @@ def draw_networks(
     seed : int
         Draws are repeatable; no privacy hangs on them.
     longest : int
-        Where means are uncertain, the chain has up to so many times the points that are taken from it.
+        Where means are uncertain, the chain has up to so many times the points that are taken from it; fewer where the
+        junction tree is large, but 2 everywhere.
 
     Raises
     ------
@@ -132,6 +136,8 @@ def draw_networks(
     rows, size = problem.rows, problem.cells.size
     prior = Scale(size) if rows is None else Concentrations(rows)
     density, start = problem.density(prior.first)
+    while longest > 2 and longest * problem.tree.table_cells > _MOST_WORK:
+        longest //= 2
     points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator, longest=longest)
     spacing = len(points) // draws
     records, population, expected, totals = [], [], [], []
