@@ -140,7 +140,7 @@ def draw_networks(
         longest //= 2
     points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator, longest=longest)
     spacing = len(points) // draws
-    records, population, expected, totals = [], [], [], []
+    records, population, expected, differences, totals = [], [], [], [], []
     layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
     for number, (point, own) in enumerate(zip(points, priors, strict=True)):
         taken, total = number % spacing == spacing - 1, density.total(point)
@@ -148,7 +148,13 @@ def draw_networks(
         if rows is not None:
             marginals = calibration.marginals[problem.cells]
             # Rows are independent given the records: the mean of the network's tables is that of the rows' means.
-            expected.append(rows.normalise(np.log(total * marginals + own)))
+            logs = rows.normalise(np.log(total * marginals + own))
+            expected.append(_calibrate(problem, _ruled(problem, logs[None])[0]).marginals[problem.cells])
+            density.terms = density.terms._replace(prior=own)
+            counts = rows.sums(total * marginals)
+            # By so much a mean table follows its row. But for deviations of the sample it does not hang on it.
+            slope = rows.sums(expected[-1]) * counts / (counts + rows.sums(own))
+            differences.append(slope * density.row_differences(point))
             if taken:
                 records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
                 population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
@@ -161,9 +167,31 @@ def draw_networks(
         if taken:
             totals.append(total)
     of_records, of_population = (_ruled(problem, np.array(drawn)) for drawn in (records, population))
-    each = of_population if rows is None else _ruled(problem, np.array(expected))
-    mean = np.mean([_calibrate(problem, logs).marginals[problem.cells] for logs in each], axis=0)
+    if rows is None:
+        mean = np.mean([_calibrate(problem, logs).marginals[problem.cells] for logs in of_population], axis=0)
+    else:
+        mean = _mean_tables(rows, np.array(expected), np.array(differences))
     return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), mean, poor)
+
+
+def _mean_tables(rows: Rows, tables: Vector, differences: Vector) -> Vector:
+    """Average tables, each row with as much of what has mean zero as takes most of its variance away.
+
+    Such control variates leave the mean as it is, and let it hang less on how far the chain has come: see
+    `LogPosterior.row_differences`. Cells that rules forbid stay empty.
+
+    Parameters
+    ----------
+    rows : Rows
+    tables, differences : ndarrays of shape (points, cells)
+    """
+    mean, off = tables.mean(axis=0), differences.mean(axis=0)
+    covariance = rows.totals(((tables - mean) * (differences - off)).mean(axis=0))
+    variance = rows.totals(((differences - off) ** 2).mean(axis=0))
+    share = np.clip(-covariance / np.maximum(variance, 1e-300), 0.0, 1.0)[rows.numbers]
+    masses = rows.sums(mean)
+    found = np.where(mean > 0.0, np.maximum(mean + share * off, 1e-12 * mean), 0.0)
+    return np.asarray(found * masses / np.maximum(rows.sums(found), 1e-300))
 
 
 def _ruled(problem: _Problem, logs: Vector) -> Vector:

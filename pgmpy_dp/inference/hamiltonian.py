@@ -113,6 +113,25 @@ class LogPosterior:
         potentials[self.terms.effects] += point[self.free : -1] * self.terms.spread
         return potentials
 
+    def row_differences(self, point: Vector) -> Vector:
+        """Compute for every cell of rows a quantity of mean zero under the posterior, which tells of its share.
+
+        The derivative of the log density by a value, c + g - s C - (row sum's), has mean zero whatever it is multiplied
+        with that does not depend on the row (Stein's identity; Mira, Solgi and Imparato 2013): c are concentrations, C
+        their sum, s shares and g the likelihood's derivatives. Hence so has (c + g) / C - s, and where g is small the
+        share's own mean is that of c / C, which varies far less.
+        """
+        terms = self.terms
+        _, gradient = self(point)
+        values, slopes = self.values(point)
+        curves = 1.0 - slopes * np.exp(values - terms.bends) - slopes
+        masses = np.exp(values)
+        sums, totals = np.bincount(terms.rows, masses), np.bincount(terms.rows, terms.prior)[terms.rows]
+        shares, spread = masses / sums[terms.rows], np.log(sums)[terms.rows] / self._compiled.ROW_SUM**2
+        by_value = (gradient[: self.free] - curves) / slopes
+        differences: Vector = (by_value + shares * spread) / totals
+        return differences
+
     def total(self, point: Vector) -> float:
         """Compute the number of records."""
         return float(self.terms.total + self.terms.total_scale * point[-1])

@@ -149,6 +149,31 @@ def test_draws_agree_with_quadrature(gaussian, directed):
     assert errors(gaussian, 1.0, directed) > 5
 
 
+def test_differences_of_rows_have_mean_zero_and_explain_what_noise_hides():
+    """Within 5 standard errors of 250 independent draws; with concentrations of twice the size they have another."""
+    tree = JunctionTree.build({"a": 2}, [("a",)])
+    cells, none, whole = np.arange(2), np.zeros(0, np.int64), np.arange(3, dtype=np.int32)
+    prior = np.array([0.3, 0.6])
+    terms = Terms(
+        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2, np.int64), np.full(2, np.inf), prior, none,
+        np.zeros(0), cells, whole, whole[:2], np.ones(2), np.array([60.0, 20.0]), *rounded_laplace(np.full(2, 80.0)),
+        100.0, 0.0,
+    )  # fmt: skip
+    target = LogPosterior(tree, terms)
+    points, *_ = sample_posterior(target, np.zeros(3), 500, lambda *_: prior, np.random.default_rng(0), longest=1)
+    shares = np.exp([target.potentials(point) for point in points])
+
+    def error(differences):
+        return np.abs(differences.mean(axis=0) / differences.std(axis=0)).max() * 250**0.5
+
+    differences = np.array([target.row_differences(point) for point in points])
+    np.testing.assert_allclose(differences.sum(axis=1), 0.0, atol=1e-9)
+    assert error(differences) < 5
+    assert (shares + differences).std(axis=0).max() < 0.7 * shares.std(axis=0).min()
+    target.terms = target.terms._replace(prior=np.array([0.3, 1.2]))
+    assert error(np.array([target.row_differences(point) for point in points])) > 5
+
+
 def chain(prior, scale, longest=2):
     """40 draws from a chain of one trajectory each, with Dirichlet rows of such a concentration."""
     target = density(ROWS, True, 0.0, scale=scale)
