@@ -57,8 +57,6 @@ class PosteriorNetworks:
         The same of what the records are a sample of.
     totals : ndarray of shape (draws,)
         Numbers of records.
-    mean : ndarray of shape (layout.size,)
-        Mean tables of the population's networks, from more points of the chain than there are draws.
     poor : str
         What the chain that drew them tells too little of: how uncertain the mean of some probability is.
     """
@@ -68,7 +66,6 @@ class PosteriorNetworks:
     records: Vector
     population: Vector
     totals: Vector
-    mean: Vector
     poor: str = ""
 
     def draws(self, target: str) -> Vector:
@@ -87,9 +84,7 @@ class PosteriorNetworks:
         return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
 
 
-def draw_networks(
-    network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0, longest: int = 2
-) -> PosteriorNetworks:
+def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
     """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
 
     Parameters
@@ -101,9 +96,6 @@ def draw_networks(
     draws : int
     seed : int
         Draws are repeatable; no privacy hangs on them.
-    longest : int
-        Where means are uncertain, the chain has up to so many times the points that are taken from it; fewer where the
-        junction tree is large, but 2 everywhere.
 
     Raises
     ------
@@ -128,73 +120,72 @@ def draw_networks(
     The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
     network is fitted to the counts of a simulated sample.
     """
+    generator = np.random.default_rng(seed)
+    return networks_of(run_chain(network, releases, draws, generator), draws, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A Markov chain has the posterior as its limit.
+
+    Attributes
+    ----------
+    problem : Problem
+    density : LogPosterior
+    points, priors : ndarrays, a row a point
+    poor : str
+        What it tells too little of.
+    """
+
+    problem: Problem
+    density: LogPosterior
+    points: Vector
+    priors: Vector
+    poor: str
+
+
+def run_chain(
+    network: Network, releases: Sequence[Release], draws: int, generator: np.random.Generator, longest: int = 2
+) -> Chain:
+    """Run a chain of at least so many draws, and up to `longest` times as many where means are uncertain.
+
+    Where the junction tree is large it has fewer, but 2 times as many everywhere.
+    """
     if not releases:
         raise ValueError("Give at least one release.")
     refuse_repeated(releases)
     problem = _problem(network, releases)
-    generator = np.random.default_rng(seed)
-    rows, size = problem.rows, problem.cells.size
-    prior = Scale(size) if rows is None else Concentrations(rows)
+    prior = Scale(problem.cells.size) if problem.rows is None else Concentrations(problem.rows)
     density, start = problem.density(prior.first)
     while longest > 2 and longest * problem.tree.table_cells > _MOST_WORK:
         longest //= 2
-    points, priors, poor = sample_posterior(density, start, draws, prior.renew, generator, longest=longest)
-    spacing = len(points) // draws
-    records, population, expected, differences, totals = [], [], [], [], []
+    return Chain(problem, density, *sample_posterior(density, start, draws, prior.renew, generator, longest=longest))
+
+
+def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> PosteriorNetworks:
+    """Take networks from points of a chain, evenly spaced."""
+    problem, density, spacing = chain.problem, chain.density, len(chain.points) // draws
+    rows, records, population, totals = problem.rows, [], [], []
     layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
-    for number, (point, own) in enumerate(zip(points, priors, strict=True)):
-        taken, total = number % spacing == spacing - 1, density.total(point)
+    for point, own in zip(chain.points[spacing - 1 :: spacing], chain.priors[spacing - 1 :: spacing], strict=True):
+        total = density.total(point)
         calibration = problem.tree.calibrate(density.potentials(point))
         if rows is not None:
             marginals = calibration.marginals[problem.cells]
-            # Rows are independent given the records: the mean of the network's tables is that of the rows' means.
-            logs = rows.normalise(np.log(total * marginals + own))
-            expected.append(_calibrate(problem, _ruled(problem, logs[None])[0]).marginals[problem.cells])
-            density.terms = density.terms._replace(prior=own)
-            counts = rows.sums(total * marginals)
-            # By so much a mean table follows its row. But for deviations of the sample it does not hang on it.
-            slope = rows.sums(expected[-1]) * counts / (counts + rows.sums(own))
-            differences.append(slope * density.row_differences(point))
-            if taken:
-                records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
-                population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
-        elif taken:
+            records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
+            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
+        else:
             logs = density.values(point)[0]
             if problem.effects.size:  # to the network closest to the records, which are none of its family
                 logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
             records.append(logs)
             population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
-        if taken:
-            totals.append(total)
-    of_records, of_population = (_ruled(problem, np.array(drawn)) for drawn in (records, population))
-    if rows is None:
-        mean = np.mean([_calibrate(problem, logs).marginals[problem.cells] for logs in of_population], axis=0)
-    else:
-        mean = _mean_tables(rows, np.array(expected), np.array(differences))
-    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), mean, poor)
+        totals.append(total)
+    of_records, of_population = (ruled(problem, np.array(drawn)) for drawn in (records, population))
+    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), chain.poor)
 
 
-def _mean_tables(rows: Rows, tables: Vector, differences: Vector) -> Vector:
-    """Average tables, each row with as much of what has mean zero as takes most of its variance away.
-
-    Such control variates leave the mean as it is, and let it hang less on how far the chain has come: see
-    `LogPosterior.row_differences`. Cells that rules forbid stay empty.
-
-    Parameters
-    ----------
-    rows : Rows
-    tables, differences : ndarrays of shape (points, cells)
-    """
-    mean, off = tables.mean(axis=0), differences.mean(axis=0)
-    covariance = rows.totals(((tables - mean) * (differences - off)).mean(axis=0))
-    variance = rows.totals(((differences - off) ** 2).mean(axis=0))
-    share = np.clip(-covariance / np.maximum(variance, 1e-300), 0.0, 1.0)[rows.numbers]
-    masses = rows.sums(mean)
-    found = np.where(mean > 0.0, np.maximum(mean + share * off, 1e-12 * mean), 0.0)
-    return np.asarray(found * masses / np.maximum(rows.sums(found), 1e-300))
-
-
-def _ruled(problem: _Problem, logs: Vector) -> Vector:
+def ruled(problem: Problem, logs: Vector) -> Vector:
     """Give what rules forbid no probability in any draw."""
     if not problem.schema.rules:
         return logs
@@ -204,7 +195,7 @@ def _ruled(problem: _Problem, logs: Vector) -> Vector:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Problem:
     """All releases observe one network: what they say stands in a junction tree's layout."""
 
     schema: Schema
@@ -243,7 +234,7 @@ class _Problem:
         return LogPosterior(self.tree, terms), np.concatenate([self.start, np.zeros(self.effects.size + 1)])
 
 
-def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
+def _problem(network: Network, releases: Sequence[Release]) -> Problem:
     directed = not isinstance(network, DiscreteMarkovNetwork)
     nodes = list((bayesian_network(network, "The posterior") if directed else network).nodes())
     for release in releases:
@@ -266,7 +257,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> _Problem:
     cards = schema.cardinalities()
     tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
     assert isinstance(tree, JunctionTree)
-    return _Problem(
+    return Problem(
         schema=schema,
         scopes=scopes,
         tree=tree,
@@ -308,16 +299,16 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     return np.concatenate(rows)
 
 
-def _calibrate(problem: _Problem, logs: Vector) -> Calibration:
+def calibrated(problem: Problem, logs: Vector) -> Calibration:
     potentials = np.zeros(problem.tree.layout.size)
     potentials[problem.cells] = logs
     return problem.tree.calibrate(potentials)
 
 
-def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
+def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
     """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
     size = max(1, min(round(total), _SIMULATED))
-    calibration = _calibrate(problem, logs)
+    calibration = calibrated(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
     place = {variable: number for number, variable in enumerate(problem.tree.variables)}
     counted = []
@@ -330,7 +321,7 @@ def _sampled_counts(problem: _Problem, logs: Vector, total: float, generator: np
     return counts
 
 
-def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
+def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
     """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
 
     Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
@@ -338,7 +329,7 @@ def _fitted(problem: _Problem, logs: Vector, counts: Vector, precision: Vector, 
     tree, cells, size = problem.tree, problem.cells, problem.cells.size
 
     def value_at(moved: Vector) -> tuple[float, Calibration]:
-        calibration = _calibrate(problem, moved)
+        calibration = calibrated(problem, moved)
         value = total * calibration.log_partition - moved @ counts + 0.5 * precision @ (moved - logs) ** 2
         return float(value), calibration
 

@@ -15,6 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.experiments.coverage_study import coverage_study, random_queries
+from pgmpy_dp.fitting.posterior_means import draw_mean
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.networks.conditioning import Conditioning
 
@@ -190,7 +191,9 @@ def test_posterior_mean(markov):
     if markov:
         assert marginals.ravel() == pytest.approx(tables.mean(axis=0), abs=1e-4)
     else:
-        mean = network.posterior_.layout.tables(network.posterior_.mean)["c", "a", "b"]
+        posterior, flat = draw_mean(network, releases, 50)
+        np.testing.assert_array_equal(posterior.population, network.posterior_.population)
+        mean = posterior.layout.tables(flat)["c", "a", "b"]
         assert network.get_cpds("c").values == pytest.approx(mean / mean.sum(axis=0))
         # It is taken from more points of the chain than there are draws, each worth all populations that it may be of.
         assert (np.abs(mean.ravel() - tables.mean(axis=0)) < 4 * tables.std(axis=0) / np.sqrt(50)).all()

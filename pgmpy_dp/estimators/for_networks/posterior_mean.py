@@ -17,7 +17,8 @@ from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.planning import plan_measurements
-from pgmpy_dp.fitting.posterior_networks import SLOWLY, draw_networks
+from pgmpy_dp.fitting.posterior_means import draw_mean
+from pgmpy_dp.fitting.posterior_networks import SLOWLY
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release, compose
@@ -25,14 +26,13 @@ from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
-_LONGEST = 8  # a chain is run on so far, in units of the draws, that means do not hang on it
 
 
 @dataclass(eq=False, repr=False)
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """Given all that one or several releases say, this network's expected divergence from the truth is least.
 
-    Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_networks.draw_networks`), and the network fitted
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_means.draw_mean`), and the network fitted
     to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from the
     draws. It takes seconds where `PrivateMLE` and `CollectiveEM` take a tenth of one, is closer to the truth where the
     noise is strong, and is the only estimator that fits several releases of the same records with noise of several
@@ -137,17 +137,17 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
             releases = [release]
         compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
         held = releases[0] if len(releases) == 1 else tuple(releases)
-        posterior = draw_networks(network, releases, self.draws, longest=_LONGEST)
+        posterior, mean = draw_mean(network, releases, self.draws)
         if posterior.poor:
             told = f": the mean of one probability {posterior.poor}"
             warnings.warn(SLOWLY.format(told, f"{name}(draws={4 * self.draws})"), stacklevel=2)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         if undirected:
-            potentials = maximise_likelihood(tree, posterior.mean, _REGULARIZATION, 2000, 1e-8).potentials
+            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
             finish_markov(self, tree, potentials, layout.scopes, held, schema)
         else:
-            tables = layout.tables(posterior.mean)
+            tables = layout.tables(mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
             finish(self, cpds, held, schema)
         self.posterior_ = posterior
