@@ -25,8 +25,10 @@ from pgmpy_dp.inference.rules import Boxes, Rules
 from pgmpy_dp.inference.threads import one_thread
 
 # Ordered states share their coefficients with neighbours, as far as so many states away, and keep for themselves the
-# less the farther that is: so much over its square. Both were seen to serve on census records.
-_WIDTHS = (5.0, 3.0, 0.0)
+# less the farther that is: so much over its square. Both were seen to serve on census records. The wider one is for
+# variables of many states: no more than a third of them.
+_WIDE, _NARROW = 5.0, 3.0
+_WIDTHS = (_WIDE, _NARROW, 0.0)
 _KEPT = 0.9
 _MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
 # The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
@@ -240,7 +242,7 @@ class _Start:
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
         """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
         smoothing = [
-            _smoothing(states, width) if variable in self.ordered and width > 0 else None
+            _smoothing(states, min(width, max(_NARROW, states / 3))) if variable in self.ordered and width > 0 else None
             for variable, states in enumerate(observed.cardinalities)
         ]
         targets = [
