@@ -25,6 +25,7 @@ ALLOWED = {
     "fitting/dirichlet.py": "networks from a posterior that follows from a release",
     "estimators/for_networks/private_bayesian.py": "their generator",
     "fitting/posterior_networks.py": "networks from what a release leaves open",
+    "fitting/posterior_means.py": "their generator, where their mean is computed",
     "fitting/misfit.py": "noise of a simulation, the law of what a release misses",
     "fitting/fit_checks.py": "the generator of its records",
     "inference/hamiltonian.py": "the Markov chain that draws them",
