@@ -17,7 +17,7 @@ from pgmpy_dp.fitting.testing_tables import first_tests, telling, tree_cells
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
-from pgmpy_dp.inference.sampling import sample_counts
+from pgmpy_dp.inference.sampling import counted, sample_counts
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique
@@ -30,7 +30,7 @@ _STEPS = 2
 _MAX_DERIVATIVES = 2**26
 # Tables that only test share the network's tree while it has no more cells, or twice its own; others have one each.
 _MOST_CELLS = 2**14
-# Records are drawn so many at a time, and at most so many in all, but those of no fewer draws.
+# Records are drawn so many at a time, and at most so many in all, of no fewer draws than these.
 _AT_A_TIME, _MOST_RECORDS, _DISTINCT = 2**16, 2**22, 200
 # One that stands for several moves counts by no more than so many standard deviations of the noise. A draw has so many.
 _JUMP, _FEWEST_RECORDS = 0.5, 500
@@ -71,7 +71,8 @@ def check_network(
     most = max(_MOST_CELLS, 2 * tree_cells(cards, scopes))
     whole = tree_cells(cards, [*scopes, *seen.cliques]) <= most
     near = seen if whole else JointObservations.of(releases, nodes, partial(telling, scopes=scopes))
-    tables, others = dict.fromkeys(near.cliques), set(seen.cliques) - set(near.cliques)
+    tables = dict.fromkeys(near.cliques)
+    others = [clique for clique in dict.fromkeys(seen.cliques) if clique not in tables]
     tree = build_engine(cards, dict.fromkeys([*scopes, *tables]), "junction_tree")
     assert isinstance(tree, JunctionTree)
     draws = int(np.clip(_MOST_DRAWN // seen.layout.size, _FEWEST_DRAWS, _MOST_DRAWS))
@@ -175,27 +176,18 @@ def _drawn_records(
 ) -> Vector:
     """Simulate any tables by drawing records.
 
-    Fewer than there are where the noise hides it, each of which then stands for several; where it does not and there
-    are many records, fewer draws, that several draws of the noise share.
+    Fewer than there are where the noise hides it, or where there are very many: each then stands for several. Where a
+    draw still has many records there are fewer draws, that several draws of the noise share.
     """
     records, least = max(1, round(seen.total)), float(seen.variance.min())
-    count = min(records, max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least))))
-    distinct = min(draws, max(_DISTINCT, _MOST_RECORDS // count))
-    layout, schema = seen.layout, seen.schema
-    column = {variable: place for place, variable in enumerate(tree.variables)}
-    counts = np.empty((distinct, layout.size))
+    enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least)))
+    count = min(records, enough, _MOST_RECORDS // _DISTINCT)
+    distinct = min(draws, _MOST_RECORDS // count)
+    counts = np.empty((distinct, seen.layout.size))
     part = max(1, _AT_A_TIME // count)
     for start in range(0, distinct, part):
         own = min(part, distinct - start)
         drawn = sample(tree, calibration, own * count, generator)
-        first = np.repeat(np.arange(own), count)
-        for number, clique in enumerate(layout.scopes):
-            cells = first
-            for variable in clique:
-                cells = cells * schema.cardinality(variable) + drawn[:, column[variable]]
-            here = slice(layout.offsets[number], layout.offsets[number + 1])
-            counts[start : start + own, here] = np.bincount(cells, minlength=own * schema.cells(clique)).reshape(
-                own, -1
-            )
+        counts[start : start + own] = counted(tree, drawn, seen.layout.scopes, own)
     deviations = math.sqrt(records / count) * (counts - count * shares)
     return deviations[np.arange(draws) * distinct // draws]

@@ -22,6 +22,7 @@ from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
+from pgmpy_dp.inference.sampling import counted
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
@@ -310,14 +311,10 @@ def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.
     size = max(1, min(round(total), _SIMULATED))
     calibration = calibrated(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
-    place = {variable: number for number, variable in enumerate(problem.tree.variables)}
-    counted = []
-    for scope in problem.scopes:
-        shape = problem.schema.shape(scope)
-        flat = np.ravel_multi_index(tuple(codes[:, place[variable]] for variable in scope), shape)
-        counted.append(np.bincount(flat, minlength=math.prod(shape)))
     expected = calibration.marginals[problem.cells]
-    counts: Vector = total * expected + math.sqrt(total / size) * (np.concatenate(counted) - size * expected)
+    counts: Vector = total * expected + math.sqrt(total / size) * (
+        counted(problem.tree, codes, problem.scopes)[0] - size * expected
+    )
     return counts
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree
+from pgmpy_dp.inference.layout import Scope
 from pgmpy_dp.inference.table import Table
 
 
@@ -97,3 +100,39 @@ def sample_counts(
         counts = generator.multinomial(numbers, rows)
         drawn.append(counts.transpose(0, 2, 1).reshape(draws, *shape))
     return drawn
+
+
+def counted(tree: JunctionTree, codes: NDArray[np.int32], scopes: Sequence[Scope], draws: int = 1) -> NDArray[np.int64]:
+    """Count records, as `sample` draws them, in tables.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    codes : ndarray of shape (records, variables)
+        Draws of as many records each, one after the other.
+    scopes : sequence of tuples of variables
+        Any, also such that no clique holds.
+    draws : int
+
+    Returns
+    -------
+    ndarray of shape (draws, cells)
+        The tables end to end.
+
+    Examples
+    --------
+    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("b",)])
+    >>> counted(tree, np.array([[0, 1], [0, 1], [1, 1], [0, 0]], dtype=np.int32), [("a", "b"), ("a",)], draws=2)
+    array([[0, 2, 0, 0, 2, 0],
+           [1, 0, 0, 1, 1, 1]])
+    """
+    place = {variable: number for number, variable in enumerate(tree.variables)}
+    first = np.repeat(np.arange(draws), len(codes) // draws)
+    tables = []
+    for scope in scopes:
+        cells, size = first, 1
+        for variable in scope:
+            cells = cells * tree.layout.cardinalities[variable] + codes[:, place[variable]]
+            size *= tree.layout.cardinalities[variable]
+        tables.append(np.bincount(cells, minlength=draws * size).reshape(draws, size))
+    return np.hstack(tables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -17,7 +18,7 @@ from pgmpy_dp.fitting import fit_checks
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.fitting.joint_observations import JointObservations
 from pgmpy_dp.fitting.misfit import _interaction, held_against
-from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference import JunctionTree, sample
 from pgmpy_dp.networks import simulate
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.report import render_report
@@ -136,6 +137,26 @@ def test_an_edge_is_missed_that_lies_between_variables_that_no_tree_holds(bnlear
         found[edge] = assumed.fit(release, estimator=dp.PrivateMLE()).check_fit()
     assert not found[None].p_value < 1e-4
     assert found["LungFlow", "ChestXray"].p_value < 1e-4
+
+
+def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
+    """Nor does a table without noise ask for all of them; the deviations are as large as those of all would be."""
+    drawn, everyone = [], 10**9
+    monkeypatch.setattr(fit_checks, "sample", lambda *given: drawn.append(given[2]) or sample(*given))
+    network = tree_network()
+    release = measured(network, 0)
+    network.fit(release)
+    layout, logs, _ = log_linear(network)
+    tables = [("a", "f"), ("b", "e")]
+    tree = JunctionTree.build(layout.cardinalities, [*layout.scopes, *tables])
+    calibration = tree.calibrate(fit_checks._placed(tree, layout, logs))
+    seen = JointObservations.of([release], list(network.nodes()))
+    exact = dataclasses.replace(seen, cliques=tuple(tables), total=float(everyone), variance=np.zeros(8))
+    shares = np.concatenate([tree.marginal(calibration, table).ravel() for table in tables])
+    deviations = fit_checks._drawn_records(tree, calibration, exact, shares, 400, np.random.default_rng(0))
+    assert sum(drawn) <= fit_checks._MOST_RECORDS
+    assert deviations.shape == (400, 8)
+    np.testing.assert_allclose(deviations.std(axis=0), np.sqrt(everyone * shares * (1 - shares)), rtol=0.25)
 
 
 def test_what_margins_explain_is_taken_from_pairs():
