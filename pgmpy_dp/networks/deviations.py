@@ -12,6 +12,7 @@ is known of its own; otherwise a new one, of the scale of any pair that the netw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
 
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.layout import Vector
@@ -41,6 +43,7 @@ _JOINED_TABLES, _OTHER_TABLES = 0.5, 2.0
 _ROUNDS = 200
 _FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
+_TINY = 1e-12  # variances that are no effect
 _MOST_VARIANCE = 4.0  # relative; noisier cells do not say how large effects are
 
 
@@ -170,8 +173,10 @@ class Deviations:
             ratio, noise, sampling = counts / expected - 1.0, variance / expected**2, 1.0 / expected
             freedom = _freedom(table)
             clear = noise + sampling < _MOST_VARIANCE
-            variances = _SCALES[:, None] ** 2 * freedom[clear] + (noise + sampling)[clear]
-            likelihood = -0.5 * (np.log(variances) + ratio[clear] ** 2 / variances).sum(axis=1)
+            variances = _SCALES[:, None] ** 2 * freedom[clear]
+            likelihood = _log_odds(ratio[clear], variances, (noise + sampling)[clear], _least(expected[clear])).sum(
+                axis=1
+            )
             self._effects[scope] = _Effect(expected, ratio, noise, sampling, freedom, likelihood)
         return self._effects[scope]
 
@@ -202,40 +207,44 @@ class Deviations:
         generator: np.random.Generator,
     ) -> Vector | None:
         """Draw logarithms of what the cells of a table are multiplied by; one axis a variable asked for."""
-        kind = self._inside if self._joins(scope) else self._outside
+        kind = self._inside if self._joins(scope) else self._beside
         if not self._held(scope):
-            if kind is None:
+            if not self._joins(scope) and self._outside is None:
                 return None
             shape = [self._schema.cardinality(v) for v in scope if v in asked]
             scale = _chosen(kind, count, generator).reshape(-1, *[1] * len(shape))
             return np.asarray(scale * generator.standard_normal((count, *shape)))
         effect = self._effect(scope)
         here = effect.at(tuple(self._schema.states[v].index(given[v]) if v in given else slice(None) for v in scope))
-        weights = np.exp(effect.likelihood - effect.likelihood.max()) * (self._inside if kind is None else kind)
+        weights = np.exp(effect.likelihood - effect.likelihood.max()) * kind
         scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
         noise = here.noise + (0.0 if of_records else here.sampling)
         variances = (scale[..., None] * _FACTORS) ** 2 * here.freedom[..., None]
         if sampled:
             variances += here.sampling[..., None]
-        total = variances + noise[..., None]
-        odds = np.log(_SHARES) - 0.5 * (np.log(total) + here.ratio[..., None] ** 2 / total)
+        least = _least(here.expected)
+        odds = np.log(_SHARES) + _log_odds(here.ratio[..., None], variances, noise[..., None], least[..., None])
         odds = np.exp(odds - odds.max(axis=-1, keepdims=True)).cumsum(axis=-1)
         chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1)
         variance = np.take_along_axis(variances, chosen[..., None], axis=-1)[..., 0]
         kept = variance / (variance + noise)
-        drawn = kept * here.ratio + np.sqrt(kept * noise) * generator.standard_normal(kept.shape)
-        least = np.minimum(_LEAST_KEPT / here.expected, 0.5)
-        return np.asarray(np.log(np.maximum(1.0 + drawn, least)))
+        return np.log(_normal_above(least, 1.0 + kept * here.ratio, np.sqrt(kept * noise), generator))
 
     @cached_property
+    def _others(self) -> Sequence[Clique]:
+        """List measured pairs that the network does not join."""
+        pairs = combinations(self._schema.variables, 2)
+        return [pair for pair in pairs if not self._joins(pair) and self._held(pair)][:_MOST]
+
+    @cached_property
+    def _beside(self) -> Vector:
+        """Weigh the scales of measured pairs that the network does not join."""
+        return self._weigh(self._others, np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
+
+    @property
     def _outside(self) -> Vector | None:
-        """Weigh the scales of pairs that the network does not join."""
-        pairs = [pair for pair in combinations(self._schema.variables, 2) if not self._joins(pair) and self._held(pair)]
-        return (
-            None
-            if len(pairs) < _FEWEST
-            else self._weigh(pairs[:_MOST], np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
-        )
+        """Weigh those of any pair that the network does not join, if enough were measured."""
+        return None if len(self._others) < _FEWEST else self._beside
 
     @cached_property
     def _inside(self) -> Vector:
@@ -243,11 +252,11 @@ class Deviations:
         pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair) and self._held(pair)]
         nothing = np.zeros(_SCALES.size)
         nothing[0] = 1.0
-        return self._weigh(pairs, _JOINED_TABLES * nothing) if pairs else nothing
+        return self._weigh(pairs, _JOINED_TABLES * nothing)
 
     def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
         """Maximise the likelihood of all pairs, and of further tables that have the prior's scales, by EM."""
-        logs = np.array([self._effect(pair).likelihood for pair in pairs])
+        logs = np.array([self._effect(pair).likelihood for pair in pairs]).reshape(-1, _SCALES.size)
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights = np.full(_SCALES.size, 1.0 / _SCALES.size)
         for _ in range(_ROUNDS):
@@ -268,6 +277,33 @@ def _freedom(table: Vector) -> Vector:
 
 def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vector:
     return _SCALES[generator.choice(_SCALES.size, count, p=weights)]
+
+
+def _least(expected: Vector) -> Vector:
+    """Bound what an effect leaves of a cell: some part of a record."""
+    least: Vector = np.minimum(_LEAST_KEPT / expected, 0.5)
+    return least
+
+
+def _log_odds(ratio: Vector, variances: Vector, noise: Vector, least: Vector) -> Vector:
+    """Find the log-likelihood of effects' variances: they are normal, cut off where less than `least` would be left.
+
+    A ratio far below -1 is then one of noise, whatever the variance.
+    """
+    total = variances + noise
+    kept = variances / total
+    inside = log_ndtr((1.0 + kept * ratio - least) / np.sqrt(np.maximum(kept * noise, _TINY)))
+    before = log_ndtr((1.0 - least) / np.sqrt(variances))
+    odds: Vector = inside - before - 0.5 * (np.log(total) + ratio**2 / total)
+    return odds
+
+
+def _normal_above(least: Vector, mean: Vector, spread: Vector, generator: np.random.Generator) -> Vector:
+    """Draw from normal distributions that are cut off below: a count that noise made negative is small, not known."""
+    spread = np.maximum(spread, math.sqrt(_TINY))
+    kept = log_ndtr((mean - least) / spread)  # the probability of what is not cut off
+    drawn = mean - spread * ndtri_exp(kept + np.log1p(-generator.random(mean.shape)))
+    return np.asarray(np.maximum(drawn, least))
 
 
 def _spread(effect: Vector, variables: Sequence[str], asked: Sequence[str]) -> Vector:
