@@ -618,6 +618,28 @@ def test_a_graph_from_records(asia):
     assert "exists already" in refused(*call, *files)
 
 
+def test_a_fitted_network_is_probed(asia):
+    """The fit lacks an edge between two variables that hang together closely: it is the first to be measured."""
+    edges = [f"{a} -> {b}" for a, b in load_network("asia.json").edges() if (a, b) != ("either", "xray")]
+    Path("edges.txt").write_text("\n".join([*edges, "xray"]))
+    run("ledger", "create", "ledger.json", "--epsilon", 6)
+    call = ["release", "records.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 4]
+    run(*call, "--ledger", "ledger.json", "--out", "release.zip")
+    for end in ("zip", "bif"):
+        run("fit", "release.zip", "--model", "edges.txt", "--out", f"fitted.{end}")
+    call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
+    assert "at most 3 pairs" in run(*call, "--model", "fitted.zip", "--dry-run")
+    assert "carries no release" in refused(*call, "--model", "fitted.bif", "--out", "probed.zip")
+    assert "written to a .zip file" in refused(*call, "--model", "fitted.zip", "--out", "probed.bif")
+    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+    told = json.loads(run(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1, "--json"))
+    assert set(told["measured"][0]) == {"either", "xray"}
+    assert (told["guarantee"]["epsilon"], told["ledger"]["remaining"]["epsilon"]) == (5.0, 1.0)
+    assert told["check"]["fails"]
+    assert "the network fails" in run("check", "probed.zip")
+    assert "exists already" in refused(*call, "--model", "fitted.zip", "--out", "probed.zip")
+
+
 def test_a_dry_run_reads_and_charges_nothing(asia):
     (asia / "records.csv").write_text("no such columns\n")
     run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)

@@ -18,6 +18,7 @@ from pgmpy_dp.cli.fitted import check, fit, query, sample
 from pgmpy_dp.cli.households import households
 from pgmpy_dp.cli.ledgers import ledger
 from pgmpy_dp.cli.planning import plan
+from pgmpy_dp.cli.probing import probe
 from pgmpy_dp.cli.releases import inspect, release
 from pgmpy_dp.cli.reporting import report
 from pgmpy_dp.cli.reproducing import reproduce
@@ -38,6 +39,7 @@ def main() -> None:
       states   find those of which no list is   query    ask the network
       plan     which tables, and how noisy      sample   draw synthetic records
       release  measure, with noise              report   see all of it in one page
+      probe    where a fitted network is farthest off
       structure   a graph from the records
       synthesize  records without a network
       households  the same for two tables: households, and persons in them
@@ -55,6 +57,7 @@ for command in (
     plan,
     plan_accuracy,
     release,
+    probe,
     structure,
     synthesize,
     households,

@@ -13,12 +13,13 @@ from pgmpy_dp.cli.common import shown
 
 # What takes files of a kind, as a refusal says it.
 _BELONGS = {
-    "records": "records are the DATA of release, structure, bins, states and synthesize, and the tables of households",
+    "records": "records are the DATA of release, probe, structure, bins, states and synthesize, and the tables of "
+    "households",
     "a schema": "--schema takes it",
     "a data dictionary": "pgmpy-dp schema makes a schema of it",
     "a ledger": "--ledger takes it",
     "a release": "it is the RELEASE of inspect, fit, check and report",
-    "a network": "query and sample take it, and --model of release, fit, check and report",
+    "a network": "query and sample take it, and --model of release, fit, check, probe and report",
     "a model of households": "PrivateHouseholdNetwork.load reads it in Python",
     "a list of edges": "--model of plan, release and fit takes it",
     "a list of tables": "--cliques of release takes it",

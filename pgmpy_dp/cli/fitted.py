@@ -324,8 +324,8 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
     A model that carries its release is both.
 
     The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
-    families say little of edges that are missing: pgmpy-dp plan --check 0.2 measures some other pairs too. Of a model
-    that synthesize wrote it lists the tables that are not met.
+    families say little of edges that are missing: pgmpy-dp probe looks for them in the records. Of a model that
+    synthesize wrote it lists the tables that are not met.
 
     \b
       pgmpy-dp check release.zip --model fitted.bif

@@ -165,27 +165,40 @@ def held_against(
         told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
         parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
         residuals = _outside(parts, residuals)
+    among = _candidates(seen)
     tables = _sums(residuals**2, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
     pairs = _pairs(seen.cliques)
     apart = _pair_misfit(seen, pairs, residuals / weights, weights)
-    whole = np.nansum(tables, axis=1)
-    if not whole.any():
-        whole[:] = np.nan
-    roots, half = np.sqrt(np.hstack([whole[:, None], tables, apart])), 1 + len(deviations) // 2
+    # Tables that were chosen for their distance are judged by themselves, as if all candidates had been measured.
+    factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
+    whole = np.nansum(tables[:, among == 0], axis=1)
+    whole[:] = whole if whole.any() else np.nan
+    roots = np.sqrt(np.hstack([whole[:, None], tables, apart]))
+    half, chosen = 1 + len(deviations) // 2, np.concatenate([[0], among, factors])
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
-        least = -np.log(np.nanmin(np.where(np.isnan(single), 1.0, single), axis=1))
+        least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
     # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
-    overall = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
+    overall = [] if np.isnan(whole).any() else [float(_tail(least[:1, None], least[half:, None])[0, 0])]
+    p_values = np.minimum(single[0] * np.maximum(chosen, 1), 1.0)
+    if factors.any() and not np.isnan(p_values[1 + among.size :][factors > 0]).all():
+        overall.append(float(np.nanmin(p_values[1 + among.size :][factors > 0])))
+    misfit = np.nansum(tables, axis=1)
     own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
     return FitCheck(
-        _misfits(seen, own, seen.cliques, tables, single[0, 1 : 1 + len(seen.cliques)]),
-        _misfits(seen, own, list(pairs), apart, single[0, 1 + len(seen.cliques) :]),
-        float(whole[0] / whole[1:].mean()),
-        overall,
+        _misfits(seen, own, seen.cliques, tables, p_values[1 : 1 + among.size]),
+        _misfits(seen, own, list(pairs), apart, p_values[1 + among.size :]),
+        float(misfit[0] / misfit[1:].mean()) if misfit.any() else math.nan,
+        min(1.0, len(overall) * min(overall)) if overall else math.nan,
     )
+
+
+def _candidates(seen: JointObservations) -> NDArray[np.int64]:
+    """Find among how many each table was chosen; 0 where it was not."""
+    among = [{frozenset(c): many for c, many in release.chosen_among.items()} for release in seen.releases]
+    return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in seen.cliques], dtype=np.int64)
 
 
 def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> Vector:

@@ -63,6 +63,23 @@ class Conditioning:
         calibrations = (tree.calibrate(logs) for logs in potentials)
         return np.array([np.concatenate([tree.marginal(c, scope).ravel() for scope in scopes]) for c in calibrations])
 
+    def pairs(self, logs: Vector, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Vector]:
+        """Find the tables of pairs of variables in one network, also of those that no clique holds.
+
+        Each state of a first variable takes one calibration, which tells of all second ones.
+        """
+        tree = self._tree(())
+        whole = tree.calibrate(logs)
+        found = {pair: np.zeros(self.schema.shape(pair)) for pair in pairs}
+        for first in dict.fromkeys(first for first, _ in pairs):
+            seconds = [second for other, second in pairs if other == first]
+            for place, share in enumerate(tree.marginal(whole, [first])):
+                if share > 0.0:
+                    given = tree.calibrate(logs + self._mask({first: self.schema.states[first][place]}))
+                    for second in seconds:
+                        found[first, second][place] = share * tree.marginal(given, [second])
+        return found
+
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Mapping[str, Any]
     ) -> list[tuple[int, ...]]:

@@ -232,9 +232,11 @@ class Deviations:
 
     @cached_property
     def _others(self) -> Sequence[Clique]:
-        """List measured pairs that the network does not join."""
+        """List measured pairs that the network does not join, but those that were chosen for being far from it."""
+        planned = [c for release in self._releases for c in release.cliques if c not in release.chosen_among]
+        held = {frozenset(pair) for clique in planned for pair in combinations(clique, 2)}
         pairs = combinations(self._schema.variables, 2)
-        return [pair for pair in pairs if not self._joins(pair) and self._held(pair)][:_MOST]
+        return [pair for pair in pairs if not self._joins(pair) and frozenset(pair) in held][:_MOST]
 
     @cached_property
     def _beside(self) -> Vector:

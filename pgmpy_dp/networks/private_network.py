@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self, overload
 
@@ -15,6 +16,7 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp._notebooks import table
+from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.fit_checks import QUICK, check_network
@@ -26,13 +28,14 @@ from pgmpy_dp.inference.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.deviations import Deviations
+from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.networks.provenance import Provenance
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, impossible, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Release, compose
+from pgmpy_dp.release import NoisyMarginals, Release, compose
 from pgmpy_dp.schema import Schema
 
 _STRUCTURE = (
@@ -285,13 +288,78 @@ class PrivateNetwork(Provenance):
 
         Notes
         -----
-        Tables of families say little of edges that are missing: `plan_measurements(..., check=0.1)` measures some
-        others too. Records are counted as independent; where units have several rows, the test errs to the side of
-        the network.
+        Tables of families say little of edges that are missing. `measure_misfit` looks for them at the least cost, and
+        `plan_measurements(..., check=0.1)` measures some other tables in the first place.
+
+        Records are counted as independent; where units have several rows, the test errs to the side of the network.
         """
         self._fitted()
         self._releases()  # a network that was changed has none, and drops the check
         return self._check
+
+    def measure_misfit(
+        self, data: PrivateDataset, epsilon: float | Fraction, *, delta: float = 0.0, pairs: int = 3
+    ) -> NoisyMarginals:
+        """Measure the pairs of variables whose records are farthest from the network, to see whether edges are missing.
+
+        Pairs that the network does not join are chosen privately, by the distance of their counts from what it expects;
+        half of the privacy loss goes to that, half to their tables. They are attached beside the release: `check_fit`
+        and bounds use them, `guarantee_` promises the sum, and a new fit to `release_` as well.
+
+        Parameters
+        ----------
+        data : PrivateDataset
+            The records that the network's release is of.
+        epsilon : float
+            Charged to the data set's ledger, as one block with delta.
+        delta : float
+            In (0, 1) for Gaussian noise and the exponential mechanism; with 0, Laplace noise and permute-and-flip.
+        pairs : int
+            The most that are measured.
+
+        Returns
+        -------
+        NoisyMarginals
+            The tables of the chosen pairs.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger has less left; nothing is charged.
+        SchemaError
+            If the data set has other states.
+        ValueError
+            If the network has no release, joins all pairs, or its release is for another change of the records; and if
+            epsilon, delta or pairs are out of range. Nothing is charged.
+        TypeError
+            If the records are not behind a `PrivateDataset`.
+
+        Examples
+        --------
+        >>> import pgmpy_dp as dp
+        >>> records = pd.DataFrame({"age": [7, 40, 41, 64] * 250, "smoke": ["no", "yes", "no", "no"] * 250})
+        >>> schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"]})
+        >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
+        >>> network = dp.PrivateBayesianNetwork()
+        >>> network.add_nodes_from(["age", "smoke"])  # and no edge
+        >>> _ = network.fit(data.measure([("age",), ("smoke",)], epsilon=1.0))
+        >>> network.measure_misfit(data, epsilon=1.0).cliques
+        (('age', 'smoke'),)
+        >>> network.check_fit().fails
+        True
+        """
+        schema, releases = self._fitted(), self._releases()
+        if not isinstance(data, PrivateDataset):
+            raise TypeError(
+                f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
+                "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
+            )
+        for release in releases:
+            if (release.guarantee.neighbours, release.guarantee.max_rows) != (data.neighbours, data.max_rows):
+                raise ValueError("The data set protects another change of the records than the network's release.")
+        measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
+        self.attach_release(*releases, measured)
+        return measured
 
     @cached_property
     def _check(self) -> FitCheck:

@@ -39,6 +39,8 @@ class Release:
         Those whose marginals were measured, in order; none where networks were drawn.
     public_total : int or None
         The number of records where it is public and released with the measurements.
+    chosen_among : mapping of tuple of str to int
+        Tables that were measured because they are far from a network, each with the number of candidates.
     """
 
     kind: ClassVar[str]
@@ -48,6 +50,7 @@ class Release:
     guarantee: Guarantee
     cliques: tuple[Clique, ...]
     public_total: int | None = None
+    chosen_among: Mapping[Clique, int] = MappingProxyType({})
 
     @property
     def variables(self) -> tuple[str, ...]:

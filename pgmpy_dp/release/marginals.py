@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.table import Table
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
@@ -52,6 +53,9 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     public_total : int or None
         Where the number of units is public (``replace_one``) and each counts once, their number; else None. Units
         of several rows have a private number of rows.
+    chosen_among : mapping of clique to int
+        Of tables that were chosen by their distance from a network, the number of tables they were chosen among. A test
+        of fit counts it: the farthest of many is far off by chance.
 
     Raises
     ------
@@ -75,6 +79,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     scales: Mapping[Clique, float]
     guarantee: Guarantee
     public_total: int | None = None
+    chosen_among: Mapping[Clique, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
@@ -96,6 +101,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
                 raise ValueError(f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}.")
         object.__setattr__(self, "tables", MappingProxyType(tables))
         object.__setattr__(self, "scales", MappingProxyType(scales))
+        object.__setattr__(self, "chosen_among", MappingProxyType(_checked_candidates(self.chosen_among, cliques)))
         object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
         _check_loss(self.guarantee, scales.values())
 
@@ -190,7 +196,11 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
                 tables[mine], scales[mine] = pooled(tables[mine], its, both, guarantee.mechanism, self._parts)
             else:
                 tables[mine], scales[mine] = table, other.scales[clique]
-        return NoisyMarginals(schema, tables, scales, guarantee, self.public_total)
+        among = dict(self.chosen_among)
+        for clique, candidates in other.chosen_among.items():
+            mine = own[frozenset(clique)]
+            among[mine] = max(candidates, among.get(mine, 0))
+        return NoisyMarginals(schema, tables, scales, guarantee, self.public_total, among)
 
     def __add__(self, other: object) -> NoisyMarginals:
         return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
@@ -244,7 +254,9 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return super().contents() | {
             "public_total": self.public_total,
             "cliques": [
-                {"variables": list(c), "shape": list(self.schema.shape(c)), "scale": s} for c, s in self.scales.items()
+                {"variables": list(c), "shape": list(self.schema.shape(c)), "scale": s}
+                | ({"chosen_among": self.chosen_among[c]} if c in self.chosen_among else {})
+                for c, s in self.scales.items()
             ],
         }
 
@@ -263,14 +275,16 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         cliques = schema.require([entry(each, "variables", list) for each in entries])
         scales: dict[Clique, float] = {}
         for clique, each in zip(cliques, entries, strict=True):
-            check_shape(each, clique, schema.shape(clique), {"variables", "shape", "scale"})
+            properties = {"variables", "shape", "scale"} | (each.keys() & {"chosen_among"})
+            check_shape(each, clique, schema.shape(clique), properties)
             scales[clique] = checked_number(f"scale of {clique}", each["scale"])
 
         def release(counts: dict[Clique, NDArray[np.int64]]) -> Any:
             weighted = guarantee.max_rows is None
             tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
-            return cls(schema, tables, scales, guarantee, total)
+            return cls(schema, tables, scales, guarantee, total, among)
 
+        among = {c: entry(e, "chosen_among", int) for c, e in zip(cliques, entries, strict=True) if "chosen_among" in e}
         return Contents(cls.kind, cls.drawn, {clique: schema.shape(clique) for clique in cliques}, release)
 
     def __repr__(self) -> str:
@@ -307,6 +321,14 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
                 f"NoisyMarginals: the table of {clique} must hold whole multiples of 2**-20, less than 2**43 in size."
             )
     return frozen_array(array, np.float64 if weighted else np.int64)
+
+
+def _checked_candidates(chosen_among: Mapping[Clique, int], cliques: Sequence[Clique]) -> dict[Clique, int]:
+    for clique, candidates in chosen_among.items():
+        if clique not in cliques:
+            raise ValueError(f"NoisyMarginals: {clique} is said to be chosen, and was not measured.")
+        whole_number(f"the number of candidates of {clique}", candidates)
+    return dict(chosen_among)
 
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:

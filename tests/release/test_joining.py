@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,6 +55,20 @@ def test_joined_releases_go_into_files(tmp_path):
         joined = measured(0.5, kind) + measured(0.25, kind, [("b",)])
         joined.save(tmp_path / f"{kind}.zip")
         assert dp.NoisyMarginals.load(tmp_path / f"{kind}.zip") == joined
+
+
+def test_what_tables_were_chosen_among_stays_with_them(tmp_path):
+    chosen = replace(measured(0.25, cliques=[("b", "a")]), chosen_among={("b", "a"): 12})
+    chosen.save(tmp_path / "chosen.zip")
+    assert dp.NoisyMarginals.load(tmp_path / "chosen.zip").chosen_among == {("b", "a"): 12}
+    for joined in (measured(0.5) + chosen, chosen + measured(0.5)):
+        assert dict(joined.chosen_among) == {joined.cliques[0]: 12}
+    fewer = replace(chosen, chosen_among={("b", "a"): 3})
+    assert dict((measured(0.5, cliques=[("a",)]) + fewer).chosen_among) == {("b", "a"): 3}
+    assert fewer != chosen
+    for wrong in ({("a",): 3}, {("b", "a"): 0}, {("b", "a"): 2.5}):
+        with pytest.raises(ValueError, match=r"is said to be chosen|must be a whole number"):
+            replace(chosen, chosen_among=wrong)
 
 
 @given(
