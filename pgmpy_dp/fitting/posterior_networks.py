@@ -34,7 +34,7 @@ _SIMULATED = 10_000
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 # A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
-_MOST_WORK = 2**14
+_MOST_WORK = 2**19
 
 # What is said of too few effective draws: of what they tell too little, and a call that gives more.
 SLOWLY = (
