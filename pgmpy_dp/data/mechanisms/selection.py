@@ -31,7 +31,10 @@ from pgmpy_dp.schema import Clique
 # Weights are whole multiples of one by this number, so that scores are whole numbers.
 _GRID = 2**10
 # A cell of many more expected records than these weighs less, as the spread of its count would make it anyhow.
-_SOFT = 400.0
+_SOFT = 3000.0
+# Off a score goes so many times the distance that sampling makes on average: among many tables one is farther off, the
+# more so the more cells they have.
+_CHANCE = 2.0
 # Beyond so many expected units a table's score could leave the 64-bit integers.
 _MOST_UNITS = 2.0**32
 
@@ -102,14 +105,14 @@ class FarthestTables:
 
 
 def _scored(public: PublicTable, clique: Clique, reference: NDArray[np.float64]) -> tuple[Counts, Counts, int]:
-    """Put a reference and its weights on whole numbers, and find the distance that sampling alone would make."""
+    """Put a reference and its weights on whole numbers, and find the distance that sampling alone may make."""
     expected = np.asarray(reference, dtype=np.float64)
     if expected.shape != public.schema.shape(clique):
         raise ValueError(f"The reference of {clique} needs shape {public.schema.shape(clique)}, got {expected.shape}.")
     if not (np.isfinite(expected).all() and (expected >= 0.0).all() and expected.sum() <= _MOST_UNITS):
         raise ValueError(f"The reference of {clique} must hold numbers from 0 to 2**32 in sum.")
     weights = np.floor(_GRID * np.sqrt(_SOFT / (expected + _SOFT))).astype(np.int64)
-    usual = math.floor(float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)
+    usual = math.floor(_CHANCE * float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)
     return np.rint(expected * public.parts).astype(np.int64), weights, usual
 
 
