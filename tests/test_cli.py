@@ -637,6 +637,8 @@ def test_a_fitted_network_is_probed(asia):
     assert (told["guarantee"]["epsilon"], told["ledger"]["remaining"]["epsilon"]) == (5.0, 1.0)
     assert told["check"]["fails"]
     assert "the network fails" in run("check", "probed.zip")
+    run("report", "probed.zip", "--out", "report.html")
+    assert "5.0" in Path("report.html").read_text()
     assert "exists already" in refused(*call, "--model", "fitted.zip", "--out", "probed.zip")
 
 

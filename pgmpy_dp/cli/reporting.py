@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import date as calendar
+from functools import reduce
 from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, quiet, stages
+from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, stages
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.fitted import released_and_fitted
 
@@ -44,16 +45,20 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
         raise click.ClickException(f"{out}: pages are written to {' and '.join(PAGES)} files.")
     with stages(2) as begin:
         begin("Reading the release")
-        (noisy, *more), network = released_and_fitted("report", release, model)
-        if more:
+        releases, network = released_and_fitted("report", release, model)
+        for each in releases:
+            if not isinstance(each, NoisyMarginals):
+                raise click.ClickException(
+                    f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
+                    "pgmpy-dp inspect."
+                )
+        try:
+            noisy = reduce(NoisyMarginals.join, releases)
+        except ValueError as error:
             raise click.ClickException(
-                f"{release} carries several releases; a page is about one: pgmpy-dp report RELEASE --model {release}."
-            )
-        if not isinstance(noisy, NoisyMarginals):
-            raise click.ClickException(
-                f"{release} holds {noisy.kind.replace('_', ' ')}; the page shows tables. Look at it with "
-                "pgmpy-dp inspect."
-            )
+                f"{release} carries releases that no page shows as one ({one_line(error)}): pgmpy-dp report RELEASE "
+                f"--model {release}."
+            ) from error
         begin("Drawing the page")
         drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]

@@ -49,7 +49,8 @@ class Misfit:
     observed, expected : float
         The sum of squared standardised residuals that parameters cannot absorb, and its mean if the network is right.
     p_value : float
-        The probability of so large a sum then. NaN where the parameters absorb everything.
+        The probability of so large a sum then, and of tables that were chosen for being far off, in any of those that
+        they were chosen among. NaN where the parameters absorb everything.
     excess : float
         Total variation between the measured shares and the network's, beyond what noise and sampling make.
     cell : tuple of states

@@ -311,7 +311,8 @@ class PrivateNetwork(Provenance):
         data : PrivateDataset
             The records that the network's release is of.
         epsilon : float
-            Charged to the data set's ledger, as one block with delta.
+            Charged to the data set's ledger; with a delta as one (epsilon, delta) block, which a ledger takes before
+            Gaussian measurements.
         delta : float
             In (0, 1) for Gaussian noise and the exponential mechanism; with 0, Laplace noise and permute-and-flip.
         pairs : int

@@ -219,7 +219,7 @@ def twice(data, epsilon, wanted=most_in_the_first_cell):
 
 
 # Without X the second table is a little farther from its reference than the first; with it, it is nearer.
-REFERENCES = {("v",): np.zeros(2), ("w",): np.array([9.0, 0.0])}
+REFERENCES = {("v",): np.zeros(2), ("w",): np.array([12.0, 0.0])}
 
 
 def chosen(data, epsilon):

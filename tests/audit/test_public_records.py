@@ -30,6 +30,7 @@ OF_PUBLIC_RECORDS = {
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
 }
 PAID = {name: {"check"} for name in ("PrivateDataset", "PrivateHouseholds")}  # public records against private ones
+PAID |= {name: {"measure_misfit"} for name in ("PrivateBayesianNetwork", "PrivateMarkovNetwork")}  # a data set's ledger
 REFUSED = {"fit_transform", "fit_update", "edge_strength"}
 
 
