@@ -17,6 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import load_network, save_network
+from pgmpy_dp.fitting import fit_checks
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 
@@ -640,6 +641,15 @@ def test_a_fitted_network_is_probed(asia):
     run("report", "probed.zip", "--out", "report.html")
     assert "5.0" in Path("report.html").read_text()
     assert "exists already" in refused(*call, "--model", "fitted.zip", "--out", "probed.zip")
+
+
+def test_a_network_too_large_to_test_is_probed_all_the_same(asia, monkeypatch):
+    release()
+    run("fit", "release.zip", "--model", "asia.json", "--out", "fitted.zip")
+    monkeypatch.setattr(fit_checks, "_MAX_DERIVATIVES", 1)
+    call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--no-ledger", "--model", "fitted.zip"]
+    assert "No test of fit: the test of fit needs derivatives" in run(*call, "--out", "probed.zip")
+    assert json.loads(run(*call, "--out", "again.zip", "--json"))["check"] is None
 
 
 def test_a_dry_run_reads_and_charges_nothing(asia):

@@ -63,6 +63,22 @@ def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
 
 
 @contextmanager
+def charged_already() -> Iterator[None]:
+    """Say, where what was paid for cannot be written, that it is lost.
+
+    Raises
+    ------
+    click.ClickException
+    """
+    try:
+        yield
+    except OSError as error:
+        raise click.ClickException(
+            f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
+        ) from error
+
+
+@contextmanager
 def stages(total: int) -> Iterator[Callable[[str], None]]:
     """Show a bar on stderr, if that is a terminal; call what it yields at the start of each stage."""
     from tqdm import tqdm

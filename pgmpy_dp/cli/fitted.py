@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -72,7 +72,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       collective-em     one distribution behind all tables: best where noise is strong or tables overlap
       private-mle       Bayesian networks; each family's CPD from its table: quick and plain
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
-      posterior-mean    the mean of networks drawn from what the release leaves open: closest, and takes seconds
+      posterior-mean    the mean of networks drawn from what the release leaves open: closest, in up to a minute
       naive-mle         Markov networks; noisy tables taken for true: the usual baseline
       mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs)
 
@@ -116,11 +116,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
         begin("Holding the release against it")
-        check, untested = None, ""
-        try:
-            check = check_network(network, [noisy])
-        except ValueError as error:  # it is too large, or its parameters are tied
-            untested = one_line(error)
+        found, told = tested(lambda: check_network(network, [noisy]))
         begin("Writing the network")
         save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
@@ -132,18 +128,27 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
         "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
-        "check": None if check is None else findings(check),
+        "check": found,
         "notes": notes,
     }
     size = f"{held['variables']} variables and {held['edges']} edges"
     lines = [
         f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
-        *([f"No test of fit: {untested}"] if check is None else repr(check).splitlines()),
+        *told,
         *(f"Note: {note}" for note in notes),
         f"Written to {out}.",
     ]
     emit(as_json, held, lines)
+
+
+def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[str]]:
+    """Make a test of fit, and say for JSON and as lines what it found, or why it cannot be made."""
+    try:
+        check = test()
+    except ValueError as error:  # the network is too large, or its parameters are tied
+        return None, [f"No test of fit: {one_line(error)}"]
+    return findings(check), repr(check).splitlines()
 
 
 def findings(check: FitCheck) -> dict[str, Any]:

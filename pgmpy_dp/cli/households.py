@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    charged_already,
+    delta_cautions,
+    emit,
+    json_option,
+    quiet,
+    refuse_to_overwrite,
+    stages,
+)
 from pgmpy_dp.cli.files import file_argument, file_option
 from pgmpy_dp.cli.records import (
     RecordOptions,
@@ -124,7 +133,7 @@ def households(
         begin("Measuring pairs, and fitting a mixture")
         estimator = HouseholdMixture(epsilon, delta).fit(dataset)
         network = estimator.network_
-        try:
+        with charged_already():
             if release_path is not None:
                 estimator.release_.save(release_path)
             if model is not None:
@@ -136,10 +145,6 @@ def households(
                 for table, own, path in zip(drawn, schemas, (out, persons_out), strict=True)
                 for caution in write_records(columns_of_files(table, own), path, own, spreadsheet)
             ]
-        except OSError as error:
-            raise click.ClickException(
-                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
-            ) from error
     cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]

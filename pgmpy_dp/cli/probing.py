@@ -7,9 +7,18 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    charged_already,
+    delta_cautions,
+    emit,
+    json_option,
+    quiet,
+    refuse_to_overwrite,
+    stages,
+)
 from pgmpy_dp.cli.files import file_option, records_argument
-from pgmpy_dp.cli.fitted import findings, loaded_network
+from pgmpy_dp.cli.fitted import loaded_network, tested
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, written_option
 
 
@@ -81,25 +90,21 @@ def probe(
         dataset = chosen.dataset(data, schema, budget)
         begin("Choosing and measuring")
         measured = network.measure_misfit(dataset, epsilon, delta=delta, pairs=pairs)
-        try:
+        with charged_already():
             network.save(out)
-        except OSError as error:
-            raise click.ClickException(
-                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
-            ) from error
-    check = network.check_fit()
+    found, told = tested(network.check_fit)
     ledger, line = chosen.charged(budget)
     held = {
         "guarantee": network.guarantee_.to_dict() | {"text": str(network.guarantee_)},
         "measured": [list(pair) for pair in measured.cliques],
         "file": str(out),
-        "check": findings(check),
+        "check": found,
     }
     lines = [
         f"Measured, of {next(iter(measured.chosen_among.values()))} pairs, those that are farthest off: "
         + "; ".join(", ".join(pair) for pair in measured.cliques)
         + ".",
-        *repr(check).splitlines(),
+        *told,
         f"Written to {out}. All that it carries is {network.guarantee_}.",
         *delta_cautions(delta),
         line,

@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    charged_already,
+    delta_cautions,
+    emit,
+    json_option,
+    quiet,
+    refuse_to_overwrite,
+    stages,
+)
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, written_option
 
@@ -103,7 +112,7 @@ def structure(
         dataset = chosen.dataset(data, schema, budget)
         begin("Searching")
         search.fit(dataset)
-        try:
+        with charged_already():
             out.write_text("".join(_lines(search)), encoding="utf-8")
             if model is not None:
                 search.network_.save(model)
@@ -114,10 +123,6 @@ def structure(
                 search.bootstrap(repeat)
             if picture is not None:
                 dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
-        except OSError as error:
-            raise click.ClickException(
-                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
-            ) from error
     edges = search.edges_
     ledger, line = chosen.charged(budget)
     fails = None

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, quiet, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    charged_already,
+    delta_cautions,
+    emit,
+    json_option,
+    quiet,
+    refuse_to_overwrite,
+    stages,
+)
 from pgmpy_dp.cli.files import file_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options, written_option
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
@@ -105,7 +114,7 @@ def synthesize(
         number = number or (2 if dataset.max_rows == 1 else 1)
         estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
         network = estimator.network_
-        try:
+        with charged_already():
             if release_path is not None:
                 estimator.release_.save(release_path)
             if model is not None:
@@ -114,10 +123,6 @@ def synthesize(
             cautions = write_records(
                 columns_of_files(network.simulate(rows, seed=seed, numbers=numbers), schema), out, schema, spreadsheet
             )
-        except OSError as error:
-            raise click.ClickException(
-                f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
-            ) from error
     cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     count = max(round(network.total_), 1) if rows is None else rows
