@@ -137,6 +137,11 @@ class PrivateDataset(Wall):
         return self._schema
 
     @property
+    def unit(self) -> str:
+        """Return the column that names units, or "record" where each record is one."""
+        return "record" if self._unit is None else self._unit.column
+
+    @property
     def max_rows(self) -> int | None:
         """Return the most rows of a unit that count; 1 where records are units, None where all share a weight of 1."""
         return 1 if self._unit is None else self._unit.max_rows

@@ -175,25 +175,31 @@ def held_against(
     # Tables that were chosen for their distance are judged by themselves, as if all candidates had been measured.
     factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
     whole = np.nansum(tables[:, among == 0], axis=1)
-    whole[:] = whole if whole.any() else np.nan
+    if not whole.any():
+        whole[:] = np.nan
     roots = np.sqrt(np.hstack([whole[:, None], tables, apart]))
     half, chosen = 1 + len(deviations) // 2, np.concatenate([[0], among, factors])
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
     # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
-    overall = [] if np.isnan(whole).any() else [float(_tail(least[:1, None], least[half:, None])[0, 0])]
-    p_values = np.minimum(single[0] * np.maximum(chosen, 1), 1.0)
-    if factors.any() and not np.isnan(p_values[1 + among.size :][factors > 0]).all():
-        overall.append(float(np.nanmin(p_values[1 + among.size :][factors > 0])))
+    others = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
+    _, of_tables, of_pairs = np.split(np.minimum(single[0] * np.maximum(chosen, 1), 1.0), [1, 1 + among.size])
     misfit = np.nansum(tables, axis=1)
     own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
     return FitCheck(
-        _misfits(seen, own, seen.cliques, tables, p_values[1 : 1 + among.size]),
-        _misfits(seen, own, list(pairs), apart, p_values[1 + among.size :]),
+        _misfits(seen, own, seen.cliques, tables, of_tables),
+        _misfits(seen, own, list(pairs), apart, of_pairs),
         float(misfit[0] / misfit[1:].mean()) if misfit.any() else math.nan,
-        min(1.0, len(overall) * min(overall)) if overall else math.nan,
+        _either(others, of_pairs[factors > 0]),
     )
+
+
+def _either(others: float, chosen: Vector) -> float:
+    """Join the p-value of plain tables and those of chosen pairs, which count their candidates already."""
+    least = float(np.nanmin(chosen)) if not np.isnan(chosen).all() else math.nan
+    tested = [p_value for p_value in (others, least) if not math.isnan(p_value)]
+    return min(1.0, len(tested) * min(tested)) if tested else math.nan
 
 
 def _candidates(seen: JointObservations) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from itertools import combinations, count, islice
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.factors import Network, families, markov_scopes
+from pgmpy_dp.fitting.factors import Network, families, joined_pairs, markov_scopes
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release.observations import maximal
@@ -100,8 +100,7 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     neighbours.add_nodes_from(network.nodes())
     scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
     neighbours.add_edges_from(pair for scope in scopes for pair in combinations(scope, 2))
-    joined = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
-    joined |= {frozenset(edge) for edge in neighbours.edges()}
+    joined = joined_pairs([*cliques, *scopes])
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))

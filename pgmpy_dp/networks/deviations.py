@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
+from pgmpy_dp.fitting.factors import joined_pairs
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
@@ -101,7 +102,7 @@ class Deviations:
         self._schema = posterior.schema
         self._records = float(np.mean(posterior.totals))
         self._effects: dict[Clique, _Effect] = {}
-        self._joined = {frozenset(pair) for scope in posterior.layout.scopes for pair in combinations(scope, 2)}
+        self._joined = joined_pairs(posterior.layout.scopes)
 
     def tell(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
         """Say whether the release tells how far an answer is off if the network's structure is wrong."""
@@ -233,8 +234,7 @@ class Deviations:
     @cached_property
     def _others(self) -> Sequence[Clique]:
         """List measured pairs that the network does not join, but those that were chosen for being far from it."""
-        planned = [c for release in self._releases for c in release.cliques if c not in release.chosen_among]
-        held = {frozenset(pair) for clique in planned for pair in combinations(clique, 2)}
+        held = joined_pairs(c for release in self._releases for c in release.cliques if c not in release.chosen_among)
         pairs = combinations(self._schema.variables, 2)
         return [pair for pair in pairs if not self._joins(pair) and frozenset(pair) in held][:_MOST]
 

@@ -15,7 +15,7 @@ from itertools import combinations
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, log_linear
+from pgmpy_dp.fitting.factors import Network, joined_pairs, log_linear
 from pgmpy_dp.fitting.joint_observations import agreed_total
 from pgmpy_dp.fitting.planning import shares
 from pgmpy_dp.inference.layout import Vector
@@ -56,18 +56,28 @@ def measure_farthest(
 
     Raises
     ------
+    TypeError
+        If the records are not behind a `PrivateDataset`.
     SchemaError
         If the data set lacks a variable of the network, or has other states.
     ValueError
-        If the network joins all pairs.
+        If the releases are for another change of the records, or the network joins all pairs.
     """
+    if not isinstance(data, PrivateDataset):
+        raise TypeError(
+            f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
+            "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
+        )
+    change = data.neighbours, data.unit, data.max_rows
+    for guarantee in (release.guarantee for release in releases):
+        if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no one promise would hold for both
+            raise ValueError("The data set protects another change of the records than the network's release.")
     for variable, states in schema.states.items():
         if set(data.schema.states.get(variable, ())) != set(states):
             raise SchemaError(f"Variable {variable!r} has other states in the data set than in the network, or none.")
     schema = data.schema.select(schema.variables)
     layout, logs, _ = log_linear(network, schema.states)
-    scopes: list[Clique] = [*layout.scopes, *(rule.variables for rule in schema.rules)]
-    joined = {frozenset(pair) for scope in scopes for pair in combinations(scope, 2)}
+    joined = joined_pairs([*layout.scopes, *(rule.variables for rule in schema.rules)])
     open_pairs = [pair for pair in combinations(schema.variables, 2) if frozenset(pair) not in joined]
     if not open_pairs:
         raise ValueError("The network joins all pairs of its variables: there is none to measure beside it.")

@@ -349,17 +349,10 @@ class PrivateNetwork(Provenance):
         >>> network.check_fit().fails
         True
         """
-        schema, releases = self._fitted(), self._releases()
-        if not isinstance(data, PrivateDataset):
-            raise TypeError(
-                f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
-                "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
-            )
-        for release in releases:
-            if (release.guarantee.neighbours, release.guarantee.max_rows) != (data.neighbours, data.max_rows):
-                raise ValueError("The data set protects another change of the records than the network's release.")
+        schema, releases, promised = self._fitted(), self._releases(), self.guarantee_
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
         self.attach_release(*releases, measured)
+        self.guarantee_ = compose([promised, measured.guarantee])  # it may count more than the releases do
         return measured
 
     @cached_property

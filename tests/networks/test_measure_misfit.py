@@ -66,6 +66,15 @@ def test_the_missing_edge_is_found_and_answers_follow_it(tmp_path):
     assert again.check_fit().p_value == network.check_fit().p_value
 
 
+def test_a_promise_that_counts_more_than_the_release_is_kept():
+    """Such as that of a method whose first stage chose what the release is of."""
+    data = data_set(chain(500))
+    network = fitted(data)
+    network.guarantee_ = replace(network.guarantee_, epsilon=3.0)
+    network.measure_misfit(data, 0.5)
+    assert network.guarantee_.epsilon == 3.5
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_right_networks_pass_though_the_farthest_pair_was_chosen(delta):
     """Little noise, so that the farthest of 66 pairs of independent variables is far off by chance alone.
@@ -112,13 +121,17 @@ def test_nothing_is_charged_for_what_is_refused():
     data = data_set(frame)
     network = fitted(data)
     other = data_set(frame, neighbours="replace_one")
+    persons = dp.PrivateDataset(
+        frame.assign(person=range(500)), data.schema, dp.PrivacyBudget(2.0), unit="person", max_rows=1
+    )
     few = dp.PrivateDataset(frame[NODES[:3]], data.schema.select(NODES[:3]), dp.PrivacyBudget(1.0))
     whole = dp.PrivateBayesianNetwork([("v0", "v1")])
     whole.fit(data.measure([("v0", "v1")], 0.5))
     with pytest.raises(TypeError, match="must be a PrivateDataset"):
         network.measure_misfit(frame, 0.5)
-    with pytest.raises(ValueError, match="another change of the records"):
-        network.measure_misfit(other, 0.5)
+    for protecting in (other, persons):
+        with pytest.raises(ValueError, match="another change of the records"):
+            network.measure_misfit(protecting, 0.5)
     with pytest.raises(dp.SchemaError, match="'v3' has other states in the data set"):
         network.measure_misfit(few, 0.5)
     with pytest.raises(ValueError, match="joins all pairs"):
@@ -130,6 +143,7 @@ def test_nothing_is_charged_for_what_is_refused():
     with pytest.raises(dp.BudgetExceededError):
         network.measure_misfit(data, 5.0)
     assert data.budget.remaining.epsilon == 0.5
+    assert persons.budget.remaining.epsilon == 2.0
     assert other.budget.remaining.epsilon == few.budget.remaining.epsilon * 2 == 2.0
 
 
