@@ -71,7 +71,10 @@ def measure_farthest(
     change = data.neighbours, data.unit, data.max_rows
     for guarantee in (release.guarantee for release in releases):
         if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no one promise would hold for both
-            raise ValueError("The data set protects another change of the records than the network's release.")
+            raise ValueError(
+                "The data set protects another change of the records than the network's release, which is for "
+                f"neighbours={guarantee.neighbours!r}, unit={guarantee.unit!r} and max_rows={guarantee.max_rows!r}."
+            )
     for variable, states in schema.states.items():
         if set(data.schema.states.get(variable, ())) != set(states):
             raise SchemaError(f"Variable {variable!r} has other states in the data set than in the network, or none.")
