@@ -18,8 +18,9 @@ from pgmpy_dp.fitting.moment_matching import naive_start
 from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.fitting.testing_tables import telling
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
-from pgmpy_dp.inference.hamiltonian import LogPosterior, rounded_laplace, sample_posterior
+from pgmpy_dp.inference.hamiltonian import sample_posterior
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.log_posterior import LogPosterior, rounded_laplace
 from pgmpy_dp.inference.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.inference.sampling import counted
@@ -34,7 +35,7 @@ _SIMULATED = 10_000
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 # A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
-_MOST_WORK = 2**19
+_MOST_WORK = 700_000
 
 # What is said of too few effective draws: of what they tell too little, and a call that gives more.
 SLOWLY = (

@@ -1,7 +1,6 @@
 """Hamiltonian Monte Carlo draws from the posterior of log-potentials given noisy sums of counts.
 
-The density is that of `pgmpy_dp.inference.trajectories`: exact inference on a junction tree gives its value and
-gradient, both compiled. The mass matrix is a diagonal and the few stiffest directions of the Gauss-Newton Hessian.
+The mass matrix is a diagonal and the few stiffest directions of the Gauss-Newton Hessian.
 """
 
 from __future__ import annotations
@@ -9,254 +8,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.special import kn, log_ndtr, ndtri_exp
 from tqdm import tqdm
 
-from pgmpy_dp.inference.junction_tree import JunctionTree
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.log_posterior import LogPosterior
 from pgmpy_dp.inference.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.optimisation import minimise
-from pgmpy_dp.inference.threads import one_thread
+from pgmpy_dp.inference.redrawing import TAIL, HiddenRows, redraw_tails
 
-# An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
-_ROUNDING = 1.0
-# This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
-_CURVATURE = 0.7
-
-_STIFF, _ROUNDS = 20, 3  # directions with a stiffness of their own, and rounds of the search for them
-_PROBES = 128  # random combinations that tell of a diagonal
-_FLOOR = 0.3
 _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
-_WARM_UP, _THINNING = 250, 4
-_LENGTHEN = (0.03, 0.5)  # uncertain so far, a chain is run longer
-# A cell is in its tail where it counts for less than this share of what the noise hides.
-_TAIL = 0.1
+_WARM_UP, _THINNING, _SEEN = 250, 4, 5
+_LENGTHEN = (0.035, 0.5)  # uncertain so far, a chain is run longer
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
-
-
-def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
-    """Find scale and squared corner of a hyperbolic density with the variance of a Laplace one.
-
-    exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), K being modified Bessel functions.
-    """
-    fitted = scale * math.sqrt(2.0 / (_ROUNDING * float(kn(2, _ROUNDING) / kn(1, _ROUNDING))))
-    return fitted, (_ROUNDING * fitted) ** 2
-
-
-@dataclass(frozen=True)
-class _Metric:
-    """The inverse mass is S (1 + U (1 / L - 1) U') S for S = diag(unit), U the rows of `stiff`, L = `stiffness`."""
-
-    unit: Vector
-    stiff: Vector
-    stiffness: Vector
-
-    def momentum(self, generator: np.random.Generator) -> Vector:
-        normal = generator.standard_normal(self.unit.size)
-        drawn: Vector = (normal + self.stiff.T @ ((np.sqrt(self.stiffness) - 1) * (self.stiff @ normal))) / self.unit
-        return drawn
-
-    def kinetic(self, momentum: Vector) -> float:
-        scaled = self.unit * momentum
-        if not np.isfinite(scaled).all() or np.abs(scaled).max() > 1e100:
-            return math.inf
-        along = self.stiff @ scaled
-        return 0.5 * float(scaled @ scaled + (1 / self.stiffness - 1) @ along**2)
-
-
-class LogPosterior:
-    """The posterior density can be called from Python here.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-    terms : Terms
-        Of `pgmpy_dp.inference.trajectories`, made for that tree.
-    """
-
-    def __init__(self, tree: JunctionTree, terms: Any) -> None:
-        from pgmpy_dp.inference import trajectories  # numba is needed at the first draw only
-
-        self.tree, self.terms, self._compiled = tree, terms, trajectories
-        self.scratch = trajectories.scratch_space(terms, tree.buffer_size)
-        self.free, self.effects = terms.cells.size, terms.effects.size
-        self.size = self.free + self.effects + 1
-        shape = (terms.observed.size, terms.places.size)
-        self._precision = np.where(terms.corner < 0, 1.0, _CURVATURE) / terms.scale**2
-        self._sums = sparse.csr_array((terms.entries, terms.columns, terms.starts), shape=shape)
-
-    def __call__(self, point: Vector) -> tuple[float, Vector]:
-        gradient = np.empty(self.size)
-        value = self._compiled.log_posterior(self.terms, point, gradient, self.scratch)
-        return (float(value), gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
-
-    def values(self, point: Vector) -> tuple[Vector, Vector]:
-        """Return the cells' values, and their derivatives by the point."""
-        values, slopes = np.empty((2, self.free))
-        self._compiled.unbend(self.terms, point, values, slopes)
-        return values, slopes
-
-    def potentials(self, point: Vector) -> Vector:
-        """Compute the log-potentials of the whole layout."""
-        potentials, (values, _) = np.zeros(self.tree.layout.size), self.values(point)
-        if self.terms.rows.size:
-            values = values - np.log(np.bincount(self.terms.rows, np.exp(values)))[self.terms.rows]
-        potentials[self.terms.cells] = values
-        potentials[self.terms.effects] += point[self.free : -1] * self.terms.spread
-        return potentials
-
-    def row_differences(self, point: Vector) -> Vector:
-        """Compute for every cell of rows a quantity of mean zero under the posterior, which tells of its share.
-
-        The derivative of the log density by a value, c + g - s C - (row sum's), has mean zero whatever it is multiplied
-        with that does not depend on the row (Stein's identity; Mira, Solgi and Imparato 2013): c are concentrations, C
-        their sum, s shares and g the likelihood's derivatives. Hence so has (c + g) / C - s, and where g is small the
-        share's own mean is that of c / C, which varies far less.
-        """
-        terms = self.terms
-        _, gradient = self(point)
-        values, slopes = self.values(point)
-        curves = 1.0 - slopes * np.exp(values - terms.bends) - slopes
-        masses = np.exp(values)
-        sums, totals = np.bincount(terms.rows, masses), np.bincount(terms.rows, terms.prior)[terms.rows]
-        shares, spread = masses / sums[terms.rows], np.log(sums)[terms.rows] / self._compiled.ROW_SUM**2
-        by_value = (gradient[: self.free] - curves) / slopes
-        differences: Vector = (by_value + shares * spread) / totals
-        return differences
-
-    def total(self, point: Vector) -> float:
-        """Compute the number of records."""
-        return float(self.terms.total + self.terms.total_scale * point[-1])
-
-    def trajectory(
-        self, point: Vector, momentum: Vector, gradient: Vector, step: float, steps: int, metric: _Metric
-    ) -> float:
-        """Move all three vectors, and return the log density at the end."""
-        easing = 1 / metric.stiffness - 1
-        return float(
-            self._compiled.trajectory(
-                self.terms, point, momentum, gradient, step, steps, metric.unit, metric.stiff, easing,
-                self.scratch,
-            )
-        )  # fmt: skip
-
-    def bent(self, point: Vector) -> Vector:
-        """Bend the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.
-
-        The point must be of cells that are bent nowhere; it is returned in the new coordinates.
-        """
-        precise = np.sqrt(np.maximum(self._curvature(point)[: self.free], 1e-300))
-        self.terms = self.terms._replace(bends=point[: self.free] - np.log(precise))
-        precise = np.maximum(precise, 1e-13)
-        moved = point.copy()
-        moved[: self.free] = self.terms.bends + precise + np.log(-np.expm1(-precise))
-        return moved
-
-    def _curvature(self, point: Vector) -> Vector:
-        """Compute the diagonal of the observations' Gauss-Newton Hessian, of many coordinates about."""
-        jacobian, adjoint = self._derivatives(point)
-        diagonal = np.zeros(self.size)
-        if self.size <= _PROBES:
-            for k, axis in enumerate(np.eye(self.size)):
-                diagonal[k] = self._precision @ jacobian(axis) ** 2
-            return diagonal
-        # Squares of combinations with random signs have the diagonal as their mean, here to 1 / 8 of each number.
-        generator, weights = np.random.default_rng(0), np.sqrt(self._precision)
-        for _ in range(_PROBES):
-            diagonal += adjoint(weights * generator.choice([-1.0, 1.0], weights.size)) ** 2 / _PROBES
-        return diagonal
-
-    def _own(self, point: Vector) -> Vector:
-        """Compute the curvature of the prior, about."""
-        terms, own = self.terms, np.ones(self.size)
-        values, slopes = self.values(point)
-        if terms.rows.size:
-            shares = self._row_shares(values)
-            totals = np.bincount(terms.rows, terms.prior)[terms.rows]
-            own[: self.free] = shares**2 / self._compiled.ROW_SUM**2 + totals * shares * (1 - shares)
-        else:
-            own[: self.free] = terms.prior
-        own[: self.free] *= slopes**2
-        own[-1] = terms.total_scale == 0
-        return own
-
-    def unit(self, point: Vector) -> Vector:
-        """Estimate the scale of each coordinate at a point."""
-        unit: Vector = 1 / np.sqrt(self._curvature(point) + self._own(point) + _FLOOR)
-        return unit
-
-    def metric(self, point: Vector) -> _Metric:
-        """Make the Gauss-Newton Hessian at a point a mass matrix."""
-        jacobian, adjoint = self._derivatives(point)
-        own, unit, precision = self._own(point), self.unit(point), self._precision
-
-        def product(vector: Vector) -> Vector:
-            scaled = unit * vector
-            curved: Vector = unit * (adjoint(precision * jacobian(scaled)) + own * scaled)
-            return curved
-
-        values, vectors = _largest(product, self.size)
-        kept = values > 1.0
-        return _Metric(unit, np.ascontiguousarray(vectors.T[kept]), values[kept])
-
-    def _row_shares(self, values: Vector) -> Vector:
-        masses = np.exp(values)
-        shares: Vector = masses / np.bincount(self.terms.rows, masses)[self.terms.rows]
-        return shares
-
-    def _derivatives(self, point: Vector) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
-        """Return the directional derivatives of the expected sums, and their transpose."""
-        terms, tree, free = self.terms, self.tree, self.free
-        calibration, total = tree.calibrate(self.potentials(point)), self.total(point)
-        shares = self._sums @ calibration.marginals[terms.places]
-        values, slopes = self.values(point)
-        rows = self._row_shares(values) if terms.rows.size else np.zeros(free)
-
-        def centred(values: Vector, weights: Vector) -> Vector:
-            """Return what to subtract: the sum of values * weights in each row."""
-            return np.bincount(terms.rows, weights * values)[terms.rows] if terms.rows.size else np.zeros(free)
-
-        def jacobian(vector: Vector) -> Vector:
-            direction = np.zeros(tree.layout.size)
-            moved = slopes * vector[:free]
-            direction[terms.cells] = moved - centred(moved, rows)
-            direction[terms.effects] += vector[free:-1] * terms.spread
-            marginals = tree.covariance_product(calibration, direction)[terms.places]
-            result: Vector = total * (self._sums @ marginals) + terms.total_scale * vector[-1] * shares
-            return result
-
-        def adjoint(values: Vector) -> Vector:
-            direction = np.zeros(tree.layout.size)
-            np.add.at(direction, terms.places, total * (self._sums.T @ values))
-            slope = tree.covariance_product(calibration, direction)
-            own = slope[terms.cells]
-            by_cell = own - rows * centred(own, np.ones(free)) if terms.rows.size else own
-            by_total = terms.total_scale * float(values @ shares)
-            return np.concatenate([slopes * by_cell, slope[terms.effects] * terms.spread, [by_total]])
-
-        return jacobian, adjoint
-
-
-def _largest(product: Callable[[Vector], Vector], size: int) -> tuple[Vector, Vector]:
-    """Find the largest eigenvalues of a symmetric matrix, about, by what it makes of vectors.
-
-    Randomised subspace iteration (Halko, Martinsson and Tropp 2011), alike in every run: ARPACK restarts from random
-    vectors of its own where a start lies in an invariant subspace.
-    """
-    basis = np.random.default_rng(0).standard_normal((size, min(size, 2 * _STIFF)))
-    with one_thread():
-        for _ in range(_ROUNDS):
-            basis, _ = np.linalg.qr(np.stack([product(column) for column in basis.T], axis=1))
-        values, vectors = np.linalg.eigh(basis.T @ np.stack([product(column) for column in basis.T], axis=1))
-        return values[-_STIFF:], basis @ vectors[:, -_STIFF:]
 
 
 def sample_posterior(
@@ -330,11 +98,12 @@ def _chain(
 
     mode = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=density.unit(start)).point
     directed = density.terms.rows.size > 0
+    hidden = HiddenRows(density, mode) if directed else None
     point = density.bent(mode) if directed else mode
     metric = density.metric(point)
     value, gradient = density(point)
     begins = density.terms.bends if directed else mode[: density.free] + np.log(metric.unit[: density.free])
-    tails = begins + math.log(_TAIL)
+    tails = begins + math.log(TAIL)
     adaptation = _StepSize(0.5)
     for number in itertools.count():
         step = adaptation.current if number < warm_up else adaptation.settled
@@ -349,46 +118,15 @@ def _chain(
         if number < warm_up:
             adaptation.learn(accepted)
         density.terms = density.terms._replace(prior=renew(density.values(point)[0], generator))
-        point, value, gradient = _redraw_tails(density, point, tails, generator)
+        state = redraw_tails(density, point, tails, generator)
+        if hidden is not None:
+            if number % _SEEN == 0 and warm_up / 5 <= number < warm_up:
+                hidden.learn(density, state.point)
+            if number >= warm_up / 2:
+                state = hidden.redraw(density, state, generator, learning=number < warm_up)
+        point, value, gradient = state
         if number >= warm_up:
             yield point, density.terms.prior
-
-
-def _redraw_tails(
-    density: LogPosterior, point: Vector, edges: Vector, generator: np.random.Generator
-) -> tuple[Vector, float, Vector]:
-    """Draw all cells that are in their tails from the prior there; all or none are taken.
-
-    A cell that may hold no records is nearly free to move far down, from where trajectories need long to come back.
-
-    Parameters
-    ----------
-    edges : ndarray
-        Where each cell's tail begins.
-    """
-    terms, size = density.terms, density.free
-    if terms.rows.size:  # The largest of a row is in no tail.
-        values, _ = density.values(point)
-        tops = np.full(terms.rows.max() + 1, -np.inf)
-        np.maximum.at(tops, terms.rows, values)
-        edges = np.minimum(edges, tops[terms.rows] + math.log(_TAIL))
-    prior = terms.prior
-    tail = np.flatnonzero(point[:size] < edges)
-    edges, prior, old = edges[tail], prior[tail], point[tail]
-    logs = np.log1p(-generator.random(tail.size))
-    if terms.rows.size:  # A small share has a density that is nearly a power.
-        new = edges + logs / prior
-        proposed = float(prior @ (new - old))
-    else:
-        new = ndtri_exp(logs + log_ndtr(edges * np.sqrt(prior))) / np.sqrt(prior)
-        proposed = 0.5 * float(prior @ (old**2 - new**2))
-    moved = point.copy()
-    moved[tail] = new
-    value, gradient = density(point)
-    reached, slope = density(moved)
-    if math.log1p(-generator.random()) < reached - value - proposed:
-        return moved, reached, slope
-    return point, value, gradient
 
 
 class _StepSize:

@@ -29,6 +29,8 @@ ALLOWED = {
     "fitting/misfit.py": "noise of a simulation, the law of what a release misses",
     "fitting/fit_checks.py": "the generator of its records",
     "inference/hamiltonian.py": "the Markov chain that draws them",
+    "inference/redrawing.py": "moves of that chain",
+    "inference/log_posterior.py": "probes of its curvature",
     "inference/priors.py": "what the chain draws of its priors",
     "inference/noisy_tables.py": "thinning of a release, to choose penalties by",
     "inference/mixture_draws.py": "simulated releases of a fitted distribution, which is refitted for bounds",
