@@ -21,7 +21,7 @@ from pgmpy_dp.inference.redrawing import TAIL, HiddenRows, redraw_tails
 _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
-_WARM_UP, _THINNING, _SEEN = 250, 4, 5
+_WARM_UP, _THINNING, _SEEN = 250, 3, 5
 _LENGTHEN = (0.035, 0.5)  # uncertain so far, a chain is run longer
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
@@ -39,7 +39,7 @@ def sample_posterior(
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    While the mean of some probability would be too uncertain, the chain is run on until it is twice as long.
+    While the mean of some probability would be too uncertain, the chain is run on, until it is `longest` times as long.
 
     Parameters
     ----------

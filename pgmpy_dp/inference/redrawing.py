@@ -59,17 +59,17 @@ class HiddenRows:
 
         Which rows, does not hang on the state. Their sums stay as they are, which nothing depends on.
         """
-        told = self.told
+        told, terms = self.told, density.terms
         chances = np.where(told < _HIDDEN, self._share / np.sqrt(np.maximum(told, 1e-12)), 0.0)
-        rows = np.flatnonzero(generator.random(told.size) < chances)
-        if not rows.size:
+        cells = np.flatnonzero((generator.random(told.size) < chances)[terms.rows])
+        if not cells.size:
             return state
-        terms, (values, slopes) = density.terms, density.values(state.point)
-        cells = np.flatnonzero(np.isin(terms.rows, rows))
-        own, prior, bends = terms.rows[cells], terms.prior[cells], terms.bends[cells]
+        values, slopes = density.values(state.point)
+        _, own = np.unique(terms.rows[cells], return_inverse=True)
+        prior = terms.prior[cells]
         drawn = log_gamma(prior, generator)
         moved = state.point.copy()
-        moved[cells] = bend(drawn + (_log_sums(values[cells], own) - _log_sums(drawn, own)), bends)
+        moved[cells] = bend(drawn + _log_sums(values[cells], own) - _log_sums(drawn, own), terms.bends[cells])
         reached, gradient = density(moved)
         again, risen = density.values(moved)
         proposed = float(prior @ (again - values)[cells] + np.log(risen[cells] / slopes[cells]).sum())
@@ -81,10 +81,9 @@ class HiddenRows:
 
 def _log_sums(logs: Vector, rows: NDArray[np.int64]) -> Vector:
     """Return the logarithm of the sum of exp(logs) in each cell's row."""
-    _, numbers = np.unique(rows, return_inverse=True)
-    tops = np.full(numbers.max() + 1, -np.inf)
-    np.maximum.at(tops, numbers, logs)
-    sums: Vector = (tops + np.log(np.bincount(numbers, np.exp(logs - tops[numbers]))))[numbers]
+    tops = np.full(rows.max() + 1, -np.inf)
+    np.maximum.at(tops, rows, logs)
+    sums: Vector = (tops + np.log(np.bincount(rows, np.exp(logs - tops[rows]))))[rows]
     return sums
 
 
