@@ -22,7 +22,7 @@ _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING, _SEEN = 250, 3, 5
-_LENGTHEN = (0.035, 0.5)  # uncertain so far, a chain is run longer
+_LENGTHEN = (0.03, 0.5)  # uncertain so far, a chain is run longer
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
 
