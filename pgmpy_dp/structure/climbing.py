@@ -12,6 +12,8 @@ Score = Callable[[int, Parents], float]
 
 _GAIN = 1e-6  # least rise of the score that counts
 _MOST_STEPS = 10_000
+_SEED = 0
+_SHAKES, _MOST_SHAKEN = 100, 5  # so often a graph is shaken, and so many nodes lose their edges at most
 
 
 def climb(
@@ -20,10 +22,12 @@ def climb(
     required: Iterable[tuple[int, int]],
     max_indegree: int,
 ) -> list[Parents]:
-    """Find a directed graph without circles at which no single change of an edge raises the score.
+    """Find a directed graph without circles with a high score, at which no single change of an edge raises it.
 
-    The change that raises it most is made first, as in pgmpy's `HillClimbSearch`; gains are kept, and only those of
-    the families that changed are computed again.
+    The change that raises it most is made first, as in pgmpy's `HillClimbSearch`. Where that ends is a poor graph
+    often: a first edge between effects of a common cause stays. Therefore some nodes, drawn at random, lose their
+    edges, and the climb goes on from there; where it ends higher, that graph is kept (iterated local search; Lourenço,
+    Martin and Stützle 2003). Draws are repeatable.
 
     Parameters
     ----------
@@ -45,35 +49,76 @@ def climb(
     >>> climb(lambda node, parents: float((node, parents) == (1, (0,))), ~np.eye(3, dtype=bool), [], 2)
     [(), (0,), ()]
     """
-    nodes = len(allowed)
-    parents: list[set[int]] = [set() for _ in range(nodes)]
-    fixed = np.zeros((nodes, nodes), dtype=bool)
-    for first, second in required:
-        parents[second].add(first)
-        fixed[first, second] = True
-    kept: dict[tuple[int, Parents], float] = {}
+    generator, known = np.random.default_rng(_SEED), dict[tuple[int, Parents], float]()
 
-    def of(node: int, own: set[int]) -> float:
-        key = node, tuple(sorted(own))
-        if key not in kept:
-            kept[key] = score(*key)
-        return kept[key]
+    def of(node: int, parents: Iterable[int]) -> float:
+        key = node, tuple(sorted(parents))
+        if key not in known:
+            known[key] = score(*key)
+        return known[key]
 
-    adding, removing = np.full((2, nodes, nodes), -np.inf)
+    best = _Graph(of, allowed, required, max_indegree)
+    best.ascend()
+    for _ in range(_SHAKES):
+        shaken = best.shaken(generator)
+        shaken.ascend()
+        if shaken.score() > best.score() + _GAIN:
+            best = shaken
+    return [tuple(sorted(own)) for own in best.parents]
 
-    def renew(node: int) -> None:
-        own, now = parents[node], of(node, parents[node])
-        adding[:, node] = removing[:, node] = -np.inf
-        for other in range(nodes):
-            if other in own:
-                if not fixed[other, node]:
-                    removing[other, node] = of(node, own - {other}) - now
-            elif allowed[other, node] and len(own) < max_indegree:
-                adding[other, node] = of(node, own | {other}) - now
 
-    for node in range(nodes):
-        renew(node)
-    for _ in range(_MOST_STEPS):
+class _Graph:
+    """A graph that climbs. What every change of an edge gains is kept, and computed anew for families that changed."""
+
+    def __init__(
+        self,
+        of: Callable[[int, Iterable[int]], float],
+        allowed: NDArray[np.bool_],
+        required: Iterable[tuple[int, int]],
+        max_indegree: int,
+    ) -> None:
+        self._of, self._allowed, self._max_indegree = of, allowed, max_indegree
+        self.parents: list[set[int]] = [set() for _ in allowed]
+        self._fixed = np.zeros(allowed.shape, dtype=bool)
+        for first, second in required:
+            self.parents[second].add(first)
+            self._fixed[first, second] = True
+        self._adding, self._removing = np.full((2, *allowed.shape), -np.inf)
+        for node in range(len(allowed)):
+            self._renew(node)
+
+    def score(self) -> float:
+        return sum(self._of(node, own) for node, own in enumerate(self.parents))
+
+    def shaken(self, generator: np.random.Generator) -> _Graph:
+        """Copy the graph without the edges of some nodes, drawn at random, but for those that stay."""
+        copy, nodes = _Graph.__new__(_Graph), len(self.parents)
+        copy.__dict__.update(self.__dict__)
+        copy._adding, copy._removing = self._adding.copy(), self._removing.copy()
+        some = min(int(generator.integers(1, _MOST_SHAKEN + 1)), nodes)
+        alone = set(generator.choice(nodes, some, replace=False).tolist())
+        copy.parents = [
+            {parent for parent in own if self._fixed[parent, node] or not alone & {parent, node}}
+            for node, own in enumerate(self.parents)
+        ]
+        for node, own in enumerate(copy.parents):
+            if own != self.parents[node]:
+                copy._renew(node)
+        return copy
+
+    def ascend(self) -> None:
+        """Change edges until no change of one raises the score."""
+        for _ in range(_MOST_STEPS):
+            gain, changes = self._best()
+            if not gain > _GAIN:
+                return
+            for source, target in changes:
+                self.parents[target] ^= {source}
+                self._renew(target)
+
+    def _best(self) -> tuple[float, list[tuple[int, int]]]:
+        """Find the change that gains most: edges to add or remove, two where one is turned."""
+        parents, adding, removing = self.parents, self._adding, self._removing
         reach = reachable(parents)
         first, second = _largest(np.where(reach.T, -np.inf, adding))
         best = adding[first, second] if not reach[second, first] else -np.inf
@@ -82,20 +127,28 @@ def climb(
         if removing[removed] > best:
             best, changes = removing[removed], [removed]
         for source, target in zip(*np.nonzero(np.isfinite(removing)), strict=True):
-            full = len(parents[source]) >= max_indegree or not allowed[target, source]
+            full = len(parents[source]) >= self._max_indegree or not self._allowed[target, source]
             if full or any(reach[source, other] for other in parents[target] if other != source):
                 continue
             turned = (
-                removing[source, target] + of(source, parents[source] | {int(target)}) - of(source, parents[source])
+                removing[source, target]
+                + self._of(source, parents[source] | {int(target)})
+                - self._of(source, parents[source])
             )
             if turned > best:
                 best, changes = turned, [(int(source), int(target)), (int(target), int(source))]
-        if not best > _GAIN:
-            break
-        for source, target in changes:
-            parents[target] ^= {source}
-            renew(target)
-    return [tuple(sorted(own)) for own in parents]
+        return float(best), changes
+
+    def _renew(self, node: int) -> None:
+        own = self.parents[node]
+        now = self._of(node, own)
+        self._adding[:, node] = self._removing[:, node] = -np.inf
+        for other in range(len(self.parents)):
+            if other in own:
+                if not self._fixed[other, node]:
+                    self._removing[other, node] = self._of(node, own - {other}) - now
+            elif self._allowed[other, node] and len(own) < self._max_indegree:
+                self._adding[other, node] = self._of(node, own | {other}) - now
 
 
 def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ from pgmpy.causal_discovery import ExpertKnowledge
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.structure.climbing import climb, reachable
+from pgmpy_dp.structure.drawn_records import DrawnRecords
 from pgmpy_dp.structure.knowledge import Knowledge
 
 NODES = 4
@@ -61,6 +62,28 @@ def test_no_change_of_an_edge_is_better(seed, most, data):
         return sum(score(node, tuple(sorted(a for a, b in own if b == node))) for node in range(NODES))
 
     assert all(whole(other) <= whole(edges) + 1e-5 for other in neighbours(edges, allowed, required, most))
+
+
+def test_a_graph_that_is_shaken_ends_higher(monkeypatch):
+    """Never lower, and higher in a third of these: BIC of 300 records of random networks of 10 variables."""
+    higher = 0
+    for seed in range(15):
+        generator = np.random.default_rng(seed)
+        codes = np.zeros((10, 300), dtype=np.int64)
+        for node in range(10):
+            row = sum(2**k * codes[other] for k, other in enumerate(generator.permutation(node)[:2]))
+            codes[node] = generator.random(300) < generator.beta(0.5, 0.5, 4)[row]
+        drawn, scores = DrawnRecords(codes, [2] * 10), []
+
+        def score(node, own, drawn=drawn):
+            return 300 * drawn.log_likelihood(node, own) - np.log(300) / 2 * drawn.parameters(node, own)
+
+        for shakes in (0, 100):
+            monkeypatch.setattr("pgmpy_dp.structure.climbing._SHAKES", shakes)
+            scores.append(sum(map(score, range(10), climb(score, ~np.eye(10, dtype=bool), [(8, 9)], 3))))
+        assert scores[1] >= scores[0]
+        higher += scores[1] > scores[0] + 0.1
+    assert higher >= 5
 
 
 def test_reachable_is_the_transitive_closure():
