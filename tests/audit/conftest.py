@@ -311,7 +311,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
     "partition selection": (discovered, {"delta": DELTA, "schema": OPEN, "pairs": "at the threshold", "times": 0.5}),
-    "steps": (stepwise, LARGE),
+    "steps": (stepwise, {**LARGE, "times": 0.5}),  # no part alone shows it, and what is chosen hides the rest
     "sums of moments": (moments, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
     "sums over samples": (planned, {"delta": DELTA, "pairs": "one of two", "times": 0.25, "quick": 600}),
 }
