@@ -28,7 +28,11 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
 @click.option(
     "--delta", type=float, required=True, help="For Gaussian noise: far below one over the number of records, 1e-9."
 )
-@click.option("--target", metavar="VARIABLE", help="A variable to be predicted from the others: it gets less noise.")
+@click.option(
+    "--target",
+    metavar="VARIABLE",
+    help="A variable to be predicted from the others: its tables get less noise, and hold two others with it.",
+)
 @click.option(
     "--stages",
     "number",

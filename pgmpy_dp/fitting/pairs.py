@@ -10,6 +10,9 @@ from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 _SINGLES = 0.03
 # Wider pairs get more, in proportion to this power of their cells; those with the target more again.
 _POWER, _TARGET = 0.25, 5.0
+# The target's triples get this share together, in proportion to this power of their cells, where the two others have no
+# more cells than this.
+_TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.3, 0.5, 200
 
 
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
@@ -56,6 +59,47 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     singles = _SINGLES if cliques else 1.0
     weights = [singles / len(plain)] * len(plain) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
     return (*((variable,) for variable in plain), *cliques), weights
+
+
+def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], list[float]]:
+    """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
+
+    What two variables tell of the target together, pairs do not say. Which triples there are hangs on the schema alone.
+
+    Parameters
+    ----------
+    schema : Schema
+    target : str
+        A variable to be predicted from the others.
+
+    Returns
+    -------
+    cliques : tuple of tuples of str
+        Those of :func:`plan_pairs`, and then the triples.
+    weights : list of float
+        Each table's share.
+
+    Examples
+    --------
+    >>> cliques, weights = plan_prediction(Schema({"age": ["young", "old"], "smoke": [0, 1], "lung": [0, 1]}), "lung")
+    >>> cliques[-1], round(weights[-1], 3)
+    (('age', 'smoke', 'lung'), 0.3)
+    """
+    cliques, weights = plan_pairs(schema, target)
+    pairs = set(map(frozenset, cliques))
+    triples = [
+        (*pair, target)
+        for pair in cliques
+        if len(pair) == 2
+        and schema.cells(pair) <= _FEW
+        and target not in pair
+        and all(frozenset((variable, target)) in pairs for variable in pair)
+    ]
+    if not triples:
+        return cliques, weights
+    sizes = [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples]
+    weights = [(1.0 - _TRIPLES) * weight for weight in weights]
+    return (*cliques, *triples), weights + [_TRIPLES * size / sum(sizes) for size in sizes]
 
 
 def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[float]]:

@@ -22,6 +22,7 @@ Gradient = tuple[Matrix, Matrix, Matrix]
 # Adam takes steps of this length, with these decays of the mean and the square, and starts so far from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # steps of the base, as a share of the others
+_SLICED = 6  # triples with one variable are fitted by slices where they are so many for each of its states
 _BARRED = -1e4  # the log-potential of what rules bar a component from: its exponential is zero
 
 
@@ -139,6 +140,23 @@ class _Part:
     variables: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Slices:
+    """Tables of one variable with two others each, as matrices of all pairs of states, one for each of its states.
+
+    Attributes
+    ----------
+    variable : int
+    weight : ndarray of shape (states, states)
+        Of each pair's cells, and zeros.
+    shares : list of ndarrays of shape (states, states)
+    """
+
+    variable: int
+    weight: Matrix
+    shares: list[Matrix]
+
+
 class MemberProblem:
     """A member's problem is the loss of a mixture and its gradient.
 
@@ -153,8 +171,9 @@ class MemberProblem:
     smoothing : sequence of ndarrays or None, one a variable
         What a component's coefficients of a variable are multiplied with to become its log-potentials.
     targets : sequence of Target
-        Pairs in different blocks are fitted together by one matrix product; others one by one. Tables that join a
-        variable with one that follows from another of its block are left out: the block's own says more.
+        Pairs in different blocks are fitted together by one matrix product, and many triples with one variable by a
+        product for each of its states; others one by one. Tables that join a variable with one that follows from
+        another of its block are left out: the block's own says more.
     boxes : Boxes, optional
         What every component keeps to, so that rules hold.
     dtype : type
@@ -178,8 +197,41 @@ class MemberProblem:
         cells = int(shape.starts[-1])
         self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
+        targets, sliced = self._sliced(targets)
         for target in targets:
             self._add(target, target.precision / self.precision)
+        self._slices = [self._slices_of(variable, triples) for variable, triples in sliced.items()]
+
+    def _sliced(self, targets: Sequence[Target]) -> tuple[list[Target], dict[int, list[Target]]]:
+        """Part the triples of variables in blocks of their own that are faster fitted by slices from all other tables.
+
+        Returns
+        -------
+        others : list of Target
+        sliced : dict of variable to list of Target
+        """
+        places, cards = self.shape.places, self.shape.cardinalities
+        found: dict[int, list[Target]] = {}
+        for target in targets:
+            variables = target.variables
+            if len(variables) == 3 == len({places[v][0] for v in variables}) and all(
+                v in self.shape.blocks[places[v][0]] for v in variables
+            ):
+                found.setdefault(min(variables, key=lambda v: (cards[v], v)), []).append(target)
+        sliced = {v: own for v, own in found.items() if len(own) >= _SLICED * cards[v]}
+        taken = {id(target) for own in sliced.values() for target in own}
+        return [target for target in targets if id(target) not in taken], sliced
+
+    def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
+        states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]
+        weight, *shares = np.zeros((1 + cardinality, states, states), self.dtype)
+        for target in triples:
+            a, b = (self.shape.of_variable(other) for other in target.variables if other != variable)
+            weight[a, b] = weight[b, a] = target.precision / self.precision
+            cells = np.moveaxis(np.asarray(target.shares, self.dtype), target.variables.index(variable), 0)
+            for own, table in zip(shares, cells, strict=True):
+                own[a, b], own[b, a] = table, table.T
+        return _Slices(variable, weight, shares)
 
     def _add(self, target: Target, weight: float) -> None:
         shape, variables = self.shape, target.variables
@@ -274,6 +326,8 @@ class MemberProblem:
         by_cell = np.zeros_like(tables)
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
+        for slices in self._slices:
+            loss += self._add_slices(slices, weights, states, by_weight, by_state)
         shape.add_to_roots(by_state)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
@@ -294,6 +348,24 @@ class MemberProblem:
                 place = self.shape.of_variable(variable)
                 out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
         return out
+
+    def _add_slices(
+        self, slices: _Slices, weights: Matrix, states: Matrix, by_weight: Matrix, by_state: Matrix
+    ) -> float:
+        """Compute the loss of triples with one variable; its derivatives are added to the last two arguments."""
+        from pgmpy_dp.inference import mixture_kernel as kernel
+
+        loss, place = 0.0, self.shape.of_variable(slices.variable)
+        for row, shares in zip(range(place.start, place.stop), slices.shares, strict=True):
+            own = states[row]
+            products = (states * (weights * own)) @ states.T
+            loss += kernel.weigh_residuals(slices.weight, shares, products, np.zeros(len(states), self.dtype))
+            slope = products @ states
+            inner = (states * slope).sum(axis=0) / 2
+            by_state += slope * own
+            by_state[row] += inner
+            by_weight += inner * own
+        return loss
 
     def _add_wide(
         self,

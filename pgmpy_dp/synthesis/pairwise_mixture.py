@@ -13,14 +13,14 @@ from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import informed, resolve, together, variables_of
-from pgmpy_dp.fitting.pairs import plan_pairs
+from pgmpy_dp.fitting.pairs import plan_pairs, plan_prediction
 from pgmpy_dp.fitting.public_tables import warn_of_contradictions
 from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference.mixture_fit import MixtureFit, disagreement
 from pgmpy_dp.privacy.checks import Constraint, choice, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release
 
@@ -48,7 +48,8 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         With 2, a third of the privacy loss goes to a first release of all pairs, and the rest to a second, in which
         pairs have less noise on which the members disagree. For ``mechanism="gaussian"``.
     target : str, optional
-        A variable that is to be predicted from the others: pairs with it are measured with less noise.
+        A variable that is to be predicted from the others: pairs with it are measured with less noise, and tables of it
+        with two others as well, where these have few states.
     mechanism : {"gaussian", "laplace"}
         Discrete Gaussian noise, or discrete Laplace noise for pure epsilon: over many tables that is far more. Gaussian
         noise is charged as one block at its exact price, but by zCDP where units have several rows.
@@ -159,7 +160,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _measured(self, dataset: PrivateDataset) -> NoisyMarginals:
-        """Measure all pairs, in one stage or two."""
+        """Measure all pairs, and triples with a target, in one stage or two."""
         assert self.epsilon is not None
         schema = dataset.schema
         if self.stages == 1:
@@ -167,12 +168,12 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             return dataset.release(
                 tables_of_pairs(schema, self.epsilon, self.delta, self.mechanism, self.target, single=single)
             )
-        cliques, weights = plan_pairs(schema, self.target)
+        cliques, weights = _planned(schema, self.target)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
 
-        groups = [None if len(clique) == 1 else self.target in clique for clique in cliques]
+        groups = [self.target in clique if len(clique) == 2 else None for clique in cliques]
         return dataset.release(TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted))
 
     def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
@@ -182,8 +183,12 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 def tables_of_pairs(
     schema: Schema, epsilon: float, delta: float, mechanism: str, target: str | None, *, single: bool
 ) -> NoisyTables:
-    """Plan one stage: a block where units have a single row, since that is how blocks are priced."""
-    cliques, weights = plan_pairs(schema, target)
+    """Plan one stage, as a block where units have a single row: so blocks are priced."""
+    cliques, weights = _planned(schema, target)
     return NoisyTables(
         cliques, epsilon, delta, "gaussian_block" if mechanism == "gaussian" and single else mechanism, weights
     )
+
+
+def _planned(schema: Schema, target: str | None) -> tuple[tuple[Clique, ...], list[float]]:
+    return plan_pairs(schema) if target is None else plan_prediction(schema, target)

@@ -68,8 +68,10 @@ def gradient_error(problem, number, penalty):
     return abs((ends[0] - ends[1]) / 2e-5 / slope - 1)
 
 
+@pytest.mark.parametrize("sliced", [0.1, 6])
 @pytest.mark.parametrize("blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2))])
-def test_gradients_are_finite_differences(blocks):
+def test_gradients_are_finite_differences(blocks, sliced, monkeypatch):
+    monkeypatch.setattr("pgmpy_dp.inference.mixture_member._SLICED", sliced)
     problem = every_kind_of_target(blocks, kept=5)
     assert max(gradient_error(problem, number, penalty=0.3) for number in (0, 1)) < 1e-6
     assert max(gradient_error(problem, number, penalty=0.0) for number in (0, 1, 2)) < 1e-6
@@ -82,7 +84,9 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
     assert gradient_error(problem, 0, penalty=0.3) > 1e-2
 
 
-def test_the_loss_is_that_of_the_marginals():
+@pytest.mark.parametrize("sliced", [0.1, 6])
+def test_the_loss_is_that_of_the_marginals(sliced, monkeypatch):
+    monkeypatch.setattr("pgmpy_dp.inference.mixture_member._SLICED", sliced)
     problem = every_kind_of_target(((1, 2), (0,), (3,)), kept=6)
     weights, tables, _, states = problem.tables(problem.start(3, np.random.default_rng(1)))
     whole = np.einsum("k,bck,ak,dk->abcd", weights, tables[:6].reshape(3, 2, -1), states[:2], states[-4:])

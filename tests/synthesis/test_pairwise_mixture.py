@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import pgmpy_dp as dp
+from pgmpy_dp.fitting.pairs import plan_prediction
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
 SMALL = {"components": 8, "members": 2}
@@ -44,6 +45,34 @@ def test_pairs_are_planned_with_their_shares():
     assert dp.plan_pairs(dp.Schema({"a": ["x", "y"]})) == ((("a",),), [1.0])
     with pytest.raises(dp.SchemaError, match="'e'"):
         dp.plan_pairs(SCHEMA, target="e")
+
+
+def test_a_target_is_planned_with_two_others_of_few_states():
+    states = {"a": range(2), "b": range(3), "many": range(100), "coarse": range(2), "y": range(2)}
+    rule = dp.Dependency("many", "coarse", {state: state % 2 for state in range(100)})
+    cliques, weights = plan_prediction(dp.Schema(states, rules=[rule]), "y")
+    assert cliques[-4:] == (("a", "b", "y"), ("a", "many", "y"), ("a", "coarse", "y"), ("b", "coarse", "y"))
+    assert sum(weights) == pytest.approx(1.0)
+    assert sum(weights[-4:]) == pytest.approx(0.3)
+    assert plan_prediction(dp.Schema({"a": ["x", "y"], "b": [0, 1]}), "b")[0] == (("a",), ("b",), ("a", "b"))
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_what_two_variables_tell_of_a_target_together_is_learned(stages):
+    """Pairs say nothing of an exclusive or."""
+    generator = np.random.default_rng(0)
+    a, b, other = generator.integers(2, size=(3, 4000))
+    y = (a ^ b) ^ (generator.random(4000) < 0.1)
+    frame = pd.DataFrame({"a": a, "b": b, "other": other, "y": y})
+    schema = dp.Schema({variable: [0, 1] for variable in frame})
+
+    def told(target):
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(0))
+        network = dp.PairwiseMixture(2.0, 1e-6, target=target, stages=stages, **SMALL).fit(data).network_
+        return network.query(["y"], {"a": 0, "b": 1}).get_value(y=1)
+
+    assert told("y") > 0.8
+    assert told(None) < 0.65
 
 
 def test_pairs_of_records_come_back(frame, fitted):
