@@ -22,7 +22,8 @@ _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING, _SEEN = 250, 3, 5
-_LENGTHEN = (0.03, 0.5)  # uncertain so far, a chain is run longer
+# Uncertain so far, a chain is run longer; once it is so many times as long as asked, if it is more uncertain.
+_LENGTHEN, _LONG, _FURTHER = (0.03, 0.5), 8, (0.04, 0.5)
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
 
@@ -72,7 +73,7 @@ def sample_posterior(
                 found.append(each)
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*found, strict=True))
-            if not _uncertain(density, points, *_LENGTHEN):
+            if not _uncertain(density, points, *(_LENGTHEN if len(found) < _LONG * draws else _FURTHER)):
                 return points, priors, ""
             if len(found) >= longest * draws:
                 return points, priors, _uncertain(density, points, *UNCERTAIN)

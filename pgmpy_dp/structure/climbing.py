@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,19 +93,18 @@ class _Graph:
 
     def shaken(self, generator: np.random.Generator) -> _Graph:
         """Copy the graph without the edges of some nodes, drawn at random, but for those that stay."""
-        copy, nodes = _Graph.__new__(_Graph), len(self.parents)
-        copy.__dict__.update(self.__dict__)
-        copy._adding, copy._removing = self._adding.copy(), self._removing.copy()
+        shaken, nodes = copy(self), len(self.parents)
+        shaken._adding, shaken._removing = self._adding.copy(), self._removing.copy()
         some = min(int(generator.integers(1, _MOST_SHAKEN + 1)), nodes)
         alone = set(generator.choice(nodes, some, replace=False).tolist())
-        copy.parents = [
+        shaken.parents = [
             {parent for parent in own if self._fixed[parent, node] or not alone & {parent, node}}
             for node, own in enumerate(self.parents)
         ]
-        for node, own in enumerate(copy.parents):
+        for node, own in enumerate(shaken.parents):
             if own != self.parents[node]:
-                copy._renew(node)
-        return copy
+                shaken._renew(node)
+        return shaken
 
     def ascend(self) -> None:
         """Change edges until no change of one raises the score."""

@@ -76,8 +76,8 @@ def network():
     codes = np.random.default_rng(0).integers(0, [2, 3], (300, 2))
     frame = pd.DataFrame({v: np.array(STATES[v])[codes[:, i]] for i, v in enumerate("ab")})
     noise = dp.SimulatedNoise(0)
-    data = dp.PrivateDataset(frame, dp.Schema(STATES), dp.PrivacyBudget(0.2), noise=noise)
-    fitted = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b")], epsilon=0.2))
+    data = dp.PrivateDataset(frame, dp.Schema(STATES), dp.PrivacyBudget(0.1), noise=noise)
+    fitted = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b")], epsilon=0.1))
     fitted.sample_posterior(40)
     return fitted
 
