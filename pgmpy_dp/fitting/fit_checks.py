@@ -127,7 +127,9 @@ def _linearised(
     tangents = covariances if places.size < free.size else covariances.T
     if rows is not None:  # rows of a CPD stay normalised
         whole = sparse.csr_array((np.ones(free.size), (np.arange(free.size), rows.numbers)))
-        tangents = tangents - np.exp(logs) * (tangents @ whole)[:, rows.numbers]
+        moved = np.take(tangents @ whole, rows.numbers, axis=1)
+        moved *= np.exp(logs)
+        tangents = np.subtract(tangents, moved, out=moved)
     return calibration.marginals[places], tangents
 
 
