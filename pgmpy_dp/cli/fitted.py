@@ -72,7 +72,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       collective-em     one distribution behind all tables: best where noise is strong or tables overlap
       private-mle       Bayesian networks; each family's CPD from its table: quick and plain
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
-      posterior-mean    the mean of networks drawn from what the release leaves open: closest, in up to a minute
+      posterior-mean    the mean of networks drawn from what the release leaves open: closest, in up to minutes
       naive-mle         Markov networks; noisy tables taken for true: the usual baseline
       mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs)
 

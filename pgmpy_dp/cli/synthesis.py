@@ -31,7 +31,7 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
 @click.option(
     "--target",
     metavar="VARIABLE",
-    help="A variable to be predicted from the others: its tables get less noise, and hold two others with it.",
+    help="A variable to be predicted from the others: its pairs get less noise, and triples with it are measured.",
 )
 @click.option(
     "--stages",

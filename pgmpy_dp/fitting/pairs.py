@@ -57,7 +57,7 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     cliques = [*((variable,) for variable in refined), *pairs]
     sizes = [schema.cells(clique) ** _POWER * (_TARGET if target in clique else 1.0) for clique in cliques]
     singles = _SINGLES if cliques else 1.0
-    weights = [singles / len(plain)] * len(plain) + [(1.0 - singles) * size / sum(sizes) for size in sizes]
+    weights = [singles / len(plain)] * len(plain) + _parts(1.0 - singles, sizes)
     return (*((variable,) for variable in plain), *cliques), weights
 
 
@@ -99,7 +99,13 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
         return cliques, weights
     sizes = [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples]
     weights = [(1.0 - _TRIPLES) * weight for weight in weights]
-    return (*cliques, *triples), weights + [_TRIPLES * size / sum(sizes) for size in sizes]
+    return (*cliques, *triples), weights + _parts(_TRIPLES, sizes)
+
+
+def _parts(whole: float, sizes: list[float]) -> list[float]:
+    """Part a whole in proportion to sizes."""
+    total = sum(sizes)
+    return [whole * size / total for size in sizes]
 
 
 def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[float]]:
@@ -130,4 +136,4 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     each = weight / schema.joined.cells(pair) ** _POWER
     together = schema.together
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
-    return (*cliques, *together), [weight / sum(weights) for weight in weights]
+    return (*cliques, *together), _parts(1.0, weights)

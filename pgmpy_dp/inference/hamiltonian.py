@@ -99,8 +99,11 @@ def _chain(
 
     mode = minimise(downhill, start, _MODE_ITERATIONS, gain=1e-8, memory=10, scale=density.unit(start)).point
     directed = density.terms.rows.size > 0
-    hidden = HiddenRows(density, mode) if directed else None
-    point = density.bent(mode) if directed else mode
+    point, hidden = mode, None
+    if directed:
+        curvature = density.curvature(mode)
+        hidden = HiddenRows(density.precision_of_rows(mode, curvature))
+        point = density.bent(mode, curvature)
     metric = density.metric(point)
     value, gradient = density(point)
     begins = density.terms.bends if directed else mode[: density.free] + np.log(metric.unit[: density.free])

@@ -134,12 +134,12 @@ class LogPosterior:
             )
         )  # fmt: skip
 
-    def bent(self, point: Vector) -> Vector:
+    def bent(self, point: Vector, curvature: Vector) -> Vector:
         """Bend the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.
 
         The point must be of cells that are bent nowhere; it is returned in the new coordinates.
         """
-        precise = np.sqrt(np.maximum(self._curvature(point)[: self.free], 1e-300))
+        precise = np.sqrt(np.maximum(curvature[: self.free], 1e-300))
         self.terms = self.terms._replace(bends=point[: self.free] - np.log(precise))
         moved = point.copy()
         moved[: self.free] = bend(point[: self.free], self.terms.bends)
@@ -150,7 +150,7 @@ class LogPosterior:
         marginals = self.tree.calibrate(self.potentials(point)).marginals[self.terms.cells]
         return np.asarray(self.total(point) * np.bincount(self.terms.rows, marginals))
 
-    def precision_of_rows(self, point: Vector) -> Vector:
+    def precision_of_rows(self, point: Vector, curvature: Vector) -> Vector:
         """Compute how precisely the cells of each row are counted, as one over a variance, about.
 
         The point must be of cells that are bent nowhere.
@@ -158,11 +158,11 @@ class LogPosterior:
         rows, shares = self.terms.rows, self._row_shares(self.values(point)[0])
         # A cell's count moves so much with its coordinate, and its curvature is the square times the precision.
         moved = self.row_counts(point)[rows] * shares * (1 - shares)
-        curvature = np.bincount(rows, self._curvature(point)[: self.free])
-        precision: Vector = curvature / np.maximum(np.bincount(rows, moved**2), 1e-300)
+        told = np.bincount(rows, curvature[: self.free])
+        precision: Vector = told / np.maximum(np.bincount(rows, moved**2), 1e-300)
         return precision
 
-    def _curvature(self, point: Vector) -> Vector:
+    def curvature(self, point: Vector) -> Vector:
         """Compute the diagonal of the observations' Gauss-Newton Hessian, of many coordinates about."""
         jacobian, adjoint = self._derivatives(point)
         diagonal = np.zeros(self.size)
@@ -192,7 +192,7 @@ class LogPosterior:
 
     def unit(self, point: Vector) -> Vector:
         """Estimate the scale of each coordinate at a point."""
-        unit: Vector = 1 / np.sqrt(self._curvature(point) + self._own(point) + _FLOOR)
+        unit: Vector = 1 / np.sqrt(self.curvature(point) + self._own(point) + _FLOOR)
         return unit
 
     def metric(self, point: Vector) -> Metric:

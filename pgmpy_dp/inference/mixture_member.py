@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -197,30 +198,22 @@ class MemberProblem:
         cells = int(shape.starts[-1])
         self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
-        targets, sliced = self._sliced(targets)
-        for target in targets:
-            self._add(target, target.precision / self.precision)
+        sliced: dict[int, list[Target]] = {}
+        pivots = [self._pivot(target) for target in targets]
+        counts = Counter(pivots)
+        for target, pivot in zip(targets, pivots, strict=True):
+            if pivot is not None and counts[pivot] >= _SLICED * shape.cardinalities[pivot]:
+                sliced.setdefault(pivot, []).append(target)
+            else:
+                self._add(target, target.precision / self.precision)
         self._slices = [self._slices_of(variable, triples) for variable, triples in sliced.items()]
 
-    def _sliced(self, targets: Sequence[Target]) -> tuple[list[Target], dict[int, list[Target]]]:
-        """Part the triples of variables in blocks of their own that are faster fitted by slices from all other tables.
-
-        Returns
-        -------
-        others : list of Target
-        sliced : dict of variable to list of Target
-        """
-        places, cards = self.shape.places, self.shape.cardinalities
-        found: dict[int, list[Target]] = {}
-        for target in targets:
-            variables = target.variables
-            if len(variables) == 3 == len({places[v][0] for v in variables}) and all(
-                v in self.shape.blocks[places[v][0]] for v in variables
-            ):
-                found.setdefault(min(variables, key=lambda v: (cards[v], v)), []).append(target)
-        sliced = {v: own for v, own in found.items() if len(own) >= _SLICED * cards[v]}
-        taken = {id(target) for own in sliced.values() for target in own}
-        return [target for target in targets if id(target) not in taken], sliced
+    def _pivot(self, target: Target) -> int | None:
+        """Name the variable of fewest states in a triple of different blocks."""
+        blocks = {self.shape.places[variable][0] for variable in target.variables}
+        if not len(target.variables) == len(blocks) == 3:
+            return None
+        return min(target.variables, key=lambda variable: (self.shape.cardinalities[variable], variable))
 
     def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
         states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]

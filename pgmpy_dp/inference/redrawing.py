@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.log_posterior import LogPosterior, bend
 from pgmpy_dp.inference.priors import log_gamma
+from pgmpy_dp.inference.rows import row_maxima
 
 # A cell is in its tail where it counts for less than this share of what the noise hides.
 TAIL = 0.1
@@ -34,14 +35,12 @@ class HiddenRows:
 
     Parameters
     ----------
-    density : LogPosterior
-        Of rows, bent nowhere.
-    mode : ndarray
+    precision : ndarray of shape (number of rows,)
+        How precisely their cells are counted: `LogPosterior.precision_of_rows` at the mode.
     """
 
-    def __init__(self, density: LogPosterior, mode: Vector) -> None:
-        self._precision = density.precision_of_rows(mode)
-        self._squares, self._points = np.zeros(self._precision.size), 0
+    def __init__(self, precision: Vector) -> None:
+        self._precision, self._squares, self._points = precision, np.zeros(precision.size), 0
         self._share = 1.0
 
     def learn(self, density: LogPosterior, point: Vector) -> None:
@@ -81,8 +80,7 @@ class HiddenRows:
 
 def _log_sums(logs: Vector, rows: NDArray[np.int64]) -> Vector:
     """Return the logarithm of the sum of exp(logs) in each cell's row."""
-    tops = np.full(rows.max() + 1, -np.inf)
-    np.maximum.at(tops, rows, logs)
+    tops = row_maxima(logs, rows)
     sums: Vector = (tops + np.log(np.bincount(rows, np.exp(logs - tops[rows]))))[rows]
     return sums
 
@@ -100,9 +98,7 @@ def redraw_tails(density: LogPosterior, point: Vector, edges: Vector, generator:
     terms, size = density.terms, density.free
     if terms.rows.size:  # The largest of a row is in no tail.
         values, _ = density.values(point)
-        tops = np.full(terms.rows.max() + 1, -np.inf)
-        np.maximum.at(tops, terms.rows, values)
-        edges = np.minimum(edges, tops[terms.rows] + math.log(TAIL))
+        edges = np.minimum(edges, row_maxima(values, terms.rows)[terms.rows] + math.log(TAIL))
     prior = terms.prior
     tail = np.flatnonzero(point[:size] < edges)
     edges, prior, old = edges[tail], prior[tail], point[tail]

@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.layout import Layout, Vector
 
 
+def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
+    """Find the largest value of each row; numbers are the cells' rows."""
+    maxima = np.full(numbers.max() + 1, -np.inf)
+    np.maximum.at(maxima, numbers, values)
+    return maxima
+
+
 class Rows:
     """The rows of all CPDs are cells of the families' tables that share a configuration of the parents.
 
@@ -63,8 +70,6 @@ class Rows:
 
     def normalise(self, logs: Vector) -> Vector:
         """Return the logarithms of exp(logs) over its sum in each row; shape as `logs`."""
-        top = np.full(self._count, -np.inf)
-        np.maximum.at(top, self.numbers, logs)
-        shifted = logs - top[self.numbers]
+        shifted = logs - row_maxima(logs, self.numbers)[self.numbers]
         normalised: Vector = shifted - np.log(self.sums(np.exp(shifted)))
         return normalised

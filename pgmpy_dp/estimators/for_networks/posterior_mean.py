@@ -34,9 +34,9 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
 
     Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_means.draw_mean`), and the network fitted to the
     mean of their marginals: of all networks of this structure it has the least mean KL divergence from the draws. It
-    takes seconds, on large junction trees a minute, where `PrivateMLE` takes a tenth of one, is closer to the truth
-    where the noise is strong, and is the only estimator that fits several releases of the same records with noise of
-    several kinds.
+    takes seconds, on large junction trees a minute or more, where `PrivateMLE` takes a tenth of one, is closer to the
+    truth where the noise is strong, and is the only estimator that fits several releases of the same records with noise
+    of several kinds.
 
     Parameters
     ----------
