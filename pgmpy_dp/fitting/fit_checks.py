@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
-from scipy import sparse
 
 from pgmpy_dp.fitting.factors import Network, log_linear, table_places
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Clique
 _MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
 # One suffices but where the fit was to a release that says nearly nothing beside another.
 _STEPS = 2
-# Derivatives of all tables by all parameters take at most half a gigabyte.
+# Derivatives of all tables by all parameters are at most so many.
 _MAX_DERIVATIVES = 2**26
 # Tables that only test share the network's tree while it has no more cells, or twice its own; others have one each.
 _MOST_CELLS = 2**14
@@ -84,53 +84,69 @@ def check_network(
         )
     # The law is that of small steps of the parameters. They may be far off if a closer release was attached later.
     for _ in range(_STEPS):
-        logs = logs + scoring_step(near, *_linearised(tree, layout, logs, rows, near.cliques))
+        at = _Calibrated.of(tree, layout, logs, rows)
+        logs = logs + scoring_step(near, at.shares(near.cliques), at.tangents)
         logs = logs if rows is None else rows.normalise(logs)
-    shares, tangents = _linearised(tree, layout, logs, rows, list(tables))
-    ends = np.cumsum([schema.cells(clique) for clique in tables])[:-1]
-    found = dict(zip(tables, zip(np.split(shares, ends), np.split(tangents, ends), strict=True), strict=True))
-    for clique in others:
-        own = JunctionTree.build(cards, [*scopes, clique])
-        found[clique] = _linearised(own, layout, logs, rows, [clique])
-    shares, tangents = np.empty(cells), np.empty((cells, layout.size))
-    for clique, start, end in zip(seen.cliques, seen.layout.offsets, seen.layout.offsets[1:], strict=False):
-        shares[start:end], tangents[start:end] = found[clique]
-    calibration = tree.calibrate(_placed(tree, layout, logs))
+    at = _Calibrated.of(tree, layout, logs, rows)
+    holders = {
+        clique: _Calibrated.of(JunctionTree.build(cards, [*scopes, clique]), layout, logs, rows) for clique in others
+    }
+
+    def tangents(cliques: Sequence[Clique]) -> Vector:
+        if tables.keys() >= set(cliques):
+            return at.tangents(cliques)
+        return np.vstack([holders.get(clique, at).tangents([clique]) for clique in cliques])
+
+    shares = np.concatenate([holders.get(clique, at).shares([clique]) for clique in seen.cliques])
     draw = _drawn_records if others else _drawn_tables
-    deviations = draw(tree, calibration, seen, shares, draws, np.random.default_rng(seed))
-    return held_against(seen, shares, deviations, tangents, set(tables), seed)
+    deviations = draw(tree, at.calibration, seen, shares, draws, np.random.default_rng(seed))
+    return held_against(seen, shares, deviations, tangents, tables.keys(), seed)
 
 
-def _placed(tree: JunctionTree, layout: Layout, logs: Vector) -> Vector:
-    """Put a network's log-potentials where a tree with further tables has them."""
-    potentials = np.zeros(tree.layout.size)
-    potentials[table_places(tree.layout, layout.scopes)] = logs
-    return potentials
+@dataclass(frozen=True)
+class _Calibrated:
+    """A tree that holds a network's factors and further tables is calibrated for log-potentials of the network."""
 
+    tree: JunctionTree
+    layout: Layout
+    logs: Vector
+    rows: Rows | None
+    calibration: Calibration
 
-def _linearised(
-    tree: JunctionTree, layout: Layout, logs: Vector, rows: Rows | None, tables: Sequence[Clique]
-) -> tuple[Vector, Vector]:
-    """Compute tables that a tree holds, and their derivatives by the network's log-potentials.
+    @classmethod
+    def of(cls, tree: JunctionTree, layout: Layout, logs: Vector, rows: Rows | None) -> _Calibrated:
+        potentials = np.zeros(tree.layout.size)
+        potentials[table_places(tree.layout, layout.scopes)] = logs
+        return cls(tree, layout, logs, rows, tree.calibrate(potentials))
 
-    They are covariances of cells: of each cell of the tables with all parameters, or the other way, as is less work.
-    """
-    calibration = tree.calibrate(_placed(tree, layout, logs))
-    places, free = table_places(tree.layout, tables), table_places(tree.layout, layout.scopes)
-    one_by_one, others = (places, free) if places.size < free.size else (free, places)
-    covariances = np.empty((one_by_one.size, others.size))
-    direction = np.zeros(tree.layout.size)
-    for number, cell in enumerate(one_by_one):
-        direction[cell] = 1.0
-        covariances[number] = tree.covariance_product(calibration, direction)[others]
-        direction[cell] = 0.0
-    tangents = covariances if places.size < free.size else covariances.T
-    if rows is not None:  # rows of a CPD stay normalised
-        whole = sparse.csr_array((np.ones(free.size), (np.arange(free.size), rows.numbers)))
-        moved = np.take(tangents @ whole, rows.numbers, axis=1)
-        moved *= np.exp(logs)
-        tangents = np.subtract(tangents, moved, out=moved)
-    return calibration.marginals[places], tangents
+    def shares(self, tables: Sequence[Clique]) -> Vector:
+        """Return tables that the tree holds, end to end."""
+        return self.calibration.marginals[table_places(self.tree.layout, tables)]
+
+    def tangents(self, tables: Sequence[Clique]) -> Vector:
+        """Compute derivatives of such tables by the log-potentials; rows of a CPD stay normalised.
+
+        They are covariances of cells: of each cell of the tables with all parameters, or the other way, as is less
+        work.
+        """
+        places, free = (table_places(self.tree.layout, scopes) for scopes in (tables, self.layout.scopes))
+        direction = np.zeros(self.tree.layout.size)
+        tangents = np.empty((places.size, free.size))
+        if places.size < free.size:
+            for number, cell in enumerate(places):
+                direction[cell] = 1.0
+                moved = self.tree.covariance_product(self.calibration, direction)[free]
+                tangents[number] = moved if self.rows is None else moved - np.exp(self.logs) * self.rows.sums(moved)
+                direction[cell] = 0.0
+            return tangents
+        for number, cell in enumerate(free):
+            if self.rows is not None:
+                row = self.rows.numbers == self.rows.numbers[number]
+                direction[free[row]] = -np.exp(self.logs[number])
+            direction[cell] += 1.0
+            tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[places]
+            direction[:] = 0.0
+        return tangents
 
 
 def _drawn_tables(
@@ -191,5 +207,6 @@ def _drawn_records(
         own = min(part, distinct - start)
         drawn = sample(tree, calibration, own * count, generator)
         counts[start : start + own] = counted(tree, drawn, seen.layout.scopes, own)
-    deviations = math.sqrt(records / count) * (counts - count * shares)
-    return deviations[np.arange(draws) * distinct // draws]
+    counts -= count * shares
+    counts *= math.sqrt(records / count)
+    return counts if distinct == draws else counts[np.arange(draws) * distinct // draws]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -37,6 +37,8 @@ _LEAST, _STATED = 1e-9, 1e-6
 _LEFT = 1e-3
 _SHOWN = 3
 _APART = 1e-10  # holds near-collinear columns of length 1 apart
+
+Tangents = Callable[[Sequence[Clique]], Vector]
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def held_against(
     seen: JointObservations,
     shares: Vector,
     deviations: Vector,
-    tangents: Vector | None = None,
+    tangents: Tangents | None = None,
     telling: Collection[Clique] | None = None,
     seed: int = 0,
 ) -> FitCheck:
@@ -150,28 +152,32 @@ def held_against(
         The model's probabilities of the cells of `seen.cliques`.
     deviations : ndarray of shape (draws, cells)
         Counts of records drawn from the model less their expectation, simulated some hundred times.
-    tangents : ndarray of shape (cells, parameters), optional
-        Derivatives of the shares by the parameters that were fitted. Without them the law is that of a model which
-        was not fitted to the release: it errs to the side of the model.
+    tangents : callable, optional
+        From some of the cliques to the derivatives of their shares by the parameters that were fitted, of shape (cells,
+        parameters). Without them the law is that of a model which was not fitted to the release: it errs to the side of
+        the model.
     telling : collection of tuples of str, optional
         The tables that tell of the parameters; without it, all do.
     seed : int
         The noise of the simulation is repeatable; no privacy hangs on it.
     """
     expected, weights = _expected(seen, shares)
-    drawn = math.sqrt(_repeats(seen)) * (seen.matrix @ deviations.T).T
-    drawn += _noise(seen, len(deviations), np.random.default_rng(seed))
-    residuals = weights * np.vstack([seen.observed - expected, drawn])
+    residuals = np.empty((1 + len(deviations), weights.size))  # one array, changed in place: it is large
+    residuals[0] = seen.observed - expected
+    residuals[1:] = (seen.matrix @ deviations.T).T
+    residuals[1:] *= math.sqrt(_repeats(seen))
+    residuals[1:] += _noise(seen, len(deviations), np.random.default_rng(seed))
+    residuals *= weights
     with one_thread():
         told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
         parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
-        residuals = _outside(parts, residuals)
+        _project_out(parts, residuals)
     among = _candidates(seen)
-    tables = _sums(residuals**2, seen.owners, len(seen.cliques))
+    tables = _squares(residuals, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
     pairs = _pairs(seen.cliques)
-    apart = _pair_misfit(seen, pairs, residuals / weights, weights)
+    apart = _pair_misfit(seen, pairs, residuals, weights)
     # Tables that were chosen for their distance are judged by themselves, as if all candidates had been measured.
     factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
     whole = np.nansum(tables[:, among == 0], axis=1)
@@ -208,7 +214,7 @@ def _candidates(seen: JointObservations) -> NDArray[np.int64]:
     return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in seen.cliques], dtype=np.int64)
 
 
-def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> Vector:
+def scoring_step(seen: JointObservations, shares: Vector, tangents: Tangents) -> Vector:
     """Find by how much parameters, logarithms, move to what all observations say: one step of Fisher's scoring.
 
     Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
@@ -219,7 +225,7 @@ def scoring_step(seen: JointObservations, shares: Vector, tangents: Vector) -> V
         gram = columns.T @ columns
         gram[np.diag_indices_from(gram)] += 1.0
         step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.observed - expected)))
-    return step[: tangents.shape[1]]
+    return step[:-1] if seen.total_variance > 0 else step
 
 
 def _repeats(seen: JointObservations) -> int:
@@ -236,20 +242,23 @@ def _expected(seen: JointObservations, shares: Vector) -> tuple[Vector, Vector]:
 
 
 def _columns(
-    seen: JointObservations, shares: Vector, weights: Vector, tangents: Vector | None, told: NDArray[np.bool_]
+    seen: JointObservations, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
     """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records.
 
     Those that tell come first, all together, and each other table by itself.
     """
+    holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~told & (seen.owners == owner)) for owner in np.unique(seen.owners[~told]))
     for places in itertools.chain([np.flatnonzero(told)], others):
-        sums = sparse.csr_array(seen.matrix[places])
-        cells = np.unique(sums.indices)
-        by = [] if tangents is None else [seen.total * tangents[cells]]
-        if seen.total_variance > 0:
-            by.append(shares[cells, None])
-        yield places, weights[places, None] * (sums[:, cells] @ np.hstack([np.zeros((cells.size, 0)), *by]))
+        observing = sparse.csr_array(sparse.diags_array(weights[places]) @ seen.matrix[places])
+        columns = (observing @ shares)[:, None] if seen.total_variance > 0 else np.empty((places.size, 0))
+        if tangents is not None:
+            numbers = np.unique(holders[observing.indices])
+            cells = np.flatnonzero(np.isin(holders, numbers))
+            moved = (seen.total * observing[:, cells]) @ tangents([seen.cliques[number] for number in numbers])
+            columns = np.hstack([moved, columns]) if columns.size else moved
+        yield places, columns
 
 
 def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:
@@ -262,44 +271,41 @@ def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) 
     return drawn
 
 
-def _outside(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> Vector:
+def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
     """Take off rows of residuals what columns H span, as fitted to the first part of them, where this is a projection.
 
     Near-collinear columns are held apart a little. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the one with the smaller matrix
     is taken, twice: what is left is a difference. Any other table depends on few of the columns.
     """
     told, columns = next(parts)
-    lengths = np.sqrt((columns**2).sum(axis=0))
+    lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns))
     moved = lengths > 1e-10
     held, lengths = columns[:, moved] / lengths[moved], lengths[moved]
     cells, parameters = held.shape
     if not held.size:
-        return residuals
+        return
     gram = held.T @ held if parameters < cells else held @ held.T
     gram[np.diag_indices_from(gram)] += _APART
     factor = cho_factor(gram)
-    here, outside = residuals[:, told].T, residuals.copy()
+    here = residuals[:, told].T
     if parameters < cells:
         fitted = cho_solve(factor, held.T @ here)
         fitted += cho_solve(factor, held.T @ (here - held @ fitted))
-        outside[:, told] -= fitted.T @ held.T
+        residuals[:, told] -= fitted.T @ held.T
     else:  # what is left of the places that tell is r (HH' + r)^-1 of them
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
-        fitted, outside[:, told] = held.T @ (once + twice), _APART * twice.T
+        fitted, residuals[:, told] = held.T @ (once + twice), _APART * twice.T
     for places, columns in parts:
-        own = columns[:, moved] / lengths
-        used = np.abs(own).max(axis=0) > 1e-12
-        outside[:, places] -= fitted[used].T @ own[:, used].T
-    return outside
+        own = columns[:, moved]
+        used = np.maximum(own.max(axis=0), -own.min(axis=0)) > 1e-12 * lengths
+        residuals[:, places] -= fitted[used].T @ (own[:, used] / lengths[used]).T
 
 
-def _sums(values: Vector, owners: NDArray[np.int64], count: int) -> Vector:
-    """Sum columns by their owner; those of none are left out."""
-    places = np.flatnonzero(owners >= 0)
-    sums = sparse.csr_array((np.ones(places.size), (places, owners[places])), (owners.size, count))
-    summed: Vector = values @ sums
-    return summed
+def _squares(residuals: Vector, owners: NDArray[np.int64], count: int) -> Vector:
+    """Sum the squares of columns by their owner; those of none are left out."""
+    parts = (residuals[:, owners == owner] for owner in range(count))
+    return np.stack([np.einsum("ij,ij->i", part, part) for part in parts], axis=1)
 
 
 def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
@@ -326,7 +332,7 @@ def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residu
             cells = slice(layout.offsets[number], layout.offsets[number + 1])
             block = seen.matrix[rows][:, cells]
             spread = np.asarray((block.multiply(block)).sum(axis=1)).ravel()  # contrasts are orthogonal
-            counts = (residuals[:, rows] / spread) @ block
+            counts = (residuals[:, rows] / (weights[rows] * spread)) @ block
             table = Table((-1, *layout.scopes[number]), counts.reshape(-1, *layout.shapes[number]))
             parts.append(table.margin((-1, *pair)).values.reshape(len(residuals), -1))
             precisions.append(1.0 / (parts[-1][1:] ** 2).mean().clip(1e-12))

@@ -86,9 +86,10 @@ class LogPosterior:
 
     def values(self, point: Vector) -> tuple[Vector, Vector]:
         """Return the cells' values, and their derivatives by the point."""
-        values, slopes = np.empty((2, self.free))
-        self._compiled.unbend(self.terms, point, values, slopes)
-        return values, slopes
+        softened, slopes, curves = np.empty((3, self.free))
+        own, bends = point[: self.free], self.terms.bends
+        self._compiled.unbend(own, bends, softened, slopes, curves)
+        return np.where(self._compiled.is_straight(own, bends), own, bends + np.log(softened)), slopes
 
     def potentials(self, point: Vector) -> Vector:
         """Compute the log-potentials of the whole layout."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference import kernel
+from pgmpy_dp.inference.elementary import LEAST, exponentials, log1p
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -70,32 +71,26 @@ class Terms(NamedTuple):
 
 
 @compiled
-def _log1p(small):
-    """Compute log(1 + small) of numbers that are not negative, in half the time of the library's."""
-    more = 1.0 + small
-    if more == 1.0:
-        return small
-    return np.log(more) * (small / (more - 1.0))  # what rounding took from 1 + small, it took from both
+def unbend(point, bends, softened, slopes, curves):
+    """Write softplus(z - t) of the cells' entries z; their values' derivatives, and those of the logarithms of these.
+
+    A value is t plus the logarithm of the first, or z itself where `is_straight`: there the first may be too large.
+    """
+    for k in range(bends.shape[0]):
+        softened[k] = max(-abs(point[k] - bends[k]), LEAST)
+    exponentials(softened, slopes)
+    for k in range(bends.shape[0]):
+        above, small = point[k] - bends[k], slopes[k]
+        soft = max(above, 0.0) + log1p(small)
+        risen = (1.0 if above > 0.0 else small) / (1.0 + small)
+        slope = risen / soft
+        softened[k], slopes[k], curves[k] = soft, slope, 1.0 - risen - slope
 
 
 @compiled
-def _softplus(above):
-    """Compute log(1 + exp(above)) and its derivative."""
-    small = np.exp(-abs(above))
-    return max(above, 0.0) + _log1p(small), (1.0 if above > 0.0 else small) / (1.0 + small)
-
-
-@compiled
-def unbend(terms, point, values, slopes):
-    """Write the cells' values, and their derivatives by the point."""
-    for k in range(terms.cells.shape[0]):
-        above = point[k] - terms.bends[k]
-        if above < -30.0:
-            values[k], slopes[k] = point[k], 1.0
-        else:
-            soft, risen = _softplus(above)
-            values[k] = terms.bends[k] + np.log(soft)
-            slopes[k] = risen / soft
+def is_straight(point, bend):
+    """Say whether an entry is so far below its bend that it is the cell's value."""
+    return point - bend < -30.0
 
 
 @compiled
@@ -107,28 +102,25 @@ def _exponentiate_bends(terms, scratch):
 
 
 @compiled
-def _exponentiate(terms, point, masses, slopes, curves, shares, sums, buffer):
+def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer):
     """Write the exponentiated potentials of rows to the head of a buffer, with the largest of each table 1.
 
-    Beside them: the exponentials of the values, `masses`, which hold those of the bends before; the values' derivatives
-    by the point, and those of the logarithms of these; the normalised rows, and the logarithms of their sums.
+    Beside them: the exponentials of the values, `masses`; the values' derivatives by the point, and those of the
+    logarithms of these; the normalised rows, and the logarithms of their sums. `tops` are the bends' exponentials.
 
     Returns
     -------
     bool
         Whether a cell underflowed.
     """
-    sums[:] = 0.0
     free = terms.cells.shape[0]
+    unbend(point, terms.bends, masses, slopes, curves)
+    sums[:] = 0.0
     for k in range(free):
-        above = point[k] - terms.bends[k]
-        if above < -30.0:
-            masses[k], slopes[k], curves[k] = np.exp(point[k]), 1.0, 0.0
+        if is_straight(point[k], terms.bends[k]):
+            masses[k] = np.exp(point[k])
         else:
-            soft, risen = _softplus(above)
-            masses[k] *= soft
-            slopes[k] = risen / soft
-            curves[k] = 1.0 - risen - slopes[k]
+            masses[k] *= tops[k]
         sums[terms.rows[k]] += masses[k]
     for k in range(free):
         shares[k] = masses[k] / sums[terms.rows[k]]
@@ -180,8 +172,7 @@ def _slope(terms, point, gradient, scratch):
     free, effects = terms.cells.shape[0], terms.effects.shape[0]
     directed = terms.rows.shape[0] > 0
     if directed:
-        masses[:] = tops
-        lost = _exponentiate(terms, point, masses, slopes, curves, shares, sums, buffer)
+        lost = _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer)
     else:
         lost = _exponentiate_free(terms, point, slopes, curves, potentials, buffer)
     partition, lost, _ = kernel.calibrate(terms.program, terms.maps, buffer, lost, 0.0)
@@ -240,7 +231,7 @@ def _value(terms, point, scratch):
         for row in range(sums.shape[0]):
             value -= 0.5 * (sums[row] / ROW_SUM) ** 2
         for k in range(free):
-            own = point[k] if point[k] - terms.bends[k] < -30.0 else np.log(masses[k])
+            own = point[k] if is_straight(point[k], terms.bends[k]) else np.log(masses[k])
             value += terms.prior[k] * (own - sums[terms.rows[k]])
     else:
         for k in range(free):

@@ -112,12 +112,13 @@ def test_derivatives_of_tables_are_those_of_differences(directed, bnlearn):
     rows = fit_checks.Rows(layout) if directed else None
     for tables in ([("asia", "xray", "smoke")], [("xray", "dysp"), *layout.scopes]):
         tree = JunctionTree.build(layout.cardinalities, dict.fromkeys([*layout.scopes, *tables]))
-        shares, tangents = fit_checks._linearised(tree, layout, logs, rows, tables)
-        assert shares.sum() == pytest.approx(len(tables))
+        here = fit_checks._Calibrated.of(tree, layout, logs, rows)
+        assert here.shares(tables).sum() == pytest.approx(len(tables))
+        tangents = here.tangents(tables)
         for place in range(0, layout.size, 5):
             step = 1e-5 * (np.arange(layout.size) == place)
             ends = [logs + step, logs - step] if rows is None else [rows.normalise(logs + s) for s in (step, -step)]
-            above, below = (fit_checks._linearised(tree, layout, end, rows, tables)[0] for end in ends)
+            above, below = (fit_checks._Calibrated.of(tree, layout, end, rows).shares(tables) for end in ends)
             np.testing.assert_allclose(tangents[:, place], (above - below) / 2e-5, atol=1e-8)
 
 
@@ -149,7 +150,7 @@ def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     layout, logs, _ = log_linear(network)
     tables = [("a", "f"), ("b", "e")]
     tree = JunctionTree.build(layout.cardinalities, [*layout.scopes, *tables])
-    calibration = tree.calibrate(fit_checks._placed(tree, layout, logs))
+    calibration = fit_checks._Calibrated.of(tree, layout, logs, None).calibration
     seen = JointObservations.of([release], list(network.nodes()))
     exact = dataclasses.replace(seen, cliques=tuple(tables), total=float(everyone), variance=np.zeros(8))
     shares = np.concatenate([tree.marginal(calibration, table).ravel() for table in tables])
