@@ -19,7 +19,7 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.release import Release
 
-_LONGEST = 16  # a chain is run on so far, in units of the draws, while means are uncertain
+_LONGEST = 32  # a chain is run on so far, in units of the draws, while means are uncertain
 
 
 def draw_mean(

@@ -22,8 +22,8 @@ _MODE_ITERATIONS = 100
 _STEPS = 4
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING, _SEEN = 250, 3, 5
-# Uncertain so far, a chain is run longer; once it is so many times as long as asked, if it is more uncertain.
-_LENGTHEN, _LONG, _FURTHER = (0.03, 0.5), 8, (0.04, 0.5)
+# A chain so many times as long as asked is run on while a mean is as uncertain as this: the longer, the more uncertain.
+_LENGTHEN = {1: (0.03, 0.5), 8: (0.04, 0.5), 16: UNCERTAIN}
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
 
@@ -73,7 +73,8 @@ def sample_posterior(
                 found.append(each)
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*found, strict=True))
-            if not _uncertain(density, points, *(_LENGTHEN if len(found) < _LONG * draws else _FURTHER)):
+            limits = max((times, limits) for times, limits in _LENGTHEN.items() if len(found) >= times * draws)[1]
+            if not _uncertain(density, points, *limits):
                 return points, priors, ""
             if len(found) >= longest * draws:
                 return points, priors, _uncertain(density, points, *UNCERTAIN)

@@ -19,21 +19,22 @@ from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_base import start_from
 from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
+from pgmpy_dp.inference.mixture_smoothing import among_alike, among_neighbours
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 from pgmpy_dp.inference.refinement import coarse_table, fine_counts, refinements
 from pgmpy_dp.inference.rules import Boxes, Rules
 from pgmpy_dp.inference.threads import one_thread
 
-# Ordered states share their coefficients with neighbours, as far as so many states away, and keep for themselves the
-# less the farther that is: so much over its square. Both were seen to serve on census records. The wider one is for
-# variables of many states: no more than a third of them.
+# Ordered states share their coefficients with neighbours, as far as so many states away; this was seen to serve on
+# census records. The wider one is for variables of many states: no more than a third of them.
 _WIDE, _NARROW = 5.0, 3.0
 _WIDTHS = (_WIDE, _NARROW, 0.0)
-_KEPT = 0.9
 _MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
-# The penalty is sought among powers of a factor times the first; thinning adds noise of this share.
+# The penalty is sought among powers of a factor times the first, and of more steps at so much of a higher one.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
-_THINNING = 0.5
+_MORE = 1.5
+_THINNING = 0.5  # noise of this share is added
+_TEACHERS = 4  # so many members tell which states are alike: fewer would draw the others to themselves
 _LEAST_SHARE = 1e-9
 
 
@@ -58,6 +59,8 @@ class MixtureFit:
     covering : int
         Number of components without dependence.
     rules : Rules
+    alike : bool
+        Whether other variables' states that are alike share coefficients.
     """
 
     mixture: Mixture
@@ -68,6 +71,7 @@ class MixtureFit:
     steps: int
     covering: int = 1
     rules: Rules = field(default_factory=Rules)
+    alike: bool = False
 
     @property
     def components(self) -> int:
@@ -141,20 +145,24 @@ def fit_mixture(
         ThreadPoolExecutor(cores()) as pool,
         tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
+        third = members // 3
         chosen = _choose(noisy, start, components, steps, seeds[-1], bar.update)
+        chosen = replace(chosen, alike=chosen.alike and third >= _TEACHERS)
         bar.total = bar.n + members
         found: list[tuple[Matrix, Matrix]] = []
-        third = members // 3
         for part in (seeds[:third], seeds[third:-1]):
-            if found:  # their mean is a better base for the others
+            if found:  # their mean is a better base for the others, and they tell which states are alike
                 start = replace(start, log_base=_mean_logs(found))
+                start = start.taught(start.ensemble(found, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
             problem = start.problem(noisy, chosen.width)
             for parameters in pool.map(partial(start.fit, problem, chosen), part):
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
     mixture, covering = start.ensemble(found, noisy, seeds[-1])
     mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
-    return MixtureFit(mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules)
+    return MixtureFit(
+        mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules, chosen.alike
+    )
 
 
 def refined_by(
@@ -177,6 +185,7 @@ def refit(
     It has no variables that refine others, and neither have the tables.
     """
     start = _Start.of(noisy, fit.mixture.coarse.cardinalities, fit.rules, ordered)
+    start = start.taught(fit.mixture.coarse) if fit.alike else start
     problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
     found = problem.tables(start.fit(problem, settings, generator))[:2]
     return start.ensemble([found], noisy, generator)[0]
@@ -201,6 +210,7 @@ class _Settings:
     width: float
     components: int
     steps: int
+    alike: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,6 +223,7 @@ class _Start:
     shape: Shape
     log_base: Vector
     ordered: Collection[int]
+    alike: Mapping[Variable, Vector] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -239,11 +250,18 @@ class _Start:
             return None
         return Boxes(self.rules, self.blocks, self.shape.cells, self.cardinalities)
 
+    def taught(self, mixture: Mixture) -> _Start:
+        """Let states of variables without an order share coefficients as far as they are alike in a mixture."""
+        variables = (variable for block in self.shape.blocks for variable in block if variable not in self.ordered)
+        return replace(self, alike=among_alike(mixture, [self.names[variable] for variable in variables]))
+
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
         """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
         smoothing = [
-            _smoothing(states, min(width, max(_NARROW, states / 3))) if variable in self.ordered and width > 0 else None
-            for variable, states in enumerate(observed.cardinalities)
+            among_neighbours(states, min(width, max(_NARROW, states / 3)))
+            if number in self.ordered and width > 0
+            else self.alike.get(variable)
+            for number, (variable, states) in enumerate(zip(self.names, observed.cardinalities, strict=True))
         ]
         targets = [
             Target(table.variables, table.counts / self.total, (self.total / table.deviation) ** 2)
@@ -293,15 +311,6 @@ class _Start:
         return {v: own / own.sum(axis=1, keepdims=True) for v, own in zip(variables, shares, strict=True)}
 
 
-def _smoothing(states: int, width: float) -> Vector:
-    place = np.arange(states)
-    near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
-    near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
-    kept = min(_KEPT / width**2, 1.0)
-    smoothing: Vector = kept * np.eye(states) + (1 - kept) * near
-    return smoothing
-
-
 def _choose(
     noisy: NoisyTables,
     start: _Start,
@@ -312,25 +321,38 @@ def _choose(
 ) -> _Settings:
     """Choose settings with which a fit to one half of the thinned release predicts the other half best."""
     half, other = noisy.thinned(_THINNING, generator)
-    other_precision = start.problem(other, 0.0).precision
+    margin = _MARGIN / start.problem(other, 0.0).precision
     seed = int(generator.integers(2**32))
-    risks: dict[_Settings, float] = {}
+    known: dict[_Settings, tuple[Parameters, float]] = {}
+
+    def tried(start: _Start, settings: _Settings) -> tuple[Parameters, float]:
+        found = start.fit(start.problem(half, settings.width), settings, np.random.default_rng(seed))
+        progress()
+        return found, start.problem(other, settings.width).gradient(found, 0.0)[0]
 
     def risk(settings: _Settings) -> float:
-        if settings not in risks:
-            found = start.fit(start.problem(half, settings.width), settings, np.random.default_rng(seed))
-            risks[settings] = start.problem(other, settings.width).gradient(found, 0.0)[0]
-            progress()
-        return risks[settings]
+        if settings not in known:
+            known[settings] = tried(start, settings)
+        return known[settings][1]
 
     best, least = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
         found = _walk(risk, replace(best, width=width))
-        if risk(found) < least - _MARGIN / other_precision:
+        if risk(found) < least - margin:
             best, least = found, risk(found)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
-    # Few components and few steps are penalties too, which noise may prefer.
-    return min((best, replace(best, components=max(components // 4, 1)), replace(best, steps=steps)), key=risk)
+    # Few components and few steps are penalties too, which noise may prefer. If it does not hide what many components
+    # tell, an ensemble gains from more steps, and from states that are alike if neighbouring ones share as well, though
+    # its single members may not: these are left out only where they do clear harm.
+    few = replace(best, components=max(components // 4, 1))
+    longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
+    if risk(few) < risk(best) + margin:
+        return min((best, few, longer), key=risk)
+    best = longer if risk(longer) < risk(best) + margin else best
+    member = start.problem(half, best.width).tables(known[best][0])[:2]
+    taught = start.taught(start.ensemble([member], half, generator)[0])
+    harm = tried(taught, best)[1] - risk(best)
+    return replace(best, alike=bool(taught.alike) and harm < (margin if best.width > 0 else 0.0))
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:

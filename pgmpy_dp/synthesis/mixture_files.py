@@ -26,7 +26,7 @@ from pgmpy_dp.synthesis.release_fits import Tables, rules_of
 
 _VERSION = 1
 # How a mixture was fitted.
-_SETTINGS = ("size", "penalty", "width", "steps", "covering")
+_SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
 
 
 def write_model(
@@ -114,12 +114,14 @@ def settings_content(fit: MixtureFit) -> dict[str, Any]:
 
 def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
     """Read what `settings_content` gave."""
-    stored = {"covering": 1} | stored  # files of earlier versions have no rules
+    stored = {"covering": 1, "alike": False} | stored  # files of earlier versions have no rules, and no such states
     size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
     if min(penalty, width) < 0 or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
         raise ValueError("it says how it was fitted, but not soundly")
-    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules)
+    if not isinstance(stored["alike"], bool):
+        raise ValueError("it says how it was fitted, but not soundly")
+    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules, stored["alike"])
 
 
 def numbers_of(values: Any) -> Vector:

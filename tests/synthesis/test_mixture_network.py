@@ -132,6 +132,7 @@ def test_it_goes_into_a_file_and_back(tmp_path):
         {"blocks": 7},
         {"fit": {}},
         {"fit": {"size": 3, "penalty": 0.01, "width": 0.0, "steps": 400}},  # five components are no three members
+        {"fit": {"size": 1, "penalty": 0.01, "width": 0.0, "steps": 400, "alike": 1}},
     ],
     ids=str,
 )
