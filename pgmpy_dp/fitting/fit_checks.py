@@ -130,19 +130,19 @@ class _Calibrated:
         work.
         """
         places, free = (table_places(self.tree.layout, scopes) for scopes in (tables, self.layout.scopes))
-        direction = np.zeros(self.tree.layout.size)
+        direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
         tangents = np.empty((places.size, free.size))
         if places.size < free.size:
             for number, cell in enumerate(places):
                 direction[cell] = 1.0
                 moved = self.tree.covariance_product(self.calibration, direction)[free]
-                tangents[number] = moved if self.rows is None else moved - np.exp(self.logs) * self.rows.sums(moved)
+                tangents[number] = moved if self.rows is None else moved - masses * self.rows.sums(moved)
                 direction[cell] = 0.0
             return tangents
         for number, cell in enumerate(free):
             if self.rows is not None:
                 row = self.rows.numbers == self.rows.numbers[number]
-                direction[free[row]] = -np.exp(self.logs[number])
+                direction[free[row]] = -masses[number]
             direction[cell] += 1.0
             tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[places]
             direction[:] = 0.0

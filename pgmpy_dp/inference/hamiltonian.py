@@ -73,20 +73,20 @@ def sample_posterior(
                 found.append(each)
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*found, strict=True))
-            limits = max((times, limits) for times, limits in _LENGTHEN.items() if len(found) >= times * draws)[1]
-            if not _uncertain(density, points, *limits):
+            shares = _shares(density, points)
+            limits = [limits for times, limits in _LENGTHEN.items() if len(found) >= times * draws][-1]
+            if not uncertain(shares, *limits):
                 return points, priors, ""
             if len(found) >= longest * draws:
-                return points, priors, _uncertain(density, points, *UNCERTAIN)
+                return points, priors, uncertain(shares, *UNCERTAIN)
 
 
-def _uncertain(density: LogPosterior, points: Vector, error: float, share: float) -> str:
+def _shares(density: LogPosterior, points: Vector) -> Vector:
+    """Compute the probabilities of cells at each point: of rows, these are conditional ones."""
     logs = np.array([density.potentials(point) for point in points])
     if density.terms.rows.size:
-        shares = np.exp(logs[:, density.terms.cells])
-    else:
-        shares = np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
-    return uncertain(shares, error, share)
+        return np.asarray(np.exp(logs[:, density.terms.cells]))
+    return np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
 
 
 def _chain(

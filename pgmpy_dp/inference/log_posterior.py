@@ -86,10 +86,15 @@ class LogPosterior:
 
     def values(self, point: Vector) -> tuple[Vector, Vector]:
         """Return the cells' values, and their derivatives by the point."""
+        values, slopes, _ = self._unbent(point)
+        return values, slopes
+
+    def _unbent(self, point: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return beside these the derivatives of the slopes' logarithms."""
         softened, slopes, curves = np.empty((3, self.free))
         own, bends = point[: self.free], self.terms.bends
         self._compiled.unbend(own, bends, softened, slopes, curves)
-        return np.where(self._compiled.is_straight(own, bends), own, bends + np.log(softened)), slopes
+        return np.where(self._compiled.is_straight(own, bends), own, bends + np.log(softened)), slopes, curves
 
     def potentials(self, point: Vector) -> Vector:
         """Compute the log-potentials of the whole layout."""
@@ -110,8 +115,7 @@ class LogPosterior:
         """
         terms = self.terms
         _, gradient = self(point)
-        values, slopes = self.values(point)
-        curves = 1.0 - slopes * np.exp(values - terms.bends) - slopes
+        values, slopes, curves = self._unbent(point)
         masses = np.exp(values)
         sums, totals = np.bincount(terms.rows, masses), np.bincount(terms.rows, terms.prior)[terms.rows]
         shares, spread = masses / sums[terms.rows], np.log(sums)[terms.rows] / self._compiled.ROW_SUM**2

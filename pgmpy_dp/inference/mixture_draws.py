@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -18,7 +18,7 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_evidence import conditioned
-from pgmpy_dp.inference.mixture_fit import MixtureFit, refined_by, refit
+from pgmpy_dp.inference.mixture_fit import MixtureFit, refined_by, refitting
 from pgmpy_dp.inference.mixture_records import independent_records
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 from pgmpy_dp.inference.refinement import coarse_table, fine_counts
@@ -214,12 +214,12 @@ def draw_refits(
     summed = [coarse_table(refined, coarse.cardinalities, table) for table in given]
     noisy = NoisyTables.of(coarse.cardinalities, [fit.rules.consistent(*table) for table in summed], known_total)
     fine = {finer: deviation for finer, (_, deviation) in fine_counts(refined, given).items()}
-    draw = partial(_draw_and_refit, fit, noisy, fine, ordered)
     with (
         one_thread(),
         ThreadPoolExecutor(cores()) as pool,
         tqdm(total=draws, desc="Drawing", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
+        draw = partial(_draw_and_refit, fit, noisy, fine, refitting(fit, ordered))
         found = []
         for codes, again in pool.map(draw, generator.spawn(draws)):
             found.append((codes, again))
@@ -237,7 +237,7 @@ def _draw_and_refit(
     fit: MixtureFit,
     noisy: NoisyTables,
     fine: Mapping[Variable, float],
-    ordered: Collection[Variable],
+    refit: Callable[[NoisyTables, np.random.Generator], Mixture],
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.unsignedinteger], Mixture]:
     """Draw records, and refit the mixture to their tables."""
@@ -259,7 +259,7 @@ def _draw_and_refit(
     names = mixture.coarse.variables
     tables = [replace(t, counts=counted([names[v] for v in t.variables], t.deviation)) for t in noisy.tables]
     own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
-    again = refit(fit, replace(noisy, tables=tuple(tables)), ordered, generator)
+    again = refit(replace(noisy, tables=tuple(tables)), generator)
     return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total)
 
 

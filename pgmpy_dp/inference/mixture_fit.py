@@ -29,7 +29,7 @@ from pgmpy_dp.inference.threads import one_thread
 # census records. The wider one is for variables of many states: no more than a third of them.
 _WIDE, _NARROW = 5.0, 3.0
 _WIDTHS = (_WIDE, _NARROW, 0.0)
-_MARGIN = 10.0  # nats by which a smaller width must predict better: less may be chance
+_MARGIN = 10.0  # nats by which one choice must predict better than another: less may be chance
 # The penalty is sought among powers of a factor times the first, and of more steps at so much of a higher one.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _MORE = 1.5
@@ -146,8 +146,7 @@ def fit_mixture(
         tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
         third = members // 3
-        chosen = _choose(noisy, start, components, steps, seeds[-1], bar.update)
-        chosen = replace(chosen, alike=chosen.alike and third >= _TEACHERS)
+        chosen = _choose(noisy, start, components, steps, third, seeds[-1], bar.update)
         bar.total = bar.n + members
         found: list[tuple[Matrix, Matrix]] = []
         for part in (seeds[:third], seeds[third:-1]):
@@ -177,18 +176,26 @@ def refined_by(
     return mixture.refine(cardinalities, refinements(rules.refined, fine, totals)) if totals else mixture
 
 
-def refit(
-    fit: MixtureFit, noisy: NoisyTables, ordered: Collection[Variable], generator: np.random.Generator
-) -> Mixture:
-    """Fit one member to other tables of the same variables, with the settings that were chosen before.
+def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
+    """Return what fits one member to other tables of the same variables, with the settings that were chosen before.
 
     It has no variables that refine others, and neither have the tables.
     """
-    start = _Start.of(noisy, fit.mixture.coarse.cardinalities, fit.rules, ordered)
-    start = start.taught(fit.mixture.coarse) if fit.alike else start
-    problem, settings = start.problem(noisy, fit.width), _Settings(fit.penalty, fit.width, fit.components, fit.steps)
-    found = problem.tables(start.fit(problem, settings, generator))[:2]
-    return start.ensemble([found], noisy, generator)[0]
+    coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    alike = _alike(coarse, ordered) if fit.alike else {}
+
+    def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
+        start = replace(_Start.of(noisy, coarse.cardinalities, fit.rules, ordered), alike=alike)
+        problem = start.problem(noisy, fit.width)
+        found = problem.tables(start.fit(problem, settings, generator))[:2]
+        return start.ensemble([found], noisy, generator)[0]
+
+    return refit
+
+
+def _alike(mixture: Mixture, ordered: Collection[Variable]) -> dict[Variable, Vector]:
+    """Find how far the states of variables without an order are alike in a mixture."""
+    return among_alike(mixture, [variable for block in mixture.blocks for variable in block if variable not in ordered])
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
@@ -252,8 +259,7 @@ class _Start:
 
     def taught(self, mixture: Mixture) -> _Start:
         """Let states of variables without an order share coefficients as far as they are alike in a mixture."""
-        variables = (variable for block in self.shape.blocks for variable in block if variable not in self.ordered)
-        return replace(self, alike=among_alike(mixture, [self.names[variable] for variable in variables]))
+        return replace(self, alike=_alike(mixture, {self.names[number] for number in self.ordered}))
 
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
         """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
@@ -316,6 +322,7 @@ def _choose(
     start: _Start,
     components: int,
     steps: int,
+    teachers: int,
     generator: np.random.Generator,
     progress: Callable[[], Any],
 ) -> _Settings:
@@ -349,6 +356,8 @@ def _choose(
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)
     best = longer if risk(longer) < risk(best) + margin else best
+    if teachers < _TEACHERS:
+        return best
     member = start.problem(half, best.width).tables(known[best][0])[:2]
     taught = start.taught(start.ensemble([member], half, generator)[0])
     harm = tried(taught, best)[1] - risk(best)

@@ -117,9 +117,8 @@ def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixture
     stored = {"covering": 1, "alike": False} | stored  # files of earlier versions have no rules, and no such states
     size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
-    if min(penalty, width) < 0 or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
-        raise ValueError("it says how it was fitted, but not soundly")
-    if not isinstance(stored["alike"], bool):
+    sound = min(penalty, width) >= 0 and isinstance(stored["alike"], bool)
+    if not sound or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
         raise ValueError("it says how it was fitted, but not soundly")
     return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules, stored["alike"])
 

@@ -70,7 +70,9 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     with independent noise, one of which is fitted and the other predicted, to choose how strongly components are drawn
     to independence, how far neighbouring states of ordered variables share their parameters, and how many components
     and steps a member has: this is post-processing and costs nothing. Ordered are binned variables, and those whose
-    states are ascending numbers. Members are fitted side by side where there are cores; the result is the same.
+    states are ascending numbers. States of others share parameters too, if noise leaves room for it and there are
+    twelve members or more: as far as the first third of them make them alike. Members are fitted side by side where
+    there are cores; the result is the same.
 
     Rules of the schema hold without exception. Variables that follow from another are carried along with it, and
     their tables are tables of its states in groups; forbidden combinations are kept out of every component. Evidence on
