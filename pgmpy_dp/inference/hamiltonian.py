@@ -19,11 +19,11 @@ from pgmpy_dp.inference.optimisation import minimise
 from pgmpy_dp.inference.redrawing import TAIL, HiddenRows, redraw_tails
 
 _MODE_ITERATIONS = 100
-_STEPS = 4
+_STEPS = 6
 _ACCEPTANCE = 0.65
-_WARM_UP, _THINNING, _SEEN = 250, 3, 5
-# A chain so many times as long as asked is run on while a mean is as uncertain as this: the longer, the more uncertain.
-_LENGTHEN = {1: (0.03, 0.5), 8: (0.04, 0.5), 16: UNCERTAIN}
+_WARM_UP, _THINNING = 250, 2
+# A chain is run on while a mean has a standard error of this, and fewer than this share of the draws are effective.
+_WANTED = (0.025, 0.5)
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
 
@@ -74,8 +74,7 @@ def sample_posterior(
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*found, strict=True))
             shares = _shares(density, points)
-            limits = [limits for times, limits in _LENGTHEN.items() if len(found) >= times * draws][-1]
-            if not uncertain(shares, *limits):
+            if not uncertain(shares, *_WANTED):
                 return points, priors, ""
             if len(found) >= longest * draws:
                 return points, priors, uncertain(shares, *UNCERTAIN)
@@ -124,11 +123,8 @@ def _chain(
             adaptation.learn(accepted)
         density.terms = density.terms._replace(prior=renew(density.values(point)[0], generator))
         state = redraw_tails(density, point, tails, generator)
-        if hidden is not None:
-            if number % _SEEN == 0 and warm_up / 5 <= number < warm_up:
-                hidden.learn(density, state.point)
-            if number >= warm_up / 2:
-                state = hidden.redraw(density, state, generator, learning=number < warm_up)
+        if hidden is not None and number >= warm_up / 2:
+            state = hidden.redraw(density, state, generator, learning=number < warm_up)
         point, value, gradient = state
         if number >= warm_up:
             yield point, density.terms.prior

@@ -18,8 +18,11 @@ from pgmpy_dp.inference.rows import row_maxima
 TAIL = 0.1
 # A row is hidden whose records stand out of the noise by less than so many variances.
 _HIDDEN = 8.0
+# It is drawn with at most this chance: of one near 1, small changes by its ancestors' draws would count for much.
+_LARGEST = 0.5
 # Rows are drawn together as long as this share of draws is accepted; how many are, is learned at this rate.
 _ACCEPTANCE, _RATE = 0.3, 0.1
+_TIMES = 2  # after every trajectory
 
 
 class State(NamedTuple):
@@ -40,42 +43,55 @@ class HiddenRows:
     """
 
     def __init__(self, precision: Vector) -> None:
-        self._precision, self._squares, self._points = precision, np.zeros(precision.size), 0
-        self._share = 1.0
+        self._precision, self._share = precision, 1.0
 
-    def learn(self, density: LogPosterior, point: Vector) -> None:
-        """See how many records rows have at a point of the warm-up."""
-        self._squares += density.row_counts(point) ** 2
-        self._points += 1
+    def told(self, density: LogPosterior, point: Vector) -> Vector:
+        """Compute by how many variances of the noise the records of each row stand out of it, about."""
+        told: Vector = self._precision * density.row_counts(point) ** 2
+        return told
 
-    @property
-    def told(self) -> Vector:
-        """By how many variances of the noise the records of each row stand out of it, about."""
-        return self._precision * self._squares / max(self._points, 1)
+    def _chances(self, told: Vector) -> Vector:
+        chances = np.minimum(self._share / np.sqrt(np.maximum(told, 1e-12)), _LARGEST)
+        return np.where(told < _HIDDEN, chances, 0.0)
 
     def redraw(self, density: LogPosterior, state: State, generator: np.random.Generator, *, learning: bool) -> State:
-        """Draw some hidden rows from their prior; all or none are taken, as the likelihood says.
+        """Draw some hidden rows from their prior, twice; all or none are taken, as the likelihood says.
 
-        Which rows, does not hang on the state. Their sums stay as they are, which nothing depends on.
+        A row that has records at times only is hidden at the others: which rows are drawn hangs on the state. What is
+        drawn changes the records of descendants, and with them the chance of this choice: the ratio of both chances
+        belongs to what is accepted (Green 1995). The sums of rows stay as they are, which nothing depends on.
         """
-        told, terms = self.told, density.terms
-        chances = np.where(told < _HIDDEN, self._share / np.sqrt(np.maximum(told, 1e-12)), 0.0)
-        cells = np.flatnonzero((generator.random(told.size) < chances)[terms.rows])
-        if not cells.size:
-            return state
-        values, slopes = density.values(state.point)
-        _, own = np.unique(terms.rows[cells], return_inverse=True)
-        prior = terms.prior[cells]
-        drawn = log_gamma(prior, generator)
-        moved = state.point.copy()
-        moved[cells] = bend(drawn + _log_sums(values[cells], own) - _log_sums(drawn, own), terms.bends[cells])
-        reached, gradient = density(moved)
-        again, risen = density.values(moved)
-        proposed = float(prior @ (again - values)[cells] + np.log(risen[cells] / slopes[cells]).sum())
-        accepted = math.exp(min(reached - state.value - proposed, 0.0))
-        if learning:
-            self._share *= math.exp(_RATE * (accepted - _ACCEPTANCE))
-        return State(moved, reached, gradient) if generator.random() < accepted else state
+        terms, told = density.terms, self.told(density, state.point)
+        for _ in range(_TIMES):
+            chances = self._chances(told)
+            chosen = generator.random(told.size) < chances
+            cells = np.flatnonzero(chosen[terms.rows])
+            if not cells.size:
+                continue
+            values, slopes = density.values(state.point)
+            _, own = np.unique(terms.rows[cells], return_inverse=True)
+            prior = terms.prior[cells]
+            drawn = log_gamma(prior, generator)
+            moved = state.point.copy()
+            moved[cells] = bend(drawn + _log_sums(values[cells], own) - _log_sums(drawn, own), terms.bends[cells])
+            reached, gradient = density(moved)
+            accepted, told_then = 0.0, told
+            if math.isfinite(reached):
+                again, risen = density.values(moved)
+                proposed = float(prior @ (again - values)[cells] + np.log(risen[cells] / slopes[cells]).sum())
+                told_then = self.told(density, moved)
+                back = _log_chance(chosen, self._chances(told_then)) - _log_chance(chosen, chances)
+                accepted = math.exp(min(reached - state.value - proposed + back, 0.0))
+            if learning:
+                self._share *= math.exp(_RATE * (accepted - _ACCEPTANCE))
+            if generator.random() < accepted:
+                state, told = State(moved, reached, gradient), told_then
+        return state
+
+
+def _log_chance(chosen: NDArray[np.bool_], chances: Vector) -> float:
+    """Return the logarithm of the chance that just these are chosen."""
+    return float(np.log(np.maximum(np.where(chosen, chances, 1 - chances), 1e-300)).sum())
 
 
 def _log_sums(logs: Vector, rows: NDArray[np.int64]) -> Vector:
