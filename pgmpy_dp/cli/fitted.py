@@ -431,6 +431,10 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
     help="What bins become: numbers within them, their middles, or their names. The default is uniform; names where "
     "NETWORK carries no release, which says the edges of bins, and --release names none.",
 )
+@click.option(
+    "--target",
+    help="A variable that others are to predict: of a mixture, tables of it with two others are kept close too.",
+)
 @file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
 @file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
 @spreadsheet_option
@@ -440,6 +444,7 @@ def sample(
     rows: int,
     seed: int | None,
     numbers: Any,
+    target: str | None,
     release: Path | None,
     out: Path | None,
     spreadsheet: bool,
@@ -462,12 +467,15 @@ def sample(
         loaded = loaded_network(network)
         if release is not None:
             loaded.attach_release(Release.load(release))
+        mixture = isinstance(loaded, PrivateMixtureNetwork)
         if numbers is None:
-            known = isinstance(loaded, PrivateMixtureNetwork) or hasattr(loaded, "release_")
-            numbers = "uniform" if known else "states"
+            numbers = "uniform" if mixture or hasattr(loaded, "release_") else "states"
+        if target is not None and not mixture:
+            raise click.ClickException(f"{network}: records are drawn for a --target from mixtures only; leave it out.")
         begin("Drawing records")
         declared = _declared(loaded)
-        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers), declared)
+        asked = {} if target is None else {"target": target}
+        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, **asked), declared)
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
         mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]

@@ -124,9 +124,8 @@ def synthesize(
             if model is not None:
                 network.save(model)
             begin("Drawing records")
-            cautions = write_records(
-                columns_of_files(network.simulate(rows, seed=seed, numbers=numbers), schema), out, schema, spreadsheet
-            )
+            drawn = network.simulate(rows, seed=seed, numbers=numbers, target=target)
+            cautions = write_records(columns_of_files(drawn, schema), out, schema, spreadsheet)
     cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)
     count = max(round(network.total_), 1) if rows is None else rows

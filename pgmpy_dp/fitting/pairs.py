@@ -12,7 +12,7 @@ _SINGLES = 0.03
 _POWER, _TARGET = 0.25, 5.0
 # The target's triples get this share together, in proportion to this power of their cells, where the two others have no
 # more cells than this.
-_TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.3, 0.5, 200
+_TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
 
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
@@ -83,7 +83,7 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
     --------
     >>> cliques, weights = plan_prediction(Schema({"age": ["young", "old"], "smoke": [0, 1], "lung": [0, 1]}), "lung")
     >>> cliques[-1], round(weights[-1], 3)
-    (('age', 'smoke', 'lung'), 0.3)
+    (('age', 'smoke', 'lung'), 0.45)
     """
     cliques, weights = plan_pairs(schema, target)
     pairs = set(map(frozenset, cliques))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.layout import Scope, Vector
+from pgmpy_dp.inference.layout import Scope, Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.threads import one_thread
 
@@ -19,7 +19,9 @@ _MOST_STATES = 4_000
 _CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
 
 
-def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.int32]:
+def draw_records(
+    mixture: Mixture, count: int, generator: np.random.Generator, target: Variable | None = None
+) -> NDArray[np.int32]:
     """Draw records whose tables differ from the mixture's by far less than those of independent records.
 
     Every component has its expected number of records, rounded, and so has every cell of its blocks. Which values of
@@ -32,6 +34,9 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     count : int
         Number of records.
     generator : numpy.random.Generator
+    target : Variable, optional
+        Triples of states with one of this variable are then brought near to the mixture's as well, unless it and all
+        others have very many.
 
     Returns
     -------
@@ -50,9 +55,12 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
     if mixture.refined:
-        return _with_finer(mixture, draw_records(mixture.coarse, count, generator), generator, even=True)
+        finer = mixture.refined.get(target)
+        coarse = draw_records(mixture.coarse, count, generator, target if finer is None else finer.coarser)
+        return _with_finer(mixture, coarse, generator, even=True)
     if mixture.dependent:
-        return mixture.completed(draw_records(mixture.roots, count, generator))
+        root, _ = mixture.dependent.get(target, (target, None))
+        return mixture.completed(draw_records(mixture.roots, count, generator, root))
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
@@ -68,7 +76,10 @@ def draw_records(mixture: Mixture, count: int, generator: np.random.Generator) -
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, place[variable]] = values
-    even_out(mixture, records, np.concatenate([[0], ends]), mixture.blocks, generator)
+    starts = np.concatenate([[0], ends])
+    even_out(mixture, records, starts, mixture.blocks, generator)
+    if target is not None and _tabulated(mixture, target):
+        even_out(mixture, records, starts, mixture.blocks, generator, target)
     return records[generator.permutation(count)]
 
 
@@ -78,6 +89,7 @@ def even_out(
     starts: NDArray[np.int64],
     blocks: Sequence[Scope],
     generator: np.random.Generator,
+    target: Variable | None = None,
 ) -> None:
     """Exchange values of some blocks between records of a component, so that pairs come near to the mixture's.
 
@@ -92,6 +104,8 @@ def even_out(
     blocks : sequence of tuples of variables
         Those of the mixture whose values may move. Values of more than two variables stay where they are.
     generator : numpy.random.Generator
+    target : Variable, optional
+        Pairs are then those among the records with each state of this variable, whose own block stays.
     """
     from pgmpy_dp.inference import record_kernel as kernel  # numba is slow to import
 
@@ -101,21 +115,29 @@ def even_out(
         columns = [mixture.variables.index(variable) for variable in some.variables]
         if columns:
             part = np.ascontiguousarray(records[:, columns])
-            even_out(some, part, starts, [block for block in blocks if block in kept], generator)
+            even_out(some, part, starts, [block for block in blocks if block in kept], generator, target)
             records[:, columns] = part
         return
     place = {variable: number for number, variable in enumerate(mixture.variables)}
     states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
+    strata, parts = np.zeros(len(records), dtype=np.int64), [(1.0, mixture)]
+    if target is not None:
+        strata = records[:, place[target]].astype(np.int64)
+        parts = [
+            (share, mixture.condition({target: state} if share > 0 else {}))
+            for state, share in enumerate(mixture.marginal((target,)))
+        ]
     records += states[:-1].astype(np.int32)
-    moved = [tuple(place[variable] for variable in block) for block in blocks if len(block) <= 2]
+    moved = [tuple(place[v] for v in block) for block in blocks if len(block) <= 2 and target not in block]
     numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
     with one_thread():
-        expected = len(records) * _pair_shares(mixture)
-        excess = _pair_counts(records, int(states[-1])) - expected
+        expected = np.stack([len(records) * share * _pair_shares(part) for share, part in parts])
+        counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
+    excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
     sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
     kernel.swap_within_components(
-        records, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
+        records, strata, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
     )
     records -= states[:-1].astype(np.int32)
 
@@ -169,16 +191,32 @@ def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Gene
     return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
 
 
+def _tabulated(mixture: Mixture, target: Variable) -> bool:
+    """Say whether triples with a target are few enough to be counted."""
+    kept = _of_few_states(mixture)
+    states = sum(mixture.cardinalities[variable] for block in kept for variable in block)
+    return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MOST_STATES**2
+
+
 def _pair_shares(mixture: Mixture) -> Vector:
-    """Find the probabilities of pairs of states of variables in different blocks; within blocks they mean nothing."""
-    found = []
-    for variable in mixture.variables:
-        for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-            if variable in block:
-                axes = tuple(axis + 1 for axis, other in enumerate(block) if other != variable)
-                found.append(table.sum(axis=axes))
-    states = np.concatenate(found, axis=1)
+    """Find the probabilities of pairs of states, and on the diagonal those of single states."""
+    ends = np.cumsum([0, *mixture.cardinalities.values()])
+    span = {v: slice(begin, end) for v, begin, end in zip(mixture.variables, ends[:-1], ends[1:], strict=True)}
+    states = np.empty((mixture.weights.size, int(ends[-1])))
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        for axis, variable in enumerate(block, 1):
+            states[:, span[variable]] = table.sum(axis=tuple(k for k in range(1, table.ndim) if k != axis))
     shares: Vector = (states * mixture.weights[:, None]).T @ states
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        own = np.tensordot(mixture.weights, table, 1)
+        for variable in block:
+            for other in block:
+                pair = own.sum(axis=tuple(k for k, v in enumerate(block) if v not in (variable, other)))
+                if variable == other:
+                    pair = np.diag(pair)
+                elif block.index(variable) > block.index(other):
+                    pair = pair.T
+                shares[span[variable], span[other]] = pair
     return shares
 
 

@@ -43,42 +43,63 @@ def even_counts(totals, table, carry, counts):
 
 
 @compiled
-def _gain(one, other, moved, first, second, excess, price, variables):
-    """Compute the change of the cost if two records exchanged their values of one variable (of those in its block)."""
-    a, b = one[moved], other[moved]
+def _gain(records, i, j, s, t, moved, first, second, excess, price):
+    """Compute the change of the cost if two records exchanged their values of one variable (of those in its block).
+
+    The records are of the strata s and t. Within one stratum nothing changes where they agree.
+    """
+    a, b = records[i, moved], records[j, moved]
     gain = 0.0
     if a != b:
-        row_a, row_b, price_a, price_b = excess[a], excess[b], price[a], price[b]
-        for v in range(variables):
-            c, e = one[v], other[v]
-            if c != e and v != first and v != second:
+        for v in range(records.shape[1]):
+            c, e = records[i, v], records[j, v]
+            if (c != e or s != t) and v != first and v != second:
                 gain += (
-                    price_a[c] * (1 - 2 * row_a[c]) + price_b[c] * (1 + 2 * row_b[c])
-                    + price_b[e] * (1 - 2 * row_b[e]) + price_a[e] * (1 + 2 * row_a[e])
+                    price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, c] * (1 + 2 * excess[s, b, c])
+                    + price[t, b, e] * (1 - 2 * excess[t, b, e]) + price[t, a, e] * (1 + 2 * excess[t, a, e])
                 )  # fmt: skip
+        if s != t:
+            gain += _gain_within(s, t, a, a, b, b, excess, price)
     return gain
 
 
 @compiled
-def _exchange(one, other, moved, first, second, excess, variables):
-    """Count what `_gain` foresaw."""
-    a, b = one[moved], other[moved]
-    if a != b:
-        for v in range(variables):
-            c, e = one[v], other[v]
-            if c != e and v != first and v != second:
-                excess[a, c] -= 1
-                excess[b, c] += 1
-                excess[b, e] -= 1
-                excess[a, e] += 1
-                excess[c, a] -= 1
-                excess[c, b] += 1
-                excess[e, b] -= 1
-                excess[e, a] += 1
+def _gain_within(s, t, a, c, b, e, excess, price):
+    """Do the same for a pair of states, a and c, that goes from stratum s to t as a whole, and b and e back."""
+    gain = 0.0
+    if a != b or c != e:
+        gain += price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, e] * (1 + 2 * excess[s, b, e])
+        gain += price[t, b, e] * (1 - 2 * excess[t, b, e]) + price[t, a, c] * (1 + 2 * excess[t, a, c])
+    return gain
 
 
 @compiled
-def swap_within_components(records, starts, first, second, excess, price, sweeps, generator):
+def _exchange(records, i, j, s, t, moved, first, second, excess):
+    """Count what `_gain` foresaw."""
+    a, b = records[i, moved], records[j, moved]
+    if a != b:
+        for v in range(records.shape[1]):
+            c, e = records[i, v], records[j, v]
+            if (c != e or s != t) and v != first and v != second:
+                _replace(excess, s, a, c, b, c)
+                _replace(excess, t, b, e, a, e)
+        if s != t:
+            _replace(excess, s, a, a, b, b)
+            _replace(excess, t, b, b, a, a)
+
+
+@compiled
+def _replace(excess, s, a, c, b, e):
+    """Count a record with states b and e in place of one with a and c; a single state is a pair with itself."""
+    excess[s, a, c] -= 1
+    excess[s, b, e] += 1
+    if a != c:
+        excess[s, c, a] -= 1
+        excess[s, e, b] += 1
+
+
+@compiled
+def swap_within_components(records, strata, starts, first, second, excess, price, sweeps, generator):
     """Exchange two records' values of a block wherever that brings the counts of pairs nearer to their expectations.
 
     Both records belong to one component, so every component's counts within single blocks stay as they are.
@@ -87,13 +108,15 @@ def swap_within_components(records, starts, first, second, excess, price, sweeps
     ----------
     records : ndarray of int32, shape (records, variables)
         Places of the records' states among the states of all variables; sorted by component; changed in place.
+    strata : ndarray of int64, shape (records,)
+        Pairs are counted in each stratum by itself.
     starts : ndarray of int64, shape (components + 1,)
         Where each component's records begin.
     first, second : ndarrays of int64, shape (blocks,)
         Variables of the blocks, `second` being -1 where there is one only.
-    excess, price : ndarrays of shape (states, states)
+    excess, price : ndarrays of shape (strata, states, states)
         Records less expected records of each pair of states, above and below the diagonal alike, and what the square of
-        that costs; `excess` is changed in place.
+        that costs; `excess` is changed in place. The diagonal counts single states.
     sweeps : int
         Exchanges tried for each record and block.
     generator : numpy.random.Generator
@@ -103,24 +126,30 @@ def swap_within_components(records, starts, first, second, excess, price, sweeps
     int
         Exchanges made.
     """
-    made, variables = 0, records.shape[1]
+    made = 0
     for _ in range(sweeps):
         for k in range(starts.shape[0] - 1):
             begin, size = starts[k], starts[k + 1] - starts[k]
             if size < 2:
                 continue
             for i in range(begin, starts[k + 1]):
-                one = records[i]
                 for block in range(first.shape[0]):
-                    other = records[begin + int(generator.random() * size)]
-                    gain = _gain(one, other, first[block], first[block], second[block], excess, price, variables)
-                    if second[block] >= 0:
-                        gain += _gain(one, other, second[block], first[block], second[block], excess, price, variables)
+                    j = begin + int(generator.random() * size)
+                    s, t, p, q = strata[i], strata[j], first[block], second[block]
+                    gain = _gain(records, i, j, s, t, p, p, q, excess, price)
+                    if q >= 0:
+                        gain += _gain(records, i, j, s, t, q, p, q, excess, price)
+                        if s != t:
+                            a, c, b, e = records[i, p], records[i, q], records[j, p], records[j, q]
+                            gain += _gain_within(s, t, a, c, b, e, excess, price)
                     if gain < -1e-6:
-                        _exchange(one, other, first[block], first[block], second[block], excess, variables)
-                        if second[block] >= 0:
-                            _exchange(one, other, second[block], first[block], second[block], excess, variables)
-                            one[second[block]], other[second[block]] = other[second[block]], one[second[block]]
-                        one[first[block]], other[first[block]] = other[first[block]], one[first[block]]
+                        _exchange(records, i, j, s, t, p, p, q, excess)
+                        if q >= 0:
+                            _exchange(records, i, j, s, t, q, p, q, excess)
+                            if s != t:
+                                _replace(excess, s, records[i, p], records[i, q], records[j, p], records[j, q])
+                                _replace(excess, t, records[j, p], records[j, q], records[i, p], records[i, q])
+                            records[i, q], records[j, q] = records[j, q], records[i, q]
+                        records[i, p], records[j, p] = records[j, p], records[i, p]
                         made += 1
     return made

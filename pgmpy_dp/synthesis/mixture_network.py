@@ -274,6 +274,7 @@ class PrivateMixtureNetwork:
         evidence: Mapping[str, Any] | None = None,
         seed: int | None = None,
         numbers: Numbers = "states",
+        target: str | None = None,
     ) -> pd.DataFrame:
         """Draw synthetic records, evenly: their tables are as close to the mixture's as those of whole records can be.
 
@@ -288,6 +289,9 @@ class PrivateMixtureNetwork:
         numbers : {"states", "uniform", "midpoint"}
             Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
             middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
+        target : str, optional
+            A variable that others are to predict: tables of three variables, of which it is one, are then kept close
+            too.
 
         Returns
         -------
@@ -301,7 +305,9 @@ class PrivateMixtureNetwork:
         """
         count = max(round(self.total_), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
         mixture, generator = self._given(checked_evidence(self.schema_, evidence)), np.random.default_rng(seed)
-        codes = draw_records(mixture, count, generator)
+        if target is not None:
+            self.schema_.require([(target,)])
+        codes = draw_records(mixture, count, generator, target)
         column = {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
         return pd.DataFrame(
             {v: decoded(self.schema_, v, column[v], numbers, generator) for v in self.schema_.variables}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.inference.mixture import AnswerTooLargeError, Mixture
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.inference.record_kernel import swap_within_components
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 
@@ -155,6 +156,62 @@ def test_every_component_has_its_share_of_records_and_of_each_cell():
         assert np.abs(found - totals @ table).max() < 1
 
 
+TWO_BLOCKS = (("c", "a"), ("b", "d"))
+
+
+def distance(mixture, codes, size, within=()):
+    """Of the records' tables of so many variables, some of which are always among them."""
+    names, total = list(CARDS), 0.0
+    for scope in itertools.combinations(names, size):
+        if set(within) <= set(scope):
+            expected = len(codes) * mixture.marginal(scope)
+            found = np.zeros_like(expected)
+            np.add.at(found, tuple(codes[:, names.index(variable)] for variable in scope), 1)
+            total += np.abs(found - expected).sum()
+    return total
+
+
+@pytest.mark.parametrize("blocks", [(("c", "a"), ("b",), ("d",)), TWO_BLOCKS])
+@pytest.mark.parametrize("target", CARDS)
+def test_triples_with_a_target_are_closer_than_those_of_records_without(blocks, target):
+    mixture = random_mixture(1, components=4, blocks=blocks)
+    plain, even = (draw_records(mixture, 4000, np.random.default_rng(2), given) for given in (None, target))
+    assert distance(mixture, even, 3, [target]) < 0.8 * distance(mixture, plain, 3, [target])
+    assert distance(mixture, even, 2) < 1.5 * distance(mixture, plain, 2) + 10
+    assert distance(mixture, even, 1) == pytest.approx(distance(mixture, plain, 1), abs=8)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 10**6), st.sampled_from([(("c", "a"), ("b",), ("d",)), TWO_BLOCKS]))
+def test_exchanges_count_what_they_change(seed, blocks):
+    """Counted again, pairs in each stratum are where exchanges left them, and cost less than before."""
+    generator = np.random.default_rng(seed)
+    ends = np.cumsum([0, *CARDS.values()])
+    states = [generator.integers(size, size=200) for size in CARDS.values()]
+    records = np.stack(states, axis=1).astype(np.int32) + ends[:-1].astype(np.int32)
+    strata, names = generator.integers(2, size=200), list(CARDS)
+    moved = np.array([[*map(names.index, block), -1][:2] for block in blocks], dtype=np.int64)
+    expected = generator.random((2, ends[-1], ends[-1])) * 20
+    expected += expected.transpose(0, 2, 1)
+    price = 1 / (expected + 1)
+
+    def excess():
+        coded = np.zeros((200, ends[-1]))
+        np.put_along_axis(coded, records.astype(np.int64), 1.0, axis=1)
+        return np.stack([coded[strata == k].T @ coded[strata == k] for k in range(2)]) - expected
+
+    def cost(left):  # a pair of states once, whichever comes first
+        return (price * left**2)[:, *np.triu_indices(ends[-1])].sum()
+
+    left, before = excess(), cost(excess())
+    made = swap_within_components(
+        records, strata, np.array([0, 120, 200]), moved[:, 0], moved[:, 1], left, price, 3, generator
+    )
+    np.testing.assert_allclose(left, excess(), atol=1e-9)
+    assert made > 0
+    assert cost(left) < before
+
+
 def test_pairs_of_records_are_far_closer_than_those_of_independent_records():
     mixture, count = random_mixture(1, components=4), 4000
     generator = np.random.default_rng(2)
@@ -162,14 +219,4 @@ def test_pairs_of_records_are_far_closer_than_those_of_independent_records():
     cells = generator.choice(joint(mixture).size, count, p=joint(mixture).ravel())
     independent = np.stack(np.unravel_index(cells, tuple(CARDS.values())), axis=1)
 
-    def error(codes):
-        total = 0.0
-        for a, b in itertools.combinations(range(4), 2):
-            pair = (list(CARDS)[a], list(CARDS)[b])
-            expected = count * mixture.marginal(pair)
-            found = np.zeros_like(expected)
-            np.add.at(found, (codes[:, a], codes[:, b]), 1)
-            total += np.abs(found - expected).sum()
-        return total
-
-    assert error(even) < error(independent) / 5
+    assert distance(mixture, even, 2) < distance(mixture, independent, 2) / 5
