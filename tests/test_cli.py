@@ -544,7 +544,7 @@ def test_synthetic_records_without_a_network(asia):
     assert run("inspect", "pairs.zip").startswith("Differentially private with epsilon = 1.0")
     answer = json.loads(run("query", "model.json", "--target", "dysp", "--evidence", "bronc=yes", "--json"))["answer"]
     assert answer[0]["probability"] == pytest.approx(0.8, abs=0.1)
-    run("sample", "model.json", "--rows", 50, "--seed", 1, "--out", "more.parquet")
+    run("sample", "model.json", "--rows", 50, "--seed", 1, "--out", "more.parquet", "--target", "dysp")
     assert pd.read_parquet("more.parquet").shape == (50, 8)
     assert "exists already" in refused(*call, "--epsilon", 0.5)
     assert "--force" in refused(*call, "--epsilon", 0.5)
