@@ -74,10 +74,10 @@ def sample_posterior(
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*found, strict=True))
             shares = _shares(density, points)
-            if not uncertain(shares, *_WANTED):
-                return points, priors, ""
-            if len(found) >= longest * draws:
-                return points, priors, uncertain(shares, *UNCERTAIN)
+            whole = len(found) >= longest * draws
+            poor = uncertain(shares, *(UNCERTAIN if whole else _WANTED))
+            if whole or not poor:
+                return points, priors, poor
 
 
 def _shares(density: LogPosterior, points: Vector) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,11 +123,10 @@ def even_out(
     states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
     strata, parts = np.zeros(len(records), dtype=np.int64), [(1.0, mixture)]
     if target is not None:
-        strata = records[:, place[target]].astype(np.int64)
-        parts = [
-            (share, mixture.condition({target: state} if share > 0 else {}))
-            for state, share in enumerate(mixture.marginal((target,)))
-        ]
+        chances = mixture.marginal((target,))
+        present = np.flatnonzero(chances)
+        strata = np.searchsorted(present, records[:, place[target]])
+        parts = [(float(chances[state]), mixture.condition({target: int(state)})) for state in present]
     records += states[:-1].astype(np.int32)
     moved = [tuple(place[v] for v in block) for block in blocks if len(block) <= 2 and target not in block]
     numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
@@ -207,16 +207,10 @@ def _pair_shares(mixture: Mixture) -> Vector:
         for axis, variable in enumerate(block, 1):
             states[:, span[variable]] = table.sum(axis=tuple(k for k in range(1, table.ndim) if k != axis))
     shares: Vector = (states * mixture.weights[:, None]).T @ states
-    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-        own = np.tensordot(mixture.weights, table, 1)
-        for variable in block:
-            for other in block:
-                pair = own.sum(axis=tuple(k for k, v in enumerate(block) if v not in (variable, other)))
-                if variable == other:
-                    pair = np.diag(pair)
-                elif block.index(variable) > block.index(other):
-                    pair = pair.T
-                shares[span[variable], span[other]] = pair
+    for variable, other in itertools.chain.from_iterable(itertools.product(own, repeat=2) for own in mixture.blocks):
+        same = variable == other
+        pair = np.diag(mixture.marginal((variable,))) if same else mixture.marginal((variable, other))
+        shares[span[variable], span[other]] = pair
     return shares
 
 
