@@ -18,7 +18,7 @@ from pgmpy_dp.networks import farthest_pairs
 
 FALSE_ALARM = 1e-6
 EPSILON = 0.5
-TRIALS, FEW = 400, 150
+TRIALS, FEW = 400, 300
 VARIABLES = ("a", "b", "c")
 SCHEMA = dp.Schema({variable: ["x", "y"] for variable in VARIABLES})
 SHORT = pd.DataFrame([list("xxy"), list("yyy"), list("xyx"), list("yxx")], columns=VARIABLES)
