@@ -19,12 +19,10 @@ from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, Schema
 from .estimators import (
     AutoMLE,
     CollectiveEM,
-    DataDependentAllocation,
     ExponentialMAP,
     LinearPosteriorSampler,
     MaximumLikelihood,
     NaiveMLE,
-    PlannedAllocation,
     PosteriorMean,
     PosteriorSampler,
     PrivateBayesianEstimator,
@@ -34,6 +32,11 @@ from .estimators import (
     PrivateSGD,
     PrivateSigmoidBeliefNetwork,
     PrivateVB,
+)
+from .evaluation import combine
+from .fitting import (
+    DataDependentAllocation,
+    PlannedAllocation,
     SizeAllocation,
     UniformAllocation,
     laskey_sensitivities,
@@ -43,7 +46,6 @@ from .estimators import (
     plan_measurements,
     plan_pairs,
 )
-from .evaluation import combine
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile

@@ -15,8 +15,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import AutoMLE, CollectiveEM, MaximumLikelihood, PrivateMLE, plan_measurements
+from pgmpy_dp.estimators import AutoMLE, CollectiveEM, MaximumLikelihood, PrivateMLE
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.fitting import plan_measurements
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_divergence, plot_marginals
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise

@@ -512,6 +512,19 @@ def test_help_imports_nothing_slow_and_covers_all_commands():
         assert "Usage:" in run(name, "--help")
 
 
+def test_records_without_a_network_need_no_pgmpy(asia):
+    code = (
+        "import sys\n"
+        "from pgmpy_dp.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print([m for m in ('pgmpy', 'matplotlib', 'duckdb') if m in sys.modules], file=sys.stderr)"
+    )
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon", "1", "--delta", "1e-6"]
+    command = [sys.executable, "-c", code, *call, "--out", "made.csv"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert shown.stderr.splitlines()[-1] == "[]"
+
+
 def test_as_a_process(asia):
     def call(*arguments):
         command = [sys.executable, "-m", "pgmpy_dp.cli", *arguments]

@@ -14,7 +14,6 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
-    quiet,
     refuse_to_overwrite,
     stages,
 )
@@ -104,7 +103,6 @@ def households(
           --schema homes.json --persons-schema people.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic_homes.csv --persons-out synthetic_people.csv
     """
-    quiet()
     from pgmpy_dp.data import PrivateHouseholds
     from pgmpy_dp.networks.numbers import require_numbers
     from pgmpy_dp.schema import HouseholdSchema

@@ -50,7 +50,7 @@ def plan(
     """
     from pgmpy_dp.cli.structure import planned, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
-    from pgmpy_dp.estimators import plan_pairs
+    from pgmpy_dp.fitting import plan_pairs
     from pgmpy_dp.schema import Schema
 
     if (model is None) == (not pairs):

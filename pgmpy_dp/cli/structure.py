@@ -107,7 +107,7 @@ def _meant(text: str, variables: Collection[str]) -> str:
 
 def planned(schema: Schema, model: Path, check: float = 0.0) -> tuple[Any, list[float]]:
     """Plan the tables of a network, and the shares of the budget."""
-    from pgmpy_dp.estimators import plan_measurements
+    from pgmpy_dp.fitting import plan_measurements
 
     structure = read_structure(model, schema.variables)
     schema.require([list(structure.nodes())])

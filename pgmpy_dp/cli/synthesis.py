@@ -13,7 +13,6 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
-    quiet,
     refuse_to_overwrite,
     stages,
 )
@@ -94,7 +93,6 @@ def synthesize(
       pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
-    quiet()
     from pgmpy_dp.networks.numbers import require_numbers
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 

@@ -1,4 +1,4 @@
-"""The steps of every estimator: it finds its data, measures what it was not handed, and sets its results.
+"""The first steps of every estimator: it finds its data, and measures what it was not handed.
 
 A release costs nothing. The ledger of a private data set is charged. For records with declared states a private data
 set is made for this one fit.
@@ -7,28 +7,16 @@ set is made for this one fit.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
 
-from pgmpy.factors.discrete import TabularCPD
-from sklearn.exceptions import ConvergenceWarning
-
 from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import markov_factors, table_places, tabular_cpd
-from pgmpy_dp.fitting.public_tables import warn_of_contradictions
-from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
-from pgmpy_dp.fitting.rules import warn_of_broken_rules
-from pgmpy_dp.inference import Layout
-from pgmpy_dp.inference.collective import Engine
-from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.release import InformedMarginals, Release, compose
+from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.release.public_tables import read_public_tables
@@ -68,6 +56,8 @@ def resolve(
         if public is not None:
             read_public_tables(public, source.schema)
     if network is not None:
+        from pgmpy_dp.fitting.rule_tables import require_held  # it imports pgmpy, which mixtures do without
+
         require_held(network, source.schema)
     return source
 
@@ -233,68 +223,3 @@ def _require_variables(schema: Schema, variables: Sequence[str], where: str) -> 
             f"The model has variables that are not in the {where}: {names}{meant}. Declare their states, or leave "
             "them out of the model."
         )
-
-
-def finish_markov(
-    estimator: Any,
-    engine: Engine,
-    potentials: Vector,
-    scopes: Sequence[Clique],
-    release: Release | tuple[Release, ...],
-    schema: Schema,
-) -> None:
-    """Set the fitted attributes of an estimator of a Markov network.
-
-    Factors are made for `scopes`; other tables of the engine's layout must have potentials of zero. pgmpy refuses
-    factors whose variables are no clique of the graph, and measured tables need not be.
-    """
-    if schema.rules:
-        places = table_places(engine.layout, scopes)
-        potentials = potentials.copy()
-        potentials[places] += barred_cells(scopes, scope_masks(scopes, schema), schema)
-    calibration = engine.calibrate(potentials)
-    warn_unless(calibration.converged, estimator, "Loopy belief propagation")
-    log_partition = calibration.log_partition
-    layout = Layout.of(engine.layout.cardinalities, scopes)
-    own = potentials[table_places(engine.layout, scopes)]
-    finish(estimator, markov_factors(layout, own, log_partition, schema.states), release, schema)
-
-
-def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
-    """Warn that a fit did not converge: it is private all the same, but not what it should be."""
-    if not converged:
-        warnings.warn(
-            f"{what} of {type(estimator).__name__} did not converge: the network may be far from what the release "
-            "says. Give more iterations (max_iter), or exact inference (inference='junction_tree') where it fits.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-
-def finish(estimator: Any, parameters: list[Any], release: Release | tuple[Release, ...], schema: Schema) -> None:
-    """Set the fitted attributes of an estimator, its CPDs or factors first; CPDs are made to hold rules."""
-    releases = release if isinstance(release, tuple) else (release,)
-    warn_of_contradictions(releases)
-    if schema.rules:
-        warn_of_broken_rules(releases)
-        if parameters and isinstance(parameters[0], TabularCPD):
-            parameters = _ruled(parameters, schema)
-    estimator.parameters_ = parameters
-    estimator.state_names_ = schema.state_names
-    estimator.release_ = release
-    estimator.guarantee_ = compose([each.guarantee for each in releases])
-    estimator._is_fitted = True
-
-
-def _ruled(cpds: Sequence[TabularCPD], schema: Schema) -> list[TabularCPD]:
-    masks = family_masks([tuple(cpd.variables) for cpd in cpds], schema)
-    return [
-        tabular_cpd(tuple(cpd.variables), ruled_table(cpd.values, masks.get(tuple(cpd.variables))), schema.states)
-        for cpd in cpds
-    ]
-
-
-def finish_tied(estimator: Any, engine: TiedTree, potentials: Vector, release: Release, nodes: Schema) -> None:
-    """Set the fitted attributes of an estimator of a Markov network with tied parameters: a factor for each clique."""
-    tree = engine.tree
-    finish_markov(estimator, tree, engine.expand(potentials), tree.layout.scopes, release, nodes)

@@ -1,60 +1,6 @@
 """Users call this package to judge: audits of privacy claims, divergences, predictions, and the papers' measures."""
 
-from pgmpy_dp.evaluation.audit import AuditResult, audit
-from pgmpy_dp.evaluation.comparison import compare
-from pgmpy_dp.evaluation.divergence import kl_divergence
-from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
-from pgmpy_dp.evaluation.inference_error import ErrorBounds, inference_error_bounds, mu_score
-from pgmpy_dp.evaluation.posterior_bounds import (
-    DivergenceBound,
-    StochasticLipschitz,
-    count_error_bound,
-    divergence_bound,
-    exponential_map_failure,
-    fourier_marginal_bound,
-    joint_stochastic_lipschitz,
-    posterior_divergence,
-    stochastic_lipschitz_bound,
-)
-from pgmpy_dp.evaluation.prediction import compare_prediction, mean_squared_error, prediction_accuracy
-from pgmpy_dp.evaluation.query_errors import (
-    QueryErrors,
-    conditional_errors,
-    map_agreement,
-    marginal_errors,
-    parameter_errors,
-)
-from pgmpy_dp.evaluation.synthetic_inference import combine
-from pgmpy_dp.evaluation.tuning import NotPrivateSearch, not_private_grid_search
+import lazy_loader
 
-__all__ = [
-    "AuditResult",
-    "DivergenceBound",
-    "ErrorBounds",
-    "NotPrivateSearch",
-    "QueryErrors",
-    "StochasticLipschitz",
-    "audit",
-    "bnlearn_network",
-    "combine",
-    "compare",
-    "compare_prediction",
-    "conditional_errors",
-    "count_error_bound",
-    "divergence_bound",
-    "exponential_map_failure",
-    "fourier_marginal_bound",
-    "inference_error_bounds",
-    "joint_stochastic_lipschitz",
-    "kl_divergence",
-    "map_agreement",
-    "marginal_errors",
-    "mean_squared_error",
-    "mu_score",
-    "not_private_grid_search",
-    "parameter_errors",
-    "posterior_divergence",
-    "prediction_accuracy",
-    "random_markov_network",
-    "stochastic_lipschitz_bound",
-]
+# The names are listed in __init__.pyi: each is imported when it is first used, with the libraries it needs.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.fitting.family_tables import explain_tables
 from pgmpy_dp.fitting.likelihoods import explain, observation_noise
 from pgmpy_dp.fitting.public_tables import warn_of_tables_left_out
@@ -57,8 +56,8 @@ class _Problem:
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
         self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, total
         self.pseudo = _pseudo_counts(families)
-        self.free = table_places(tree.layout, families.scopes)
-        self.seen = table_places(tree.layout, observed.cliques)
+        self.free = tree.layout.places(families.scopes)
+        self.seen = tree.layout.places(observed.cliques)
 
     def calibrate(self, log_rows: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
@@ -138,7 +137,7 @@ def fit_directed(
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
     told = only(observed, telling(observed.cliques, families), release.schema)
-    shares = problem.calibrate(log_rows).marginals[table_places(tree.layout, told.cliques)]
+    shares = problem.calibrate(log_rows).marginals[tree.layout.places(told.cliques)]
     residual = _squared_residual(told, shares, problem.total)
     return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
 
@@ -174,7 +173,7 @@ def fit_directed_loopily(
     """
     layout = Layout.of(graph.layout.cardinalities, families)
     rows, pseudo, total = Rows(layout), _pseudo_counts(layout), release.total
-    free = table_places(graph.layout, families)
+    free = graph.layout.places(families)
     own = [_start(release, family, total) for family in families]
     explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
     potentials = np.zeros(graph.layout.size)

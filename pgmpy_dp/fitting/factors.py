@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
@@ -215,10 +214,3 @@ def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
     if not model.nodes():
         raise ValueError("The model has no nodes: add at least one.")
     return model
-
-
-def table_places(layout: Layout, scopes: Sequence[Clique]) -> NDArray[np.int64]:
-    """Find all cells of some of a layout's tables in its flat vector, in the order of the scopes."""
-    starts = dict(zip(layout.scopes, layout.offsets[:-1], strict=True))
-    lengths = np.diff(Layout.of(layout.cardinalities, scopes).offsets)
-    return np.concatenate([starts[scope] + np.arange(length) for scope, length in zip(scopes, lengths, strict=True)])

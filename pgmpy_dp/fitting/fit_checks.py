@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.factors import Network, log_linear, table_places
+from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
 from pgmpy_dp.fitting.misfit import FitCheck, held_against, scoring_step
 from pgmpy_dp.fitting.testing_tables import first_tests, telling, tree_cells
@@ -116,12 +116,12 @@ class _Calibrated:
     @classmethod
     def of(cls, tree: JunctionTree, layout: Layout, logs: Vector, rows: Rows | None) -> _Calibrated:
         potentials = np.zeros(tree.layout.size)
-        potentials[table_places(tree.layout, layout.scopes)] = logs
+        potentials[tree.layout.places(layout.scopes)] = logs
         return cls(tree, layout, logs, rows, tree.calibrate(potentials))
 
     def shares(self, tables: Sequence[Clique]) -> Vector:
         """Return tables that the tree holds, end to end."""
-        return self.calibration.marginals[table_places(self.tree.layout, tables)]
+        return self.calibration.marginals[self.tree.layout.places(tables)]
 
     def tangents(self, tables: Sequence[Clique]) -> Vector:
         """Compute derivatives of such tables by the log-potentials; rows of a CPD stay normalised.
@@ -129,7 +129,7 @@ class _Calibrated:
         They are covariances of cells: of each cell of the tables with all parameters, or the other way, as is less
         work.
         """
-        places, free = (table_places(self.tree.layout, scopes) for scopes in (tables, self.layout.scopes))
+        places, free = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
         direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
         tangents = np.empty((places.size, free.size))
         if places.size < free.size:

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from scipy import stats
 
-from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise, gaussian_dual, laplace_dual
 from pgmpy_dp.inference.collective import CollectiveMarginals, Engine
 from pgmpy_dp.inference.duals import LinearMap
@@ -43,7 +42,7 @@ def explain(seen: Observations, engine: Engine, potentials: Vector, total: float
     """Find the most probable counts behind observations under these log-potentials: the E-step, by its dual."""
     scale = np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) / (1 if seen.gaussian else 2))
     dual = gaussian_dual if seen.gaussian else laplace_dual
-    function = LinearMap(table_places(engine.layout, seen.cliques), seen.matrix)
+    function = LinearMap(engine.layout.places(seen.cliques), seen.matrix)
     return dual(engine, potentials, seen.observed, scale, total, max_iter=max_iter, function=function)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.fitting.factors import table_places
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
@@ -125,7 +124,7 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
     if not held:
         return np.zeros(engine.layout.size)
     total = releases[0].total
-    places = table_places(engine.layout, list(held))
+    places = engine.layout.places(list(held))
     own = [source.marginal(scope) for scope, source in held.items()]
     layout = Layout.of(engine.layout.cardinalities, list(held))
     marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy.sparse.linalg import LinearOperator, cg
 
-from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside, table_places
+from pgmpy_dp.fitting.factors import Network, bayesian_network, families, markov_scopes, outside
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
 from pgmpy_dp.fitting.moment_matching import naive_start
 from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, scope_masks
@@ -263,10 +263,10 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         schema=schema,
         scopes=scopes,
         tree=tree,
-        cells=table_places(tree.layout, scopes),
+        cells=tree.layout.places(scopes),
         rows=Rows(Layout.of(cards, scopes)) if directed else None,
-        effects=table_places(tree.layout, deviating) if deviating else np.zeros(0, dtype=np.int64),
-        places=table_places(tree.layout, seen.cliques),
+        effects=tree.layout.places(deviating) if deviating else np.zeros(0, dtype=np.int64),
+        places=tree.layout.places(seen.cliques),
         sums=seen.matrix,
         observed=seen.observed,
         variance=np.maximum(seen.variance, LEAST_VARIANCE),
@@ -276,7 +276,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         start=_start(releases, scopes, schema)
         if directed
         # From a start far off, tables larger than the network's would be explained by deviations of the sample.
-        else naive_start(tree, scopes, releases)[table_places(tree.layout, scopes)],
+        else naive_start(tree, scopes, releases)[tree.layout.places(scopes)],
     )
 
 

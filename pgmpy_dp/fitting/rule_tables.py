@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, families, table_places
+from pgmpy_dp.fitting.factors import Network, families
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
@@ -49,7 +49,7 @@ def _require_possible(schema: Schema) -> None:
     with suppress(TreeTooLargeError):
         tree = build_engine(schema.cardinalities(), scopes, "junction_tree")
         potentials = np.zeros(tree.layout.size)
-        potentials[table_places(tree.layout, scopes)] = barred_cells(scopes, scope_masks(scopes, schema), schema)
+        potentials[tree.layout.places(scopes)] = barred_cells(scopes, scope_masks(scopes, schema), schema)
         try:
             tree.calibrate(potentials)
         except ValueError:

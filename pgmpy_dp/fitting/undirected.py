@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from pgmpy_dp.fitting.factors import outside, table_places
+from pgmpy_dp.fitting.factors import outside
 from pgmpy_dp.fitting.likelihoods import explain
 from pgmpy_dp.fitting.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
@@ -78,7 +78,7 @@ class _Bound:
         layout = tree.layout
         self.barred = 0.0 if barred is None else barred
         self.tree, self.total, self.observations = tree, total, seen
-        self.free, self.seen = table_places(layout, scopes), table_places(layout, seen.cliques)
+        self.free, self.seen = layout.places(scopes), layout.places(seen.cliques)
         self.observed, self.gaussian = seen.observed, seen.gaussian
         self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
         self.scale = np.sqrt(self.variance / 2)
@@ -283,7 +283,7 @@ def _fit_loopy(
     prior_scale: float | None,
 ) -> UndirectedFit:
     layout, total = engine.layout, release.total
-    free = table_places(layout, scopes)
+    free = layout.places(scopes)
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
     potentials, gap = naive_start(engine, scopes, [release]), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):

@@ -73,6 +73,14 @@ class Layout:
     def size(self) -> int:
         return int(self.offsets[-1])
 
+    def places(self, scopes: Sequence[Scope]) -> NDArray[np.int64]:
+        """Find all cells of some of the tables in the flat vector, in the order of the scopes asked for."""
+        starts = dict(zip(self.scopes, self.offsets[:-1], strict=True))
+        lengths = np.diff(Layout.of(self.cardinalities, scopes).offsets)
+        return np.concatenate(
+            [starts[scope] + np.arange(length) for scope, length in zip(scopes, lengths, strict=True)]
+        )
+
     def flatten(self, tables: Iterable[ArrayLike]) -> Vector:
         """Put tables (in the order of `scopes`) end to end; shape (size,)."""
         arrays = [np.asarray(table, dtype=np.float64) for table in tables]

@@ -17,7 +17,7 @@ from pgmpy_dp.inference.threads import one_thread
 _SWEEPS, _MOST_WORK = 12, 1_000_000_000
 # Pairs of that many states are held at a time; values of blocks with more of them meet others by chance alone.
 _MOST_STATES = 4_000
-_CODED = 20_000  # records coded at a time: whole numbers in float32 stay exact
+_CODED = 2_000  # records coded at a time: whole numbers in float32 stay exact
 
 
 def draw_records(

@@ -1,9 +1,6 @@
 """Networks that are fitted from releases answer with bounds, simulate records, and go into files."""
 
-from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
-from pgmpy_dp.networks.formats import SUFFIXES, save_network
-from pgmpy_dp.networks.loading import load_network
-from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
-from pgmpy_dp.networks.simulation import simulate
+import lazy_loader
 
-__all__ = ["SUFFIXES", "PrivateBayesianNetwork", "PrivateMarkovNetwork", "load_network", "save_network", "simulate"]
+# The names are listed in __init__.pyi: a mixture needs no pgmpy, which takes half a second and 40 MB.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

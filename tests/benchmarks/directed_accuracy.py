@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
-from pgmpy_dp.fitting.factors import conditional, families, log_linear, table_places, tabular_cpd
+from pgmpy_dp.fitting.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import simulate
 
@@ -80,7 +80,7 @@ def poorer(truth, missing, seed):
     scopes = families(network)
     tree = JunctionTree.build(layout.cardinalities, layout.scopes, scopes)
     potentials = np.zeros(tree.layout.size)
-    potentials[table_places(tree.layout, layout.scopes)] = logs
+    potentials[tree.layout.places(layout.scopes)] = logs
     calibration = tree.calibrate(potentials)
     for scope in scopes:
         network.add_cpds(tabular_cpd(scope, conditional(tree.marginal(calibration, scope)), states))

@@ -11,7 +11,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, finish_markov, finish_tied, measure, refuse_rules, resolve, warn_unless
+from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
+from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
 from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
 from pgmpy_dp.fitting.planning import plan_measurements

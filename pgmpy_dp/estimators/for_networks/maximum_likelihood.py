@@ -13,7 +13,8 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import declared, finish, finish_markov, finish_tied, warn_unless
+from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
+from pgmpy_dp.estimators.steps import declared
 from pgmpy_dp.fitting.factors import (
     bayesian_network,
     conditional,

@@ -10,7 +10,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish_markov, finish_tied, measure, refuse_rules, resolve, warn_unless
+from pgmpy_dp.estimators.results import finish_markov, finish_tied, warn_unless
+from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
 from pgmpy_dp.fitting.factors import markov_network, markov_scopes
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.fitting.tying import Tying

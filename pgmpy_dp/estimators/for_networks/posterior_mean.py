@@ -12,7 +12,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, finish_markov, informed, measure, paid_release, resolve
+from pgmpy_dp.estimators.results import finish, finish_markov
+from pgmpy_dp.estimators.steps import informed, measure, paid_release, resolve
 from pgmpy_dp.fitting.directed import require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.fitting.moment_matching import maximise_likelihood

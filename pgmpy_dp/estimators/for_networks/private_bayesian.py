@@ -14,7 +14,8 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, resolve
+from pgmpy_dp.estimators.results import finish
+from pgmpy_dp.estimators.steps import resolve
 from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
 from pgmpy_dp.fitting.factors import bayesian_network, families
 from pgmpy_dp.inference.layout import Vector

@@ -13,7 +13,8 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import finish, informed, measure, resolve
+from pgmpy_dp.estimators.results import finish
+from pgmpy_dp.estimators.steps import informed, measure, resolve
 from pgmpy_dp.fitting.allocation import (
     Allocation,
     DataDependentAllocation,

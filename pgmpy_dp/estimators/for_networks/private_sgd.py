@@ -15,7 +15,7 @@ from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import warn_unless
+from pgmpy_dp.estimators.results import warn_unless
 from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes, require_joined
 from pgmpy_dp.fitting.tying import Tying
 from pgmpy_dp.inference import Layout, build_engine

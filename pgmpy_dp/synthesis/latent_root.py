@@ -1,0 +1,61 @@
+"""A mixture as pgmpy writes one: a latent root, with every block below it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.schema import Schema
+
+_COMPONENT = "component"
+# Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
+_MOST_CELLS = 2**26
+
+
+def latent_root_network(mixture: Mixture, schema: Schema) -> DiscreteBayesianNetwork:
+    """Write a mixture as a Bayesian network; errors as `PrivateMixtureNetwork.to_bayesian_network`."""
+    states, root = schema.state_names, _COMPONENT
+    while root in states:
+        root += "_"
+    count = mixture.weights.size
+    if count * max(schema.cells(block) for block in mixture.blocks) > _MOST_CELLS:
+        raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
+    names: dict[str, list[Any]] = {**states, root: list(range(count))}
+    cpds = [TabularCPD(root, count, mixture.weights[:, None], state_names={root: names[root]})]
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        for place, variable in enumerate(block):
+            known = table.sum(axis=tuple(range(place + 2, table.ndim)))
+            whole = known.sum(axis=-1, keepdims=True)
+            rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
+            parents = [root, *block[:place]]
+            values = np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1)
+            sizes = [len(names[parent]) for parent in parents]
+            kept = {name: names[name] for name in (variable, *parents)}
+            cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+    tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
+    tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
+    for variable, parent in tied.items():
+        if len(names[variable]) * len(names[parent]) > _MOST_CELLS:
+            raise ValueError(
+                f"The CPD of {variable!r} given {parent!r} would have more than 67 million cells, as pgmpy's are "
+                "dense: ask the mixture itself, which holds no such table."
+            )
+    for variable, (parent, places) in mixture.dependent.items():
+        values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
+        kept = {name: names[name] for name in (variable, parent)}
+        cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
+    for variable, finer in mixture.refined.items():
+        sizes = [len(names[finer.coarser])]
+        values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
+        values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
+        kept = {name: names[name] for name in (variable, finer.coarser)}
+        cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
+    edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
+    network = DiscreteBayesianNetwork(edges, latents={root})
+    network.add_cpds(*cpds)
+    network.check_model()
+    return network

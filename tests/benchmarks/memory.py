@@ -1,0 +1,60 @@
+"""What memory records without a network take, and what the libraries take alone.
+
+    python tests/benchmarks/memory.py FOLDER
+
+FOLDER holds the census records, as for synthesis.py. Each line is a process of its own: one that imports the libraries
+and calls a compiled function once, and `pgmpy-dp synthesize` from a CSV file to a CSV file, at epsilon 1. Peak memory
+is the resident set, which counts the libraries' code. The second pair of columns is without pyarrow: pandas imports it
+where it is installed, and a plain installation has none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from synthesis import adult
+
+# Kernels are read from the cache on disk, as they are from the second run on.
+LIBRARIES = """
+import dp_accounting, narwhals, networkx, numpy, opendp.measurements, pandas, sklearn.base, threadpoolctl, tqdm
+from pgmpy_dp.inference.record_kernel import even_counts
+even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), numpy.zeros(2), numpy.zeros((1, 2), dtype=numpy.int64))
+"""
+COMMAND = "from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"
+WITHOUT = "import sys; sys.modules['pyarrow'] = None\n"
+
+
+def peak(code: str, *arguments: str) -> tuple[float, float]:
+    """Megabytes of a process's largest resident set, and its seconds of the processor."""
+    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"The process ended with status {status}.")
+    return used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Print a line for the libraries and one for the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    frame, _, schema = adult(parser.parse_args().folder)
+    with TemporaryDirectory() as folder:
+        records, declared, out = (str(Path(folder, name)) for name in ("records.csv", "schema.json", "synthetic.csv"))
+        frame.to_csv(records, index=False)
+        schema.save(declared)
+        call = ["synthesize", records, "--schema", declared, "--epsilon", "1", "--delta", "1e-9", "--no-ledger"]
+        call += ["--out", out, "--force"]
+        peak("import sys\n" + COMMAND, *call)  # fills the cache
+        print("                         MB  CPU s   without pyarrow: MB  CPU s")
+        for name, code, arguments in (("libraries alone", LIBRARIES, []), ("pgmpy-dp synthesize", COMMAND, call)):
+            (most, seconds), (least, fewer) = (peak(start + code, *arguments) for start in ("import sys\n", WITHOUT))
+            print(f"{name:20} {most:6.0f} {seconds:6.1f}   {least:19.0f} {fewer:6.1f}")
+
+
+if __name__ == "__main__":
+    main()
