@@ -114,6 +114,11 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `bounds` is no such frame.
+
     Examples
     --------
     >>> index = pd.Index(["yes", "no"], name="smoke")
@@ -121,6 +126,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     >>> [text.get_text() for text in plot_bounds(bounds).axes[0].get_yticklabels()]
     ['yes', 'no']
     """
+    _require_columns("bounds", bounds, ("value", "lower", "upper"), "that query(..., interval=0.9) returns")
     states = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in bounds.index]
     wide = max(6.4, 4.4 + _LETTER * max(map(len, states)))
     figure = Figure(figsize=(wide, 0.34 * len(bounds) + 1.2), layout="constrained")
@@ -212,6 +218,11 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `allocation` is no such frame.
+
     Examples
     --------
     >>> import pandas as pd, networkx as nx
@@ -220,6 +231,7 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     >>> [text.get_text() for text in figure.axes[0].texts if text.get_text()]
     ['smoke\n40 %', 'lung\n60 %']
     """
+    _require_columns("allocation", allocation, ("share",), "in PrivateMLE's allocation_")
     shares = allocation["share"]
     norm = Normalize(0.0, float(shares.max()))
     colours = colormaps["viridis_r"]
@@ -254,6 +266,11 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `edges` is no such frame.
+
     Examples
     --------
     >>> import pandas as pd
@@ -261,6 +278,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     >>> [text.get_text() for text in plot_edges(edges).axes[0].texts]
     ['smoke', 'lung']
     """
+    _require_columns("edges", edges, ("parent", "child", "verdict"), "in PrivateStructureSearch's edges_")
     graph: nx.DiGraph = nx.DiGraph()
     graph.add_nodes_from(variables)
     graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
@@ -277,6 +295,20 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False, fontsize=8)
     _head(figure, title)
     return figure
+
+
+def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str) -> None:
+    """Refuse what is no frame with these columns, and say where one is found.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{name} has to be the frame {source}, got {type(frame).__name__}.")
+    missing = [column for column in columns if column not in frame]
+    if missing:
+        raise ValueError(f"{name} has no column {missing[0]!r}: hand over the frame {source}.")
 
 
 def _head(figure: Figure, title: str) -> None:
@@ -323,6 +355,11 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError, ValueError
+        If `comparison` is no such frame.
+
     Examples
     --------
     >>> index = pd.Index([("smoke",), ("lung",), ("smoke", "lung")], tupleize_cols=False)
@@ -330,6 +367,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
     ['smoke', 'lung']
     """
+    _require_columns("comparison", comparison, (column,), "that evaluation.compare(...) returns")
     small = [clique for clique in comparison.index if len(clique) <= 2]
     variables = list(dict.fromkeys(v for clique in sorted(small, key=len) for v in clique))
     place = {variable: number for number, variable in enumerate(variables)}

@@ -471,7 +471,9 @@ def sample(
         if numbers is None:
             numbers = "uniform" if mixture or hasattr(loaded, "release_") else "states"
         if target is not None and not mixture:
-            raise click.ClickException(f"{network}: records are drawn for a --target from mixtures only; leave it out.")
+            raise click.ClickException(
+                f"{network}: records are drawn for a --target from mixtures of one table only; leave it out."
+            )
         begin("Drawing records")
         declared = _declared(loaded)
         asked = {} if target is None else {"target": target}
