@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.mixture_member import Shape
+from pgmpy_dp.inference.mixture_shape import Shape
 from pgmpy_dp.inference.noisy_tables import NoisyTable, NoisyTables
 
 # A cell's expected count is a ratio on this grid times that under independence. The ratios' distribution over the

@@ -18,7 +18,8 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.inference.layout import Variable, Vector
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_base import start_from
-from pgmpy_dp.inference.mixture_member import Matrix, MemberProblem, Parameters, Shape, Target, fit_member
+from pgmpy_dp.inference.mixture_member import MemberProblem, Parameters, fit_member
+from pgmpy_dp.inference.mixture_shape import Matrix, Shape, Target
 from pgmpy_dp.inference.mixture_smoothing import among_alike, among_neighbours
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 from pgmpy_dp.inference.refinement import coarse_table, fine_counts, refinements

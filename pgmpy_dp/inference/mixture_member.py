@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
+from pgmpy_dp.inference.mixture_shape import Matrix, Shape, Target, Whole
 from pgmpy_dp.inference.rules import Boxes
 
-Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
-Whole = NDArray[np.intp]
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
 Gradient = tuple[Matrix, Matrix, Matrix]
 
@@ -24,113 +20,8 @@ Gradient = tuple[Matrix, Matrix, Matrix]
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # steps of the base, as a share of the others
 _SLICED = 6  # triples with one variable are fitted by slices where they are so many for each of its states
+_SUMMED = 4  # states of a variable whose slices pairs are summed from: all are held at once
 _BARRED = -1e4  # the log-potential of what rules bar a component from: its exponential is zero
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A shape says where the states of variables and the cells of blocks lie in flat vectors.
-
-    Parameters
-    ----------
-    cardinalities : tuple of int
-    blocks : tuple of tuples of int
-        Each variable that follows from no other in one block; blocks of one or two variables.
-    cells : tuple of ndarrays of shape (cells of the block, variables of the block)
-        The states of the cells that a block's tables have.
-    dependent : mapping of int to (int, ndarray)
-        Variables that follow from another one, their root: the state for each state of the root.
-    """
-
-    cardinalities: tuple[int, ...]
-    blocks: tuple[tuple[int, ...], ...]
-    cells: tuple[Whole, ...]
-    dependent: Mapping[int, tuple[int, Whole]] = field(default_factory=dict)
-
-    @cached_property
-    def states(self) -> Whole:
-        """Return the start of every variable's states, and their number as last entry."""
-        return np.cumsum([0, *self.cardinalities])
-
-    @cached_property
-    def starts(self) -> Whole:
-        """Return the start of every block's cells, and their number as last entry."""
-        return np.cumsum([0, *(len(cells) for cells in self.cells)])
-
-    @cached_property
-    def first(self) -> NDArray[np.int32]:
-        """Return the place of every cell's state of its block's first variable."""
-        return np.concatenate(
-            [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
-        ).astype(np.int32)
-
-    @cached_property
-    def second(self) -> NDArray[np.int32]:
-        """Return the same of its second variable, -1 where there is none."""
-        return np.concatenate([
-            self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
-            for block, cells in zip(self.blocks, self.cells, strict=True)
-        ]).astype(np.int32)  # fmt: skip
-
-    @cached_property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Return for every variable its block and its place within it; of one that follows from another, the root's."""
-        found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
-        found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
-        return tuple(found[variable] for variable in range(len(self.cardinalities)))
-
-    def codes(self, number: int) -> Whole:
-        """Return the places of a block's cells in the full table of its variables."""
-        block = self.blocks[number]
-        shape = [self.cardinalities[variable] for variable in block]
-        codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
-        return codes
-
-    def of_variable(self, variable: int) -> slice:
-        return slice(int(self.states[variable]), int(self.states[variable + 1]))
-
-    def add_dependent(self, states: Matrix) -> None:
-        """Sum the rows of roots to those of the variables that follow from them."""
-        if self.dependent:
-            rows, sums, *_ = self._following
-            states[rows] = sums @ states
-
-    def add_to_roots(self, states: Matrix) -> None:
-        """Add rows of variables that follow from others to those of their roots' states."""
-        if self.dependent:
-            _, _, rows, sums = self._following
-            states[rows] += sums @ states
-
-    @cached_property
-    def _following(self) -> tuple[Whole, Any, Whole, Any]:
-        """Return the rows that follow from roots' and, for each, which rows sum to it; the same of the roots' rows."""
-        finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
-        coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
-        shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
-        sums = sparse.csr_array((ones, (coarser, finer)), shape=shape)
-        present, roots = np.unique(coarser), np.unique(finer)
-        return present, sums[present], roots, sums.T.tocsr()[roots]
-
-    def of_block(self, number: int) -> slice:
-        return slice(int(self.starts[number]), int(self.starts[number + 1]))
-
-
-@dataclass(frozen=True)
-class Target:
-    """A target is a table that the mixture's marginal should equal.
-
-    Parameters
-    ----------
-    variables : tuple of int
-    shares : ndarray
-        The table's cells, as shares of the records.
-    precision : float
-        One over the variance of each cell.
-    """
-
-    variables: tuple[int, ...]
-    shares: Matrix
-    precision: float
 
 
 @dataclass(frozen=True)
@@ -139,6 +30,24 @@ class _Part:
 
     block: int
     variables: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Tables of both variables of a block with one other each, as one matrix.
+
+    Attributes
+    ----------
+    block : int
+    places : ndarray of shape (states,)
+        Of the others' states.
+    weight, shares : ndarrays of shape (cells of the block, states)
+    """
+
+    block: int
+    places: Whole
+    weight: Matrix
+    shares: Matrix
 
 
 @dataclass(frozen=True)
@@ -198,22 +107,36 @@ class MemberProblem:
         cells = int(shape.starts[-1])
         self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
-        sliced: dict[int, list[Target]] = {}
-        pivots = [self._pivot(target) for target in targets]
-        counts = Counter(pivots)
-        for target, pivot in zip(targets, pivots, strict=True):
-            if pivot is not None and counts[pivot] >= _SLICED * shape.cardinalities[pivot]:
-                sliced.setdefault(pivot, []).append(target)
-            else:
-                self._add(target, target.precision / self.precision)
-        self._slices = [self._slices_of(variable, triples) for variable, triples in sliced.items()]
+        beside: dict[int, list[tuple[int, Matrix, float]]] = {}
+        triples, others = self._sliced(targets)
+        for target in others:
+            self._add(target, target.precision / self.precision, beside)
+        self._beside = [self._beside_of(block, tables) for block, tables in beside.items()]
+        self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
+        # A variable's states leave nothing of a pair out: what pairs have with each of them sums to what they have.
+        few = [slices for slices in self._slices if len(slices.shares) <= _SUMMED]
+        self._summing = few[0] if few else None
+        self._slices = [slices for slices in self._slices if slices is not self._summing]
 
-    def _pivot(self, target: Target) -> int | None:
-        """Name the variable of fewest states in a triple of different blocks."""
-        blocks = {self.shape.places[variable][0] for variable in target.variables}
-        if not len(target.variables) == len(blocks) == 3:
-            return None
-        return min(target.variables, key=lambda variable: (self.shape.cardinalities[variable], variable))
+    def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
+        """Gather triples of different blocks under variables that have many for each state; and all other targets.
+
+        A triple goes to the variable of its own that has most.
+        """
+        shape = self.shape
+        triples: list[Target] = []
+        others: list[Target] = []
+        for target in targets:
+            apart = len({shape.places[variable][0] for variable in target.variables}) == len(target.variables) == 3
+            (triples if apart else others).append(target)
+        counts = Counter(variable for target in triples for variable in target.variables)
+        many = {variable: counts[variable] / shape.cardinalities[variable] for variable in counts}
+        under: dict[int, list[Target]] = {}
+        for target in triples:
+            under.setdefault(max(target.variables, key=lambda variable: (many[variable], variable)), []).append(target)
+        for variable in [v for v, own in under.items() if len(own) < _SLICED * shape.cardinalities[v]]:
+            others += under.pop(variable)
+        return under, others
 
     def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
         states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]
@@ -226,7 +149,15 @@ class MemberProblem:
                 own[a, b], own[b, a] = table, table.T
         return _Slices(variable, weight, shares)
 
-    def _add(self, target: Target, weight: float) -> None:
+    def _beside_of(self, block: int, tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
+        places = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
+        weight = np.concatenate([np.full(shares.shape, weight, self.dtype) for _, shares, weight in tables], axis=1)
+        return _Beside(
+            block, np.concatenate(places), weight, np.concatenate([shares for _, shares, _ in tables], axis=1)
+        )
+
+    def _add(self, target: Target, weight: float, beside: dict[int, list[tuple[int, Matrix, float]]]) -> None:
+        """Put a target where it is fitted; tables of a block with one variable are gathered in `beside`."""
         shape, variables = self.shape, target.variables
         blocks = sorted({shape.places[variable][0] for variable in variables})
         shares = np.asarray(target.shares, self.dtype)
@@ -248,6 +179,11 @@ class MemberProblem:
             if len(parts) == 1:
                 own = shape.of_block(blocks[0])
                 self._cell_weight[own], self._cell_shares[own] = weight, shares[shape.codes(blocks[0])]
+            elif len(parts) == 2 and len(variables) == 3:
+                pair, other = sorted(parts, key=lambda part: -len(part.variables))
+                codes, states = shape.codes(pair.block), shape.cardinalities[other.variables[0]]
+                matrix = shares.reshape(-1, states) if pair is parts[0] else shares.reshape(states, -1).T
+                beside.setdefault(pair.block, []).append((other.variables[0], matrix[codes], weight))
             else:
                 self._wide.append((parts, shares, weight))
 
@@ -307,10 +243,16 @@ class MemberProblem:
 
         shape, dtype = self.shape, self.dtype
         weights, tables, logs, states = self.tables(parameters)
-        weighted, alone = (states * weights) @ states.T, states @ weights
+        joint = list(self._products(self._summing, weights, states)) if self._summing else []
+        weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states.T
+        alone = states @ weights
         loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
-        by_state = weighted @ states
-        by_weight = (states * by_state).sum(axis=0) / 2 + alone @ states
+        by_weight, by_state = alone @ states, np.zeros_like(states)
+        if self._summing:
+            loss += self._add_slices(self._summing, joint, weighted, states, by_weight, by_state)
+        else:
+            by_state += weighted @ states
+            by_weight += (states * by_state).sum(axis=0) / 2
         by_state += alone[:, None]
         of_cells = tables @ weights - self._cell_shares
         by_base = self._cell_weight * of_cells
@@ -319,8 +261,11 @@ class MemberProblem:
         by_cell = np.zeros_like(tables)
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
+        for tables_beside in self._beside:
+            loss += self._add_beside(tables_beside, weights, tables, states, by_weight, by_state, by_cell)
         for slices in self._slices:
-            loss += self._add_slices(slices, weights, states, by_weight, by_state)
+            products = self._products(slices, weights, states)
+            loss += self._add_slices(slices, products, None, states, by_weight, by_state)
         shape.add_to_roots(by_state)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
@@ -342,23 +287,60 @@ class MemberProblem:
                 out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
         return out
 
+    def _products(self, slices: _Slices, weights: Matrix, states: Matrix) -> Iterator[Matrix]:
+        """Compute the marginals of all pairs with each state of a variable."""
+        for own in states[self.shape.of_variable(slices.variable)]:
+            yield (states * (weights * own)) @ states.T
+
     def _add_slices(
-        self, slices: _Slices, weights: Matrix, states: Matrix, by_weight: Matrix, by_state: Matrix
+        self,
+        slices: _Slices,
+        products: Iterable[Matrix],
+        of_pairs: Matrix | None,
+        states: Matrix,
+        by_weight: Matrix,
+        by_state: Matrix,
     ) -> float:
-        """Compute the loss of triples with one variable; its derivatives are added to the last two arguments."""
+        """Compute the loss of triples with one variable; its derivatives are added to the last two arguments.
+
+        `products` are overwritten. With `of_pairs`, derivatives by marginals of pairs, as sums of these products, are
+        brought back as well.
+        """
         from pgmpy_dp.inference import mixture_kernel as kernel
 
         loss, place = 0.0, self.shape.of_variable(slices.variable)
-        for row, shares in zip(range(place.start, place.stop), slices.shares, strict=True):
-            own = states[row]
-            products = (states * (weights * own)) @ states.T
-            loss += kernel.weigh_residuals(slices.weight, shares, products, np.zeros(len(states), self.dtype))
-            slope = products @ states
-            inner = (states * slope).sum(axis=0) / 2
+        nothing, inner = np.zeros(len(states), self.dtype), []
+        for own, shares, product in zip(states[place], slices.shares, products, strict=True):
+            nothing[:] = 0.0
+            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
+            if of_pairs is not None:
+                product += of_pairs
+            slope = product @ states
+            inner.append((states * slope).sum(axis=0) / 2)
             by_state += slope * own
-            by_state[row] += inner
-            by_weight += inner * own
+            by_weight += inner[-1] * own
+        by_state[place] += inner - np.mean(inner, axis=0)  # what all states have in common changes no probability
         return loss
+
+    def _add_beside(
+        self,
+        beside: _Beside,
+        weights: Matrix,
+        tables: Matrix,
+        states: Matrix,
+        by_weight: Matrix,
+        by_state: Matrix,
+        by_cell: Matrix,
+    ) -> float:
+        """Compute the loss of a block's tables with others; its derivatives are added to the last three arguments."""
+        cells, others = tables[self.shape.of_block(beside.block)], states[beside.places]
+        residual = (cells * weights) @ others.T - beside.shares
+        slope = beside.weight * residual
+        of_cells = slope @ others
+        by_cell[self.shape.of_block(beside.block)] += of_cells
+        by_state[beside.places] += slope.T @ cells
+        by_weight += np.einsum("ck,ck->k", of_cells, cells)
+        return float(np.vdot(slope, residual)) / 2
 
     def _add_wide(
         self,

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from pgmpy_dp.inference import mixture_fit
 from pgmpy_dp.inference.mixture_base import start_from
 from pgmpy_dp.inference.mixture_fit import disagreement, fit_mixture
-from pgmpy_dp.inference.mixture_member import MemberProblem, Shape, Target
+from pgmpy_dp.inference.mixture_member import MemberProblem
+from pgmpy_dp.inference.mixture_shape import Shape, Target
 from pgmpy_dp.inference.noisy_tables import NoisyTables
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pgmpy_dp.inference.mixture import Mixture
 from pgmpy_dp.inference.mixture_draws import draw_refits
 from pgmpy_dp.inference.mixture_fit import fit_mixture
-from pgmpy_dp.inference.mixture_member import MemberProblem, Shape, Target
+from pgmpy_dp.inference.mixture_member import MemberProblem
 from pgmpy_dp.inference.mixture_records import draw_records
+from pgmpy_dp.inference.mixture_shape import Shape, Target
 from pgmpy_dp.inference.rules import Boxes, Rules
 
 CARDS = {"place": 6, "region": 3, "side": 2, "job": 4, "age": 3}

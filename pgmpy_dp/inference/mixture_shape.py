@@ -1,0 +1,121 @@
+"""What a mixture is fitted to, in numbers: where states and cells lie in flat vectors, and target tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
+Whole = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A shape says where the states of variables and the cells of blocks lie in flat vectors.
+
+    Parameters
+    ----------
+    cardinalities : tuple of int
+    blocks : tuple of tuples of int
+        Each variable that follows from no other in one block; blocks of one or two variables.
+    cells : tuple of ndarrays of shape (cells of the block, variables of the block)
+        The states of the cells that a block's tables have.
+    dependent : mapping of int to (int, ndarray)
+        Variables that follow from another one, their root: the state for each state of the root.
+    """
+
+    cardinalities: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    cells: tuple[Whole, ...]
+    dependent: Mapping[int, tuple[int, Whole]] = field(default_factory=dict)
+
+    @cached_property
+    def states(self) -> Whole:
+        """Return the start of every variable's states, and their number as last entry."""
+        return np.cumsum([0, *self.cardinalities])
+
+    @cached_property
+    def starts(self) -> Whole:
+        """Return the start of every block's cells, and their number as last entry."""
+        return np.cumsum([0, *(len(cells) for cells in self.cells)])
+
+    @cached_property
+    def first(self) -> NDArray[np.int32]:
+        """Return the place of every cell's state of its block's first variable."""
+        return np.concatenate(
+            [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
+        ).astype(np.int32)
+
+    @cached_property
+    def second(self) -> NDArray[np.int32]:
+        """Return the same of its second variable, -1 where there is none."""
+        return np.concatenate([
+            self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
+            for block, cells in zip(self.blocks, self.cells, strict=True)
+        ]).astype(np.int32)  # fmt: skip
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Return for every variable its block and its place within it; of one that follows from another, the root's."""
+        found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
+        found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
+        return tuple(found[variable] for variable in range(len(self.cardinalities)))
+
+    def codes(self, number: int) -> Whole:
+        """Return the places of a block's cells in the full table of its variables."""
+        block = self.blocks[number]
+        shape = [self.cardinalities[variable] for variable in block]
+        codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
+        return codes
+
+    def of_variable(self, variable: int) -> slice:
+        return slice(int(self.states[variable]), int(self.states[variable + 1]))
+
+    def add_dependent(self, states: Matrix) -> None:
+        """Sum the rows of roots to those of the variables that follow from them."""
+        if self.dependent:
+            rows, sums, *_ = self._following
+            states[rows] = sums @ states
+
+    def add_to_roots(self, states: Matrix) -> None:
+        """Add rows of variables that follow from others to those of their roots' states."""
+        if self.dependent:
+            _, _, rows, sums = self._following
+            states[rows] += sums @ states
+
+    @cached_property
+    def _following(self) -> tuple[Whole, Any, Whole, Any]:
+        """Return the rows that follow from roots' and, for each, which rows sum to it; the same of the roots' rows."""
+        finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
+        coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
+        shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
+        sums = sparse.csr_array((ones, (coarser, finer)), shape=shape)
+        present, roots = np.unique(coarser), np.unique(finer)
+        return present, sums[present], roots, sums.T.tocsr()[roots]
+
+    def of_block(self, number: int) -> slice:
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target is a table that the mixture's marginal should equal.
+
+    Parameters
+    ----------
+    variables : tuple of int
+    shares : ndarray
+        The table's cells, as shares of the records.
+    precision : float
+        One over the variance of each cell.
+    """
+
+    variables: tuple[int, ...]
+    shares: Matrix
+    precision: float
