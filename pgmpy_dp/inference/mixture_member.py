@@ -81,9 +81,9 @@ class MemberProblem:
     smoothing : sequence of ndarrays or None, one a variable
         What a component's coefficients of a variable are multiplied with to become its log-potentials.
     targets : sequence of Target
-        Pairs in different blocks are fitted together by one matrix product, and many triples with one variable by a
-        product for each of its states; others one by one. Tables that join a variable with one that follows from
-        another of its block are left out: the block's own says more.
+        Pairs in different blocks are fitted together by one matrix product, many triples with one variable by a product
+        for each of its states, and a block's two variables with others by one more; others one by one. Tables that join
+        a variable with one that follows from another of its block are left out: the block's own says more.
     boxes : Boxes, optional
         What every component keeps to, so that rules hold.
     dtype : type
