@@ -28,8 +28,8 @@ _LONGEST_NUMBER = 400
 # Longer texts, and whole numbers beyond 64 bits, are not discovered.
 _LONGEST_STATE, _MOST_WHOLE = 200, 2**63
 
-_MISSING = (type(None), None)
-_STRANGE = (object, None)
+EMPTY = (type(None), None)
+STRANGE = (object, None)
 Key = tuple[type, Any]
 
 
@@ -77,7 +77,7 @@ class Reader:
     def position(self, value: Any) -> int:
         """Find the position of the state that a value is, or of the bin that it is in; or MISSING or UNDECLARED."""
         found = key(value)
-        if found == _MISSING or (found[0] is str and found[1] in self.missing_values):
+        if found == EMPTY or (found[0] is str and found[1] in self.missing_values):
             return MISSING
         if self.bins is None:
             return self._places.get(found, UNDECLARED)
@@ -126,10 +126,10 @@ def key(value: Any) -> Key:
     """
     kind = type(value)
     if value is None or value is pd.NA or value is pd.NaT:
-        return _MISSING
+        return EMPTY
     if issubclass(kind, np.generic):
         if issubclass(kind, (np.datetime64, np.timedelta64)):
-            return _MISSING if np.isnat(value) else _STRANGE
+            return EMPTY if np.isnat(value) else STRANGE
         value = plain(value) if kind is not np.longdouble else _exact_float(value)
         kind = type(value)
     if issubclass(kind, bool):
@@ -141,20 +141,20 @@ def key(value: Any) -> Key:
     if issubclass(kind, complex):
         value = complex.__complex__(value)
         if value.imag != 0.0:
-            return _MISSING if value != value else _STRANGE
+            return EMPTY if value != value else STRANGE
         value, kind = value.real, float
     if issubclass(kind, float):
         number = float.__float__(value)
-        return _MISSING if number != number else (float, number)
+        return EMPTY if number != number else (float, number)
     if issubclass(kind, Decimal):
-        return _MISSING if Decimal.is_nan(value) else (Decimal, value)
-    return _STRANGE
+        return EMPTY if Decimal.is_nan(value) else (Decimal, value)
+    return STRANGE
 
 
 def _exact_float(value: Any) -> Any:
     """Make a long double a float if one equals it; otherwise give a key that no state has."""
     number = float(value)
-    return number if number != number or np.longdouble(number) == value else _STRANGE
+    return number if number != number or np.longdouble(number) == value else STRANGE
 
 
 def _bin(number: Any, edges: tuple[float, ...]) -> int:

@@ -89,6 +89,7 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
 
 def positions(given: Any, reader: Reader) -> Positions:
     """Find the position of each cell, or MISSING or UNDECLARED."""
+    given = from_arrow_backed(given)
     if nw.dependencies.is_pyarrow_chunked_array(given) and given.num_chunks == 1 and not given.null_count:
         import pyarrow
 
@@ -119,7 +120,7 @@ def positions(given: Any, reader: Reader) -> Positions:
 
 def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
     """Find the cells that no state stands for, and their values if a state could be of the column's type."""
-    rows = np.flatnonzero(positions(given, reader) == UNDECLARED)
+    rows, given = np.flatnonzero(positions(given, reader) == UNDECLARED), from_arrow_backed(given)
     column = decoded(nw.from_native(given, series_only=True))
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
@@ -142,6 +143,16 @@ def objects(values: Any) -> NDArray[np.object_]:
     for place, value in enumerate(values):
         array[place] = value
     return array
+
+
+def from_arrow_backed(given: Any) -> Any:
+    """Take the Arrow array out of a pandas column: whether pandas sees a dictionary's nulls hangs on other cells."""
+    dtype = given.dtype if nw.dependencies.is_pandas_series(given) else None
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
+        import pyarrow
+
+        return pyarrow.chunked_array(pyarrow.array(given.array))
+    return given
 
 
 def decoded(column: nw.Series[Any]) -> nw.Series[Any]:
@@ -287,7 +298,6 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
 
         numbers = list(range(len(texts)))
         at = native.cast(polars.String).replace_strict(texts, numbers, default=-1, return_dtype=polars.Int64).to_numpy()
-    else:
-        at, distinct = pd.factorize(native)
-        places = np.array([*(reader.position(value) for value in distinct.tolist()), UNDECLARED], dtype=np.int32)
+    else:  # hash tables of pandas compare not all texts so
+        return _one_by_one(native.astype(object).tolist(), reader)
     return np.asarray(places[at])

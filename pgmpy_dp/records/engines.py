@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
 
@@ -209,8 +210,8 @@ def _require_hashable(dtype: Any, unit: Unit) -> None:
 def _with_ranks(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
     """Replace the ids by the size of each row's unit, its rank in it, and whether it is nobody's."""
     ids = part.iloc[:, -1]
-    absent = ids.isna().to_numpy().astype(bool)
-    labels = np.where(absent, 0, pd.factorize(ids)[0] + 1)
+    labels = number_ids(unit.column, ids) + 1
+    absent = labels == 0
     return part.iloc[:, :-1].assign(n=np.bincount(labels)[labels], r=ranks_of(labels, unit), nobody=absent)
 
 

@@ -20,7 +20,9 @@ from pgmpy_dp.records.columns import (
     Found,
     column_codes,
     decoded,
+    from_arrow_backed,
     is_number,
+    objects,
     read_columns,
     with_derived,
 )
@@ -131,18 +133,15 @@ def column_at(frame: Any, place: int) -> Any:
 
 
 def id_column(frame: Any, name: str) -> Any:
-    """Make a column of ids that pandas can tell apart: missing ones are None or NaN, integers stay integers."""
+    """Make a column of ids whose values are as they were: missing ones are None or NaN, integers stay integers."""
     (place,) = require_columns(column_names(frame), [name], "Unit")
     return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
 
 
 def _ids(native: Any) -> Any:
+    native = from_arrow_backed(native)
     if nw.dependencies.is_pandas_series(native):
-        if not isinstance(native.dtype, pd.ArrowDtype):
-            return native.astype(object) if native.dtype == np.longdouble else native
-        import pyarrow
-
-        native = pyarrow.chunked_array(pyarrow.array(native.array))
+        return native
     column = decoded(nw.from_native(native, series_only=True))
     if isinstance(column.dtype, nw.Time):  # Python's times are no finer than microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
@@ -150,7 +149,7 @@ def _ids(native: Any) -> Any:
     exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
     if exact and not column.is_null().any():
         return column.to_numpy()
-    return pd.Series(column.to_list(), dtype=object)
+    return objects(column.to_list())
 
 
 MOST_RECORDS = 2**31

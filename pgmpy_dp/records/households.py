@@ -35,7 +35,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
@@ -43,6 +42,7 @@ from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
+from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
 from pgmpy_dp.records.refusals import sealed
 from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
@@ -192,15 +192,7 @@ def _parquet(path: Path) -> Any:
 
 def _owners(home_ids: Any, ids: Any, key: str) -> Places:
     """Find the household of each person, by its row; refuse keys that do not agree."""
-
-    def numbered() -> tuple[Places, int]:
-        homes, people = (pd.Series(found).reset_index(drop=True) for found in (home_ids, ids))
-        if homes.dtype != people.dtype:  # such as integers of two sizes: a type for both might not tell all apart
-            homes, people = homes.astype(object), people.astype(object)
-        labels = pd.factorize(pd.concat([homes, people], ignore_index=True))[0]
-        return labels.astype(np.int64), homes.size
-
-    labels, count = sealed(numbered, f"the column {key!r} of keys")
+    labels, count = sealed(lambda: number_ids(key, home_ids, ids), f"the column {key!r} of keys"), len(home_ids)
     require_ids(bool((labels < 0).any()), key)
     require_summable(labels.size)
     homes, owners = labels[:count], labels[count:]

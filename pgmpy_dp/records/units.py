@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.refusals import sealed
 
 
@@ -96,10 +96,10 @@ def require_ids(missing: bool, column: str) -> None:
 
 
 def labels_of(ids: Any, unit: Unit) -> NDArray[np.int64]:
-    """Number the units of a column of ids from 0, as pandas tells them apart."""
-    labels = sealed(lambda: pd.factorize(ids)[0].astype(np.int64), f"the column {unit.column!r} of units")
+    """Number the units of a column of ids from 0."""
+    labels = sealed(lambda: number_ids(unit.column, ids), f"the column {unit.column!r} of units")
     require_ids(bool((labels < 0).any()), unit.column)
-    return np.asarray(labels)
+    return labels
 
 
 def ranks_of(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.int64]:
