@@ -230,6 +230,9 @@ def test_files_are_named_as_they_were_asked_for(asia):
     )
     assert "needs a --delta" in release("--mechanism", "gaussian", "--force", code=1)
     assert "schema.json exists already" in refused("schema", "asia.json", "--out", "schema.json")
+    fit = ("fit", "release.zip", "--model", "asia.json", "--out")
+    assert "release.zip is a release, which the network would overwrite" in refused(*fit, "release.zip")
+    assert "records.csv exists already" in refused("sample", "asia.json", "--rows", 5, "--out", "records.csv")
     run("schema", "asia.json", "--out", "schema.json", "--force")
 
 
@@ -760,7 +763,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert len(printed.stdout.splitlines()) == 4
     assert printed.stderr.startswith("Note: The release contradicts the network")
     assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
-    held = json.loads(run(*call, "--out", "made.csv", "--json"))
+    held = json.loads(run(*call, "--out", "made.csv", "--json", "--force"))
     assert f"Note: {held['notes'][0]}" in plain
 
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, assignments, emit, json_option, one_line, quiet, shown, stages
+from pgmpy_dp.cli.common import (
+    Command,
+    assignments,
+    emit,
+    json_option,
+    one_line,
+    quiet,
+    refuse_to_overwrite,
+    shown,
+    stages,
+)
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
@@ -82,6 +92,9 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
     """
     quiet()
+    held = kind_of(out) if out.exists() else None
+    if held not in (None, "a network"):
+        raise click.ClickException(f"{out} is {held}, which the network would overwrite: choose another name.")
     if method == "mixture":
         _fit_mixture(release, model, out, as_json)
         return
@@ -437,6 +450,7 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 )
 @file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
 @file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @spreadsheet_option
 @json_option
 def sample(
@@ -447,6 +461,7 @@ def sample(
     target: str | None,
     release: Path | None,
     out: Path | None,
+    force: bool,
     spreadsheet: bool,
     as_json: bool,
 ) -> None:
@@ -462,6 +477,7 @@ def sample(
 
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
+    refuse_to_overwrite(out, force)
     with noted() as notes, stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)
