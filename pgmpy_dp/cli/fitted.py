@@ -92,9 +92,9 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
     """
     quiet()
-    held = kind_of(out) if out.exists() else None
-    if held not in (None, "a network"):
-        raise click.ClickException(f"{out} is {held}, which the network would overwrite: choose another name.")
+    kind = kind_of(out) if out.exists() else None
+    if kind not in (None, "a network"):
+        raise click.ClickException(f"{out} is {kind}, which the network would overwrite: choose another name.")
     if method == "mixture":
         _fit_mixture(release, model, out, as_json)
         return
