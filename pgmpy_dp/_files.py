@@ -11,6 +11,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from pgmpy_dp.errors import ReleaseFormatError
+
+
+def require_known(version: Any, known: int) -> None:
+    """Refuse a file of another version of its format than is read.
+
+    Raises
+    ------
+    ReleaseFormatError
+        If it is newer.
+    ValueError
+        If it is none.
+    """
+    if version == known and isinstance(version, int):
+        return
+    if isinstance(version, int) and version > known:
+        raise ReleaseFormatError(f"written by a newer pgmpy_dp (version {version}, {known} is read): upgrade it.")
+    raise ValueError("its format has no such version")
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:

@@ -233,6 +233,8 @@ def test_files_are_named_as_they_were_asked_for(asia):
     fit = ("fit", "release.zip", "--model", "asia.json", "--out")
     assert "release.zip is a release, which the network would overwrite" in refused(*fit, "release.zip")
     assert "records.csv exists already" in refused("sample", "asia.json", "--rows", 5, "--out", "records.csv")
+    call = ("synthesize", "records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon", 1, "--delta", 1e-6)
+    assert "holds the records that are read" in refused(*call, "--out", "records.csv", "--force")
     run("schema", "asia.json", "--out", "schema.json", "--force")
 
 

@@ -25,6 +25,7 @@ def folder(tmp_path_factory):
     (work / "blanks.csv").write_text("age, race, ill\n5, a, yes\n")
     schema.save(work / "schema.json")
     dp.Schema({"age": dp.Bins([0, 18, float("inf")]), "race": ["a", "b"]}).save(work / "open.json")
+    schema.replace(missing={"ill": "unknown"}).save(work / "unknown.json")
     dp.PrivacyBudget.open(work / "ledger.json", 2.0)
     dp.PrivacyBudget.open(work / "gaussian.json", 2.0, 1e-6)
     for name, line in (
@@ -122,6 +123,7 @@ COMMANDS = [
     ("sample fitted.bif --rows 5 --numbers uniform", "name that which it was fitted to by --release"),
     (f"{RELEASE} --encoding utf99", "'utf99' is not known"),
     (f"{RELEASE} --missing rase=none", "did you mean 'race'"),
+    (swapped(f"{RELEASE} --missing ill=unknwon", ("schema.json", "unknown.json")), "the schema says 'unknown'"),
     (f"{RELEASE} --missing race", "write VARIABLE=STATE"),
     (f"{RELEASE} --cliques tables.json", "either --model or --cliques"),
     (f"{RELEASE} --no-ledger", "either --ledger or --no-ledger"),

@@ -116,6 +116,13 @@ def refuse_to_overwrite(out: Path | None, force: bool, *endings: str) -> None:
         raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
 
 
+def refuse_own_input(data: Path, *outs: Path | None) -> None:
+    """Refuse to write over the records that are read, whatever is forced."""
+    for out in outs:
+        if out is not None and out.exists() and out.samefile(data):
+            raise click.ClickException(f"{out} holds the records that are read: choose another name.")
+
+
 def delta_cautions(delta: float) -> list[str]:
     """Warn of a delta, which is public, that promises little to each of a thousand persons."""
     if delta < 1e-3:

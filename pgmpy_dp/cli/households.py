@@ -14,6 +14,7 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
+    refuse_own_input,
     refuse_to_overwrite,
     stages,
 )
@@ -112,6 +113,8 @@ def households(
         raise click.UsageError("--out and --persons-out name one file: two tables are written.")
     for path, endings in ((out, RECORDS), (persons_out, RECORDS), (release_path, (".zip",)), (model, (".json",))):
         refuse_to_overwrite(path, force, *endings)
+    for records in (homes, people):
+        refuse_own_input(records, out, persons_out)
     with stages(4) as begin:
         begin("Reading the schemas")
         chosen, schemas = _schemas(persons_schema, key, options)

@@ -168,7 +168,7 @@ class RecordOptions:
     no_ledger: bool
 
     def schema(self) -> Schema:
-        """Read the schema of the file, with what the options say in the place of what it does."""
+        """Read the schema of the file, with what the options add to it."""
         from pgmpy_dp.schema import Schema
 
         schema = Schema.load(self.schema_path)
@@ -176,6 +176,13 @@ class RecordOptions:
             _typed(schema, assignments(schema, given, option))
             for given, option in ((self.missing, "--missing"), (self.other, "--other"))
         )
+        for given, declared, option in ((missing, schema.missing, "--missing"), (other, schema.other, "--other")):
+            for variable in given:
+                if declared.get(variable, given[variable]) != given[variable]:
+                    raise click.ClickException(
+                        f"{option} {variable}={given[variable]}: the schema says {declared[variable]!r}. Leave the "
+                        "option out, or change the schema."
+                    )
         schema = schema.replace(missing={**schema.missing, **missing}, other={**schema.other, **other})
         return with_format(schema, self.delimiter, self.encoding, self.strip)
 

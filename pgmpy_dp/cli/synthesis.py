@@ -13,6 +13,7 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
+    refuse_own_input,
     refuse_to_overwrite,
     stages,
 )
@@ -98,6 +99,7 @@ def synthesize(
 
     for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
         refuse_to_overwrite(path, force, *endings)
+    refuse_own_input(data, out)
     chosen = RecordOptions(**options)
     with stages(4) as begin:
         begin("Reading the schema")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ import pandas as pd
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.frames import labelled
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 def compare(
@@ -51,6 +52,8 @@ def compare(
     ------
     SchemaError
         If records come without a schema, or do not agree with it.
+    ValueError
+        If one side has no records.
 
     Examples
     --------
@@ -65,18 +68,18 @@ def compare(
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
         cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]
-        reference = exact_marginals(reference, labelled(reference, schema), cliques)
+        reference = _counted(reference, schema, cliques)
     else:
         schema = reference.schema
     own = None
     if not hasattr(synthetic, "marginal"):
-        own = exact_marginals(synthetic, labelled(synthetic, schema), reference.cliques)
+        own = _counted(synthetic, schema, reference.cliques)
     held = getattr(synthetic, "schema_", None)
     for variable in reference.variables:
         if held is not None and held.states.get(variable) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     total, rows = reference.total, []
-    whole = 1.0 if own is None else max(own.total, 1.0)
+    whole = 1.0 if own is None else own.total
     for clique, table in reference.tables.items():
         shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / whole
         apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
@@ -94,3 +97,11 @@ def compare(
     frame = frame.sort_values(order, ascending=False, kind="stable")
     frame.attrs["guarantee"] = str(reference.guarantee)
     return frame
+
+
+def _counted(records: Any, schema: Schema, cliques: Sequence[Clique]) -> NoisyMarginals:
+    """Count records, of which there have to be some."""
+    found = exact_marginals(records, labelled(records, schema), cliques)
+    if not any(table.any() for table in found.tables.values()):
+        raise ValueError("There are no records to compare: one side has none.")
+    return found

@@ -102,8 +102,8 @@ def read_network(
             raise ValueError("it declares no variable")
         network.check_model()
         yield network, releases
-    except ReleaseFormatError:
-        raise
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
     except Exception as error:  # pgmpy's readers raise whatever their parsers meet
         reason = str(error).rstrip(".")
         raise ReleaseFormatError(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp._files import parse_json
+from pgmpy_dp._files import parse_json, require_known
 from pgmpy_dp.fitting.factors import Network, log_linear, ordered_table
 from pgmpy_dp.networks.assembling import assembled_bayesian, assembled_markov
 from pgmpy_dp.release import Guarantee
@@ -38,8 +38,9 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
 def from_json(content: bytes) -> Network:
     """Read what `to_json` wrote: a network of pgmpy's own class, with the file's `guarantee_` and `tied`."""
     stored = parse_json(content)
-    if stored["format"] not in (_BAYESIAN, _MARKOV) or stored["version"] != _VERSION:
-        raise ValueError("it is no network that this version of pgmpy_dp reads")
+    if stored["format"] not in (_BAYESIAN, _MARKOV):
+        raise ValueError("it is no network")
+    require_known(stored["version"], _VERSION)
     network = (_markov_in if stored["format"] == _MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
     if stored["guarantee"] is not None:
         network.guarantee_ = Guarantee.from_dict(stored["guarantee"])

@@ -49,7 +49,8 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -
     ValueError: draws must be a whole number, at least 1, got 0.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {shown(value)}.")
+        bounds = f"at least {least}" if most == 2**63 - 1 else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number, {bounds}, got {shown(value)}.")
     return int(value)
 
 

@@ -297,8 +297,10 @@ def _read(path: Path) -> _Content:
         )
     try:
         stored = parse_json(raw)
-        if stored["format"] != FORMAT or stored["version"] != VERSION:
+        if stored["format"] != FORMAT or not isinstance(stored["version"], int) or stored["version"] < VERSION:
             raise ValueError("it has another format or version.")
+        if stored["version"] > VERSION:
+            raise LedgerError(f"{path}: the ledger was written by a newer pgmpy_dp: upgrade it. Nothing was charged.")
         epsilon, delta = (
             exact_from_text("epsilon", stored["epsilon"]),
             checked_delta(stored["delta"], zero_allowed=True),
@@ -309,6 +311,8 @@ def _read(path: Path) -> _Content:
         head, *hashes = content.hashes()
         if hashes != [entry["hash"] for entry in entries] or stored["head"] != [head, *hashes][-1]:
             raise ValueError("its hashes do not fit its contents; it was altered, or lost charges.")
+    except LedgerError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise LedgerError(
             f"{path}: not a sound ledger ({error}) Restore the newest copy, which holds all charges."

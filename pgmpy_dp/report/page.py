@@ -74,7 +74,7 @@ def write_report(
     Raises
     ------
     SchemaError
-        If the network gives a variable other states than the release.
+        If the network has variables that the release has not, or gives one other states.
     ValueError
         If the path has another ending, or the mixture was fitted to another release.
 
@@ -109,6 +109,8 @@ def render_report(
     """Return the page of `write_report` as text."""
     guarantee, tables = release.guarantee, table_noise(release)
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
+    if network is not None and not isinstance(network, PrivateMixtureNetwork):
+        release.schema.require([tuple(network.nodes())])
     if mixture is not None and mixture.guarantee_ != guarantee:
         raise ValueError("The mixture was fitted to another release, of another guarantee: report on that one.")
     fits = [] if mixture is None or guarantee.mechanism == "none" else table_fits(release, mixture)

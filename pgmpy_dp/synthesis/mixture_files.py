@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp._files import parse_json, replacing
+from pgmpy_dp._files import parse_json, replacing, require_known
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.mixture import Mixture
@@ -61,9 +61,12 @@ def reading_model(content: bytes, path: str | os.PathLike[str], form: str, what:
     """Give what `write_model` wrote; what goes wrong with it becomes a ReleaseFormatError that names the file."""
     try:
         stored = parse_json(content)
-        if stored["format"] != form or stored["version"] != _VERSION:
-            raise ValueError(f"it is no {what} that this version of pgmpy_dp reads")
+        if stored["format"] != form:
+            raise ValueError(f"it is no {what}")
+        require_known(stored["version"], _VERSION)
         yield stored
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         reason = str(error).rstrip(".") or type(error).__name__
         raise ReleaseFormatError(f"{path}: not a sound {what} ({reason}). Save it anew.") from error

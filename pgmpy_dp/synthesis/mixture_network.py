@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -39,7 +40,7 @@ from pgmpy_dp.synthesis.mixture_files import (
     total_of,
     write_model,
 )
-from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of
+from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of, unmeasured_pairs
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
@@ -160,6 +161,7 @@ class PrivateMixtureNetwork:
             states = {variable: list(self.schema_.states[variable]) for variable in asked}
             return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
         check_interval(interval)
+        self._warn_of_unmeasured([*asked, *given])
         return bounded_answer(self.draws_, self.schema_, asked, given, interval, target)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
@@ -207,7 +209,22 @@ class PrivateMixtureNetwork:
             means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
             return pd.DataFrame({"value": means}).rename_axis("variable")
         check_interval(interval)
+        for variable in numbers:
+            self._warn_of_unmeasured([variable, *given])
         return bounded_means(self.draws_, self.schema_, numbers, given, interval, target)
+
+    def _warn_of_unmeasured(self, variables: Sequence[str]) -> None:
+        """Warn where an answer with bounds rests on a pair of variables that the release holds no table of."""
+        if "release_" not in vars(self):
+            return  # sampling the draws says so
+        missing = unmeasured_pairs(self.release_, self.schema_.select(variables))
+        if missing:
+            first, second = sorted(missing)[0]
+            warnings.warn(
+                f"The release holds no table of {first!r} with {second!r}: what they have to do with each other is a "
+                "guess, and these bounds do not hold it. Measure plan_pairs(schema).",
+                stacklevel=3,
+            )
 
     @property
     def draws_(self) -> MixtureDraws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release
+from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release, unmeasured_pairs
 
 # Members that say by their disagreement where a second stage should measure.
 _SCOUTS = 6
@@ -138,6 +139,11 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             If the data set's ledger has less than epsilon left; nothing is charged.
         ValueError
             If an argument is out of range.
+
+        Warns
+        -----
+        UserWarning
+            If a release holds no table of some pair of variables.
         """
         check_parameters(self)
         if self.stages == 2 and self.mechanism != "gaussian":
@@ -156,6 +162,7 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         warn_of_contradictions([release])
         warn_of_broken_rules([release])
         schema = release.schema.select(release.variables)
+        warn_of_unmeasured(release, schema)
         fit = self._fitted(release, schema, self.members)
         self.penalty_ = fit.penalty
         self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
@@ -180,6 +187,19 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
+
+
+def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
+    """Warn of pairs of variables that no table holds: what they have to do with each other is then a guess."""
+    missing = unmeasured_pairs(release, schema)
+    if missing:
+        first, second = sorted(missing)[0]
+        others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
+        warnings.warn(
+            f"The release holds no table of {first!r} with {second!r}{others}: what they have to do with each other is "
+            "a guess, and bounds do not hold it. Measure plan_pairs(schema).",
+            stacklevel=3,
+        )
 
 
 def tables_of_pairs(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.fitting.pairs import plan_pairs
 from pgmpy_dp.inference.mixture_draws import MixtureDraws, draw_refits
 from pgmpy_dp.inference.mixture_fit import MixtureFit, fit_mixture
 from pgmpy_dp.inference.rules import Rules
@@ -47,6 +48,14 @@ def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed:
         draws=draws,
         generator=np.random.default_rng(seed),
     )
+
+
+def unmeasured_pairs(release: Tables, schema: Schema) -> set[tuple[str, str]]:
+    """Find the pairs of variables that a release of all pairs holds and this one does not."""
+    held = {frozenset(pair) for clique in release.tables for pair in combinations(clique, 2)}
+    root = {variable: of for variable, (of, _) in schema.structure.dependent.items()}
+    pairs = ((clique[0], clique[1]) for clique in plan_pairs(schema)[0] if len(clique) == 2)
+    return {pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}}
 
 
 def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:

@@ -30,6 +30,9 @@ def test_records_beside_records_by_hand():
     assert (found["noise"] == 0).all()
     with pytest.raises(dp.SchemaError, match="schema"):
         compare(one, other)
+    for pair in ((one, other[:0]), (one[:0], other)):
+        with pytest.raises(ValueError, match="no records to compare"):
+            compare(*pair, SCHEMA)
 
 
 def test_noise_is_told_from_misfit():

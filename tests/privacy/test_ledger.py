@@ -196,6 +196,14 @@ def test_edited_ledgers_are_refused(path, change):
         budget.charge(pure(0.1))
 
 
+def test_a_ledger_of_a_newer_version_is_not_to_be_replaced(path):
+    PrivacyBudget.open(path, epsilon=1.0)
+    altered(path, lambda stored: stored.update(version=2))
+    with pytest.raises(LedgerError, match="written by a newer pgmpy_dp: upgrade it") as refusal:
+        PrivacyBudget.open(path)
+    assert "Restore" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     "text", ["1e999999999", "1e-999999999", "0.5", " 1/2", "1_0", "-1/2", "1/0", "9" * 10_000, "½"]
 )

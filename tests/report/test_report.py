@@ -210,6 +210,8 @@ def test_a_network_is_set_beside_the_release():
     assert "fitted network" in text
     with pytest.raises(dp.SchemaError, match="'a' has other states"):
         render_report(made({**states, "a": ["x", "z"]}, [("a", "b")]), network)
+    with pytest.raises(dp.SchemaError, match="'b'"):
+        render_report(made({"a": ["x", "y"]}, [("a",)]), network)
 
 
 def test_tables_that_a_mixture_does_not_meet_come_first():

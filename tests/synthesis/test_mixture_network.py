@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -130,7 +131,7 @@ def test_it_goes_into_a_file_and_back(tmp_path):
     "change",
     [
         {"format": "another"},
-        {"version": 2},
+        {"version": "2"},
         {"weights": [0.5, 0.5]},
         {"weights": [float(10**9)] * 5},
         {"weights": ["0.2"] * 5},
@@ -156,6 +157,34 @@ def test_damaged_files_are_refused_by_name(tmp_path, change):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(dp.ReleaseFormatError, match=r"mixture\.json: not a sound mixture network"):
         dp.PrivateMixtureNetwork.load(path)
+
+
+def test_a_file_of_a_newer_version_is_not_called_damaged(tmp_path):
+    records = pd.DataFrame({"a": ["x", "y"] * 50, "c": [1, 2] * 50})
+    pair = dp.PrivateMarkovNetwork([("a", "c")]).fit(
+        records, estimator=dp.CollectiveEM(epsilon=1.0, state_names=SCHEMA)
+    )
+    for network in (NETWORK, pair):
+        path = tmp_path / "network.json"
+        network.save(path)
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
+        with pytest.raises(dp.ReleaseFormatError, match=r"network\.json: written by a newer pgmpy_dp .* upgrade it"):
+            type(network).load(path)
+
+
+def test_what_was_not_measured_together_is_said_at_the_fit_and_of_answers():
+    schema = dp.Schema({v: ["x", "y"] for v in "abc"})
+    records = pd.DataFrame({v: ["x", "y"] * 100 for v in "abc"})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(9.0), noise=dp.SimulatedNoise(0))
+    release = data.measure([("a", "b"), ("c",)], 1.0)
+    with pytest.warns(UserWarning, match="no table of 'a' with 'c', and misses 2 pairs in all"):
+        network = dp.PairwiseMixture(members=3).fit(release).network_
+    with pytest.warns(UserWarning, match="no table of 'c' with 'b'"):
+        network.query(["c"], {"b": "x"}, interval=0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        network.query(["a"], {"b": "x"}, interval=0.9)
+        dp.PairwiseMixture(members=3).fit(data.measure(dp.plan_pairs(schema)[0], 1.0))
 
 
 def test_typing_errors_are_named():
