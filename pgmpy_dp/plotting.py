@@ -49,6 +49,11 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError, SchemaError, ValueError
+        If `schema` is none, or `marginals` are not these, of its variables and their states.
+
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
@@ -56,7 +61,19 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     >>> len(figure.axes)
     1
     """
+    if not isinstance(schema, Schema):
+        raise TypeError(f"schema must be a Schema, got {type(schema).__name__}: a release has one, release.schema.")
+    if not (isinstance(marginals, Mapping) and marginals and all(isinstance(m, Mapping) for m in marginals.values())):
+        raise TypeError(
+            'marginals must be a dict of dicts, {"private": {"smoke": [0.31, 0.69]}}; network.marginal(["smoke"]) is '
+            "such a list."
+        )
     variables = list(next(iter(marginals.values())))
+    schema.require([variables])
+    for label, own in marginals.items():
+        for variable in variables:
+            if variable not in own or np.shape(own[variable]) != (len(schema.states[variable]),):
+                raise ValueError(f"{label!r} must have a probability for each state of {variable!r}.")
     columns = min(3, len(variables))
     states = {variable: [str(state) for state in schema.states[variable]] for variable in variables}
     wide = max(4.2 * columns, min(0.25 * max(map(len, states.values())) + 1.2, _WIDEST))
@@ -282,6 +299,8 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     graph: nx.DiGraph = nx.DiGraph()
     graph.add_nodes_from(variables)
     graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
+    if not graph:
+        raise ValueError("There is no edge, and no variable to draw: name them by variables=[...].")
     found = zip(edges["parent"], edges["child"], strict=True)
     drawing = draw(graph, edges=dict(zip(found, edges["verdict"], strict=True)))
     figure, axes = _page(drawing, 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.records.cells import MISSING, Reader
 from pgmpy_dp.schema import Schema, State
 
@@ -52,6 +53,8 @@ def checked_evidence(
 
     Raises
     ------
+    TypeError
+        If it is no mapping.
     SchemaError
         If a variable is unknown, or neither a state is meant nor a bin.
 
@@ -62,6 +65,8 @@ def checked_evidence(
     >>> checked_evidence(schema, {"age": 18}), checked_evidence(schema, {"age": "?"})
     ({'age': '18_to_65'}, {'age': 'unknown'})
     """
+    if not isinstance(evidence, Mapping | None):
+        raise TypeError(f'evidence must be a dict such as {{"smoke": "yes"}}, got {shown(evidence)}.')
     given = dict(evidence or {})
     for variable, value in given.items():
         schema.require([(variable,)])
@@ -105,8 +110,9 @@ def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]])
         schema.require([(variable,)])
         states = schema.states[variable]
         if set(numbers) != set(states):
-            named = ", ".join(map(repr, states))
-            raise SchemaError(f"Give a number for each state of {variable!r}, every state needing one: {named}.")
+            named, other = ", ".join(map(repr, states)), [state for state in numbers if state not in states]
+            wrong = f" It has no state {shown(other[0])}." if other else ""
+            raise SchemaError(f"Give a number for each state of {variable!r}, every state needing one: {named}.{wrong}")
         found[variable] = np.array([float(numbers[state]) for state in states])
         if not np.isfinite(found[variable]).all():
             raise ValueError(f"The numbers of {variable!r} must be finite.")

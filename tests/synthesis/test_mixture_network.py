@@ -194,6 +194,10 @@ def test_typing_errors_are_named():
         NETWORK.query(["b"], {"a": "z"})
     with pytest.raises(TypeError, match=r"\['b'\]"):
         NETWORK.query("b")
+    with pytest.raises(TypeError, match="evidence must be a dict"):
+        NETWORK.query(["b"], ["a"])
+    with pytest.raises(dp.SchemaError, match="It has no state 'z'"):
+        NETWORK.expectation({"a": {"x": 1, "z": 0}})
     with pytest.raises(dp.SchemaError, match="both asked for and given"):
         NETWORK.query(["a"], {"a": "x"})
     with pytest.raises(dp.SchemaError, match="number for each state"):
