@@ -73,9 +73,9 @@ def release(
     DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole (but
     for a sample).
 
-    Only this command, and `bins`, `states`, `structure`, `synthesize` and `households`, read records. The ledger is
-    charged, on disk, before noise is drawn. What is written may be published: it promises what `pgmpy-dp inspect`
-    prints.
+    Only this command, and `bins`, `states`, `structure`, `probe`, `synthesize` and `households`, read records. The
+    ledger is charged, on disk, before noise is drawn. What is written may be published: it promises what `pgmpy-dp
+    inspect` prints.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2
