@@ -40,7 +40,8 @@ from pgmpy_dp.schema import Schema
 
 _STRUCTURE = (
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such pairs."
+    "its structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such "
+    "pairs."
 )
 
 # Joint states of which `map_probability` draws the whole table.
