@@ -767,6 +767,11 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
     held = json.loads(run(*call, "--out", "made.csv", "--json", "--force"))
     assert f"Note: {held['notes'][0]}" in plain
+    monkeypatch.setattr("pgmpy_dp.networks.private_network.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
+    untested = "Whether the release contradicts the network was not tested: pgmpy-dp check fitted.zip does."
+    assert untested in run("query", "fitted.zip", "--target", "lung")
+    assert json.loads(run(*call, "--out", "more.csv", "--json"))["notes"] == [untested]
+    assert untested not in run("query", "fitted.bif", "--target", "lung")
 
 
 def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(tmp_path, monkeypatch):

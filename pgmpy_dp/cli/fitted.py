@@ -279,6 +279,7 @@ def query(
         else:
             begin("Drawing bounds from the release")
             rows = _bounded(loaded, targets, given, interval, about, draws, notes)
+        notes += _unchecked(loaded, network)
     held["notes"] = notes
     if interval is not None:
         held["interval"] = interval
@@ -413,6 +414,13 @@ def _carried(network: Any) -> tuple[Any, ...]:
     return held if isinstance(held, tuple) else () if held is None else (held,)
 
 
+def _unchecked(loaded: Any, network: Path) -> list[str]:
+    """Note that a network was not held against the release it carries, which takes long where both are large."""
+    if not _carried(loaded) or getattr(loaded, "fit_checked_", True):
+        return []
+    return [f"Whether the release contradicts the network was not tested: pgmpy-dp check {network} does."]
+
+
 def _schema(network: Any) -> Schema:
     from pgmpy_dp.schema import Schema
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
@@ -494,6 +502,7 @@ def sample(
         declared = _declared(loaded)
         asked = {} if target is None else {"target": target}
         records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, **asked), declared)
+        notes += _unchecked(loaded, network)
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
         mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]

@@ -269,6 +269,11 @@ class PrivateNetwork(Provenance):
         self._posterior = draw_networks(self, releases, draws, seed)
         return self._posterior
 
+    @property
+    def fit_checked_(self) -> bool:
+        """Whether `check_fit` was made: answers make it themselves where that takes little work."""
+        return "_check" in vars(self)
+
     def check_fit(self) -> FitCheck:
         """Hold the release against the network: post-processing, at no cost to privacy.
 
