@@ -172,18 +172,8 @@ class RecordOptions:
         from pgmpy_dp.schema import Schema
 
         schema = Schema.load(self.schema_path)
-        missing, other = (
-            _typed(schema, assignments(schema, given, option))
-            for given, option in ((self.missing, "--missing"), (self.other, "--other"))
-        )
-        for given, declared, option in ((missing, schema.missing, "--missing"), (other, schema.other, "--other")):
-            for variable in given:
-                if declared.get(variable, given[variable]) != given[variable]:
-                    raise click.ClickException(
-                        f"{option} {variable}={given[variable]}: the schema says {declared[variable]!r}. Leave the "
-                        "option out, or change the schema."
-                    )
-        schema = schema.replace(missing={**schema.missing, **missing}, other={**schema.other, **other})
+        missing = _added(schema, schema.missing, self.missing, "--missing")
+        schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
         return with_format(schema, self.delimiter, self.encoding, self.strip)
 
     def budget(self, epsilon: float, delta: float = 0.0) -> PrivacyBudget:
@@ -303,7 +293,14 @@ def _in_memory(data: Path, schema: Schema) -> Any:
     return sealed(lambda: parquet.ParquetFile(data).read(columns=columns), str(data))
 
 
-def _typed(schema: Schema, given: dict[str, str]) -> dict[str, Any]:
-    """Turn a text that writes a declared state into that state; another text is a new state."""
-    known = {v: {str(state): state for state in schema.states[v]} for v in given}
-    return {variable: known[variable].get(text, text) for variable, text in given.items()}
+def _added(schema: Schema, declared: Mapping[str, Any], texts: tuple[str, ...], option: str) -> dict[str, Any]:
+    """Add what an option says to what is declared. A text that writes a state means it; another is a new state."""
+    added = dict(declared)
+    for variable, text in assignments(schema, texts, option).items():
+        state = {str(state): state for state in schema.states[variable]}.get(text, text)
+        if added.setdefault(variable, state) != state:
+            raise click.ClickException(
+                f"{option} {variable}={state}: the schema says {declared[variable]!r}. Leave the option out, or change "
+                "the schema."
+            )
+    return added

@@ -30,11 +30,6 @@ def families(network: DAG) -> tuple[Clique, ...]:
     return tuple(family(network, node) for node in network.nodes())
 
 
-def joined_pairs(scopes: Iterable[Clique]) -> set[frozenset[str]]:
-    """Collect the pairs of variables that lie in a table together."""
-    return {frozenset(pair) for scope in scopes for pair in combinations(scope, 2)}
-
-
 def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
     """Choose the tables that carry log-potentials in a Markov network.
 

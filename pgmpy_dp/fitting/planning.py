@@ -21,10 +21,10 @@ from itertools import combinations, count, islice
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.factors import Network, families, joined_pairs, markov_scopes
+from pgmpy_dp.fitting.factors import Network, families, markov_scopes
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import number
-from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.release.observations import joined_pairs, maximal
 from pgmpy_dp.schema import Clique, Schema
 
 # At most so many pairs are measured to test a network, or as many as it has variables.

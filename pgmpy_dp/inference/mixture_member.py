@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,22 @@ class _Slices:
     shares: list[Matrix]
 
 
+class _Point(NamedTuple):
+    """What a mixture's parameters come to; see `MemberProblem.tables`."""
+
+    weights: Matrix
+    tables: Matrix
+    states: Matrix
+
+
+class _Slopes(NamedTuple):
+    """The loss's derivatives by the weights of components, by their probabilities of states, and by those of cells."""
+
+    weight: Matrix
+    state: Matrix
+    cell: Matrix
+
+
 class MemberProblem:
     """A member's problem is the loss of a mixture and its gradient.
 
@@ -114,8 +130,7 @@ class MemberProblem:
         self._beside = [self._beside_of(block, tables) for block, tables in beside.items()]
         self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
         # A variable's states leave nothing of a pair out: what pairs have with each of them sums to what they have.
-        few = [slices for slices in self._slices if len(slices.shares) <= _SUMMED]
-        self._summing = few[0] if few else None
+        self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
         self._slices = [slices for slices in self._slices if slices is not self._summing]
 
     def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
@@ -243,13 +258,15 @@ class MemberProblem:
 
         shape, dtype = self.shape, self.dtype
         weights, tables, logs, states = self.tables(parameters)
-        joint = list(self._products(self._summing, weights, states)) if self._summing else []
+        at = _Point(weights, tables, states)
+        joint = list(self._products(self._summing, at)) if self._summing else []
         weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states.T
         alone = states @ weights
         loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
-        by_weight, by_state = alone @ states, np.zeros_like(states)
+        by = _Slopes(alone @ states, np.zeros_like(states), np.zeros_like(tables))
+        by_weight, by_state, by_cell = by
         if self._summing:
-            loss += self._add_slices(self._summing, joint, weighted, states, by_weight, by_state)
+            loss += self._add_slices(self._summing, joint, weighted, at, by)
         else:
             by_state += weighted @ states
             by_weight += (states * by_state).sum(axis=0) / 2
@@ -258,14 +275,12 @@ class MemberProblem:
         by_base = self._cell_weight * of_cells
         loss += float(by_base @ of_cells) / 2
         by_weight += by_base @ tables
-        by_cell = np.zeros_like(tables)
         for parts, shares, weight in self._wide:
-            loss += self._add_wide(parts, shares, weight, weights, tables, states, by_weight, by_state, by_cell)
-        for tables_beside in self._beside:
-            loss += self._add_beside(tables_beside, weights, tables, states, by_weight, by_state, by_cell)
+            loss += self._add_wide(parts, shares, weight, at, by)
+        for beside in self._beside:
+            loss += self._add_beside(beside, at, by)
         for slices in self._slices:
-            products = self._products(slices, weights, states)
-            loss += self._add_slices(slices, products, None, states, by_weight, by_state)
+            loss += self._add_slices(slices, self._products(slices, at), None, at, by)
         shape.add_to_roots(by_state)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
@@ -287,21 +302,15 @@ class MemberProblem:
                 out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
         return out
 
-    def _products(self, slices: _Slices, weights: Matrix, states: Matrix) -> Iterator[Matrix]:
+    def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:
         """Compute the marginals of all pairs with each state of a variable."""
-        for own in states[self.shape.of_variable(slices.variable)]:
-            yield (states * (weights * own)) @ states.T
+        for own in at.states[self.shape.of_variable(slices.variable)]:
+            yield (at.states * (at.weights * own)) @ at.states.T
 
     def _add_slices(
-        self,
-        slices: _Slices,
-        products: Iterable[Matrix],
-        of_pairs: Matrix | None,
-        states: Matrix,
-        by_weight: Matrix,
-        by_state: Matrix,
+        self, slices: _Slices, products: Iterable[Matrix], of_pairs: Matrix | None, at: _Point, by: _Slopes
     ) -> float:
-        """Compute the loss of triples with one variable; its derivatives are added to the last two arguments.
+        """Compute the loss of triples with one variable, and add its derivatives.
 
         `products` are overwritten. With `of_pairs`, derivatives by marginals of pairs, as sums of these products, are
         brought back as well.
@@ -309,84 +318,65 @@ class MemberProblem:
         from pgmpy_dp.inference import mixture_kernel as kernel
 
         loss, place = 0.0, self.shape.of_variable(slices.variable)
-        nothing, inner = np.zeros(len(states), self.dtype), []
-        for own, shares, product in zip(states[place], slices.shares, products, strict=True):
+        nothing, inner = np.zeros(len(at.states), self.dtype), []
+        for own, shares, product in zip(at.states[place], slices.shares, products, strict=True):
             nothing[:] = 0.0
             loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
             if of_pairs is not None:
                 product += of_pairs
-            slope = product @ states
-            inner.append((states * slope).sum(axis=0) / 2)
-            by_state += slope * own
-            by_weight += inner[-1] * own
-        by_state[place] += inner - np.mean(inner, axis=0)  # what all states have in common changes no probability
+            slope = product @ at.states
+            inner.append((at.states * slope).sum(axis=0) / 2)
+            by.state[:] += slope * own
+            by.weight[:] += inner[-1] * own
+        by.state[place] += inner - np.mean(inner, axis=0)  # what all states have in common changes no probability
         return loss
 
-    def _add_beside(
-        self,
-        beside: _Beside,
-        weights: Matrix,
-        tables: Matrix,
-        states: Matrix,
-        by_weight: Matrix,
-        by_state: Matrix,
-        by_cell: Matrix,
-    ) -> float:
-        """Compute the loss of a block's tables with others; its derivatives are added to the last three arguments."""
-        cells, others = tables[self.shape.of_block(beside.block)], states[beside.places]
-        residual = (cells * weights) @ others.T - beside.shares
+    def _add_beside(self, beside: _Beside, at: _Point, by: _Slopes) -> float:
+        """Compute the loss of a block's tables with others, and add its derivatives."""
+        block = self.shape.of_block(beside.block)
+        cells, others = at.tables[block], at.states[beside.places]
+        residual = (cells * at.weights) @ others.T - beside.shares
         slope = beside.weight * residual
         of_cells = slope @ others
-        by_cell[self.shape.of_block(beside.block)] += of_cells
-        by_state[beside.places] += slope.T @ cells
-        by_weight += np.einsum("ck,ck->k", of_cells, cells)
+        by.cell[block] += of_cells
+        by.state[beside.places] += slope.T @ cells
+        by.weight[:] += np.einsum("ck,ck->k", of_cells, cells)
         return float(np.vdot(slope, residual)) / 2
 
-    def _add_wide(
-        self,
-        parts: list[_Part],
-        shares: Matrix,
-        weight: float,
-        weights: Matrix,
-        tables: Matrix,
-        states: Matrix,
-        by_weight: Matrix,
-        by_state: Matrix,
-        by_cell: Matrix,
-    ) -> float:
-        """Compute the loss of a table over several blocks; its derivatives are added to the last three arguments."""
-        components = len(weights)
-        factors = [self._factor(part, tables, states) for part in parts]
+    def _add_wide(self, parts: list[_Part], shares: Matrix, weight: float, at: _Point, by: _Slopes) -> float:
+        """Compute the loss of a table over several blocks, and add its derivatives."""
+        components = len(at.weights)
+        factors = [self._factor(part, at) for part in parts]
         products = [factors[0]]
         for factor in factors[1:-1]:
             products.append((products[-1][:, None] * factor).reshape(-1, components))
         last = factors[-1]
-        difference = (products[-1] * weights) @ last.T - shares.reshape(-1, len(last))
+        difference = (products[-1] * at.weights) @ last.T - shares.reshape(-1, len(last))
         loss = weight * float(np.vdot(difference, difference)) / 2
         difference *= self.dtype(weight)
         slope = difference.T @ products[-1]
-        self._add_factor(parts[-1], slope, by_state, by_cell)
-        by_weight += np.einsum("ck,ck->k", slope, last)
+        self._add_factor(parts[-1], slope, by)
+        by.weight[:] += np.einsum("ck,ck->k", slope, last)
         rest = difference @ last
         for place in range(len(parts) - 2, 0, -1):
             cube = rest.reshape(len(products[place - 1]), -1, components)
-            self._add_factor(parts[place], np.einsum("ack,ak->ck", cube, products[place - 1]), by_state, by_cell)
+            self._add_factor(parts[place], np.einsum("ack,ak->ck", cube, products[place - 1]), by)
             rest = np.einsum("ack,ck->ak", cube, factors[place])
-        self._add_factor(parts[0], rest, by_state, by_cell)
+        self._add_factor(parts[0], rest, by)
         return loss
 
-    def _factor(self, part: _Part, tables: Matrix, states: Matrix) -> Matrix:
+    def _factor(self, part: _Part, at: _Point) -> Matrix:
         if len(part.variables) == 1:
-            return states[self.shape.of_variable(part.variables[0])]
-        full = np.zeros((math.prod(self.shape.cardinalities[v] for v in part.variables), tables.shape[1]), self.dtype)
-        full[self.shape.codes(part.block)] = tables[self.shape.of_block(part.block)]
+            return at.states[self.shape.of_variable(part.variables[0])]
+        full = np.zeros((math.prod(self.shape.cardinalities[v] for v in part.variables), len(at.weights)), self.dtype)
+        full[self.shape.codes(part.block)] = at.tables[self.shape.of_block(part.block)]
         return full
 
-    def _add_factor(self, part: _Part, slope: Matrix, by_state: Matrix, by_cell: Matrix) -> None:
+    def _add_factor(self, part: _Part, slope: Matrix, by: _Slopes) -> None:
         if len(part.variables) == 1:
-            by_state[self.shape.of_variable(part.variables[0])] += slope
+            by.state[self.shape.of_variable(part.variables[0])] += slope
         else:
-            by_cell[self.shape.of_block(part.block)] += slope[self.shape.codes(part.block)]
+            by.cell[self.shape.of_block(part.block)] += slope[self.shape.codes(part.block)]
 
 
 def fit_member(

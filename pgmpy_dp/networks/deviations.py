@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from pgmpy_dp.fitting.factors import joined_pairs
 from pgmpy_dp.fitting.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique
 
 # Scales of effects: standard deviations of the logarithm of a cell's ratio to the network's.

@@ -15,12 +15,13 @@ from itertools import combinations
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, joined_pairs, log_linear
+from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.joint_observations import agreed_total
 from pgmpy_dp.fitting.planning import shares
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.conditioning import Conditioning
 from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique, Schema
 
 # Shares of the privacy loss.

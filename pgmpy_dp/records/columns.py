@@ -89,14 +89,13 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
 
 def positions(given: Any, reader: Reader) -> Positions:
     """Find the position of each cell, or MISSING or UNDECLARED."""
-    given = from_arrow_backed(given)
-    if nw.dependencies.is_pyarrow_chunked_array(given) and given.num_chunks == 1 and not given.null_count:
+    column = decoded(given)
+    dtype, native = column.dtype, column.to_native()
+    if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and not native.null_count:
         import pyarrow
 
-        if pyarrow.types.is_integer(given.type):  # most batches are so, and nothing is copied
-            return _array_positions(given.chunk(0).to_numpy(), reader)
-    column = decoded(nw.from_native(given, series_only=True))
-    dtype, native = column.dtype, column.to_native()
+        if pyarrow.types.is_integer(native.type):  # most batches are so, and nothing is copied
+            return _array_positions(native.chunk(0).to_numpy(), reader)
     if nw.dependencies.is_pandas_series(native):
         if isinstance(native.dtype, pd.CategoricalDtype):
             return _category_positions(native, reader)
@@ -120,8 +119,7 @@ def positions(given: Any, reader: Reader) -> Positions:
 
 def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
     """Find the cells that no state stands for, and their values if a state could be of the column's type."""
-    rows, given = np.flatnonzero(positions(given, reader) == UNDECLARED), from_arrow_backed(given)
-    column = decoded(nw.from_native(given, series_only=True))
+    rows, column = np.flatnonzero(positions(given, reader) == UNDECLARED), decoded(given)
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
         values = native.to_list()
@@ -145,21 +143,19 @@ def objects(values: Any) -> NDArray[np.object_]:
     return array
 
 
-def from_arrow_backed(given: Any) -> Any:
-    """Take the Arrow array out of a pandas column: whether pandas sees a dictionary's nulls hangs on other cells."""
+def decoded(given: Any) -> nw.Series[Any]:
+    """Make a column of one in memory. Arrow's arrays are taken out of pandas, and Arrow's dictionaries decoded.
+
+    Their values may hold nulls and NaN that the index does not show; whether pandas sees these hangs on other cells.
+    """
     dtype = given.dtype if nw.dependencies.is_pandas_series(given) else None
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         import pyarrow
 
-        return pyarrow.chunked_array(pyarrow.array(given.array))
-    return given
-
-
-def decoded(column: nw.Series[Any]) -> nw.Series[Any]:
-    """Decode an Arrow dictionary, whose values may hold nulls and NaN that its index does not show."""
-    native: Any = column.to_native()
-    if nw.dependencies.is_pyarrow_chunked_array(native) and isinstance(column.dtype, nw.Categorical):
-        return nw.from_native(native.cast(native.type.value_type), series_only=True)
+        given = pyarrow.chunked_array(pyarrow.array(given.array))
+    column: nw.Series[Any] = nw.from_native(given, series_only=True)
+    if nw.dependencies.is_pyarrow_chunked_array(given) and isinstance(column.dtype, nw.Categorical):
+        column = nw.from_native(given.cast(given.type.value_type), series_only=True)
     return column
 
 

@@ -20,7 +20,6 @@ from pgmpy_dp.records.columns import (
     Found,
     column_codes,
     decoded,
-    from_arrow_backed,
     is_number,
     objects,
     read_columns,
@@ -139,10 +138,9 @@ def id_column(frame: Any, name: str) -> Any:
 
 
 def _ids(native: Any) -> Any:
-    native = from_arrow_backed(native)
-    if nw.dependencies.is_pandas_series(native):
+    column = decoded(native)
+    if nw.dependencies.is_pandas_series(column.to_native()):
         return native
-    column = decoded(nw.from_native(native, series_only=True))
     if isinstance(column.dtype, nw.Time):  # Python's times are no finer than microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
     # Other columns stay out of numpy: its texts lose zeros at their end, and integers with missing ones become floats.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,11 @@ def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[
             f"{', '.join(map(str, cliques))}."
         )
     return {clique: part for clique, part in parts.items() if part}
+
+
+def joined_pairs(cliques: Iterable[Clique]) -> set[frozenset[str]]:
+    """Collect the pairs of variables that lie in a table together."""
+    return {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
 
 
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:

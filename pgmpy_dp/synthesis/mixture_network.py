@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -40,7 +39,7 @@ from pgmpy_dp.synthesis.mixture_files import (
     total_of,
     write_model,
 )
-from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of, unmeasured_pairs
+from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of, warn_of_unmeasured
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
@@ -161,8 +160,9 @@ class PrivateMixtureNetwork:
             states = {variable: list(self.schema_.states[variable]) for variable in asked}
             return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
         check_interval(interval)
-        self._warn_of_unmeasured([*asked, *given])
-        return bounded_answer(self.draws_, self.schema_, asked, given, interval, target)
+        draws = self.draws_
+        warn_of_unmeasured(self.release_, self.schema_.select([*asked, *given]))
+        return bounded_answer(draws, self.schema_, asked, given, interval, target)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
@@ -209,22 +209,10 @@ class PrivateMixtureNetwork:
             means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
             return pd.DataFrame({"value": means}).rename_axis("variable")
         check_interval(interval)
+        draws = self.draws_
         for variable in numbers:
-            self._warn_of_unmeasured([variable, *given])
-        return bounded_means(self.draws_, self.schema_, numbers, given, interval, target)
-
-    def _warn_of_unmeasured(self, variables: Sequence[str]) -> None:
-        """Warn where an answer with bounds rests on a pair of variables that the release holds no table of."""
-        if "release_" not in vars(self):
-            return  # sampling the draws says so
-        missing = unmeasured_pairs(self.release_, self.schema_.select(variables))
-        if missing:
-            first, second = sorted(missing)[0]
-            warnings.warn(
-                f"The release holds no table of {first!r} with {second!r}: what they have to do with each other is a "
-                "guess, and these bounds do not hold it. Measure plan_pairs(schema).",
-                stacklevel=3,
-            )
+            warn_of_unmeasured(self.release_, self.schema_.select([variable, *given]))
+        return bounded_means(draws, self.schema_, numbers, given, interval, target)
 
     @property
     def draws_(self) -> MixtureDraws:

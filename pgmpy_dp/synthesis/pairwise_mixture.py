@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -23,7 +22,7 @@ from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.synthesis.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release, unmeasured_pairs
+from pgmpy_dp.synthesis.release_fits import Tables, fit_of_release, warn_of_unmeasured
 
 # Members that say by their disagreement where a second stage should measure.
 _SCOUTS = 6
@@ -187,19 +186,6 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
-
-
-def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
-    """Warn of pairs of variables that no table holds: what they have to do with each other is then a guess."""
-    missing = unmeasured_pairs(release, schema)
-    if missing:
-        first, second = sorted(missing)[0]
-        others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
-        warnings.warn(
-            f"The release holds no table of {first!r} with {second!r}{others}: what they have to do with each other is "
-            "a guess, and bounds do not hold it. Measure plan_pairs(schema).",
-            stacklevel=3,
-        )
 
 
 def tables_of_pairs(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -15,6 +16,7 @@ from pgmpy_dp.inference.mixture_draws import MixtureDraws, draw_refits
 from pgmpy_dp.inference.mixture_fit import MixtureFit, fit_mixture
 from pgmpy_dp.inference.rules import Rules
 from pgmpy_dp.release import InformedMarginals, NoisyMarginals
+from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique, Schema
 
 Tables = NoisyMarginals | InformedMarginals
@@ -50,12 +52,19 @@ def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed:
     )
 
 
-def unmeasured_pairs(release: Tables, schema: Schema) -> set[tuple[str, str]]:
-    """Find the pairs of variables that a release of all pairs holds and this one does not."""
-    held = {frozenset(pair) for clique in release.tables for pair in combinations(clique, 2)}
-    root = {variable: of for variable, (of, _) in schema.structure.dependent.items()}
-    pairs = ((clique[0], clique[1]) for clique in plan_pairs(schema)[0] if len(clique) == 2)
-    return {pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}}
+def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
+    """Warn of pairs of a schema's variables that a release of all pairs holds, and this one does not."""
+    held, root = joined_pairs(release.tables), {v: of for v, (of, _) in schema.structure.dependent.items()}
+    pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
+    missing = [pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
+    if missing:
+        first, second = missing[0]
+        others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
+        warnings.warn(
+            f"The release holds no table of {first!r} with {second!r}{others}: what they have to do with each other is "
+            "a guess, and bounds do not hold it. Measure plan_pairs(schema).",
+            stacklevel=3,
+        )
 
 
 def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
