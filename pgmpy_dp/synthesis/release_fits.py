@@ -62,7 +62,7 @@ def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
         warnings.warn(
             f"The release holds no table of {first!r} with {second!r}{others}: what they have to do with each other is "
-            "a guess, and bounds do not hold it. Measure plan_pairs(schema).",
+            "a guess, and bounds do not hold it: measure those of plan_pairs(schema).",
             stacklevel=3,
         )
 

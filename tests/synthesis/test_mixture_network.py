@@ -10,6 +10,7 @@ import pytest
 from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.inference import Mixture
 from pgmpy_dp.networks import load_network, save_network
 from pgmpy_dp.release import Guarantee
@@ -177,8 +178,9 @@ def test_what_was_not_measured_together_is_said_at_the_fit_and_of_answers():
     records = pd.DataFrame({v: ["x", "y"] * 100 for v in "abc"})
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(9.0), noise=dp.SimulatedNoise(0))
     release = data.measure([("a", "b"), ("c",)], 1.0)
-    with pytest.warns(UserWarning, match="no table of 'a' with 'c', and misses 2 pairs in all"):
+    with pytest.warns(UserWarning, match="no table of 'a' with 'c', and misses 2 pairs in all") as told:
         network = dp.PairwiseMixture(members=3).fit(release).network_
+    assert "release those that pgmpy-dp plan --pairs writes" in at_the_command_line(str(told[0].message))
     with pytest.warns(UserWarning, match="no table of 'c' with 'b'"):
         network.query(["c"], {"b": "x"}, interval=0.9)
     with warnings.catch_warnings():
