@@ -182,14 +182,14 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
     return _array_positions(values, reader)
 
 
-def _smallest(states: tuple[Any, ...]) -> np.dtype[Any]:
+def smallest_type(states: tuple[Any, ...]) -> np.dtype[Any]:
     """Choose the smallest type that holds the positions of these states and the marks of cells without one."""
     return np.min_scalar_type(-len(states) - 2)
 
 
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
     read = _reading(reader, values.dtype)
-    places = np.empty(values.shape, dtype=_smallest(reader.states))
+    places = np.empty(values.shape, dtype=smallest_type(reader.states))
     for start in range(0, values.size, _BLOCK):  # a block stays in the cache
         places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
     return places
@@ -228,7 +228,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
     known = np.array([number for number, _ in held], dtype=dtype)
     order = np.array([place for _, place in held], dtype=np.int32)
     if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
-        return _lookup(known, order.astype(_smallest(states)))
+        return _lookup(known, order.astype(smallest_type(states)))
 
     def search(values: NDArray[Any]) -> NDArray[Any]:
         nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
@@ -238,7 +238,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
         return search
     if not np.abs(known).max() < 2**53:
         return search
-    by_integer = _lookup(known.astype(np.int64), order.astype(_smallest(states)))
+    by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))
 
     def whole(values: NDArray[Any]) -> NDArray[Any]:
         with np.errstate(invalid="ignore"):  # NaN and what is too large become integers that differ from them

@@ -7,15 +7,20 @@ an engine compares them by.
 
 from __future__ import annotations
 
+import json
 import pickle
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.records.columns import objects
 from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
@@ -168,7 +173,12 @@ def _polars_id(place: int, kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """The source is a frame of Dask, whose partitions are counted where they are."""
+    """The source is a frame of Dask, whose partitions are counted where they are.
+
+    A frame states a type for each column, and its partitions need not keep to it: one record may have changed the type
+    of a partition's other values. Such a partition is refused. Where rows of a unit are brought together, they move as
+    an id and positions of states: what Dask makes of values on the way may depend on those of other rows.
+    """
 
     frame: Any
     places: dict[str, int]
@@ -181,38 +191,85 @@ class DaskSource:
 
         columns = [*tally.variables, *([self.unit.column] if self.unit else [])]
         native = self.frame.iloc[:, [self.places[column] for column in columns]]
-        native = native.map_partitions(_named_by_place, meta=_named_by_place(native._meta))
-        if self.unit is not None:
-            key = native.columns[-1]
-            _require_hashable(native._meta[key].dtype, self.unit)
-            native = native.shuffle(on=key)  # brings all rows of a unit into one partition
-            bounded = _with_ranks(native._meta, self.unit)
-            native = native.map_partitions(_with_ranks, self.unit, meta=bounded)
-        totals = [dask.delayed(tally)(part) for part in native.to_delayed()]
+        stated = _Stated(tuple(columns), native._meta)
+        parts = native.map_partitions(stated, meta=stated(native._meta))
+        if self.unit is None:
+            totals = [dask.delayed(tally)(part) for part in parts.to_delayed()]
+        else:
+            _require_stable(stated.meta.dtypes.iloc[-1], self.unit)
+            cells = parts.map_partitions(_read_cells, tally, meta=_read_cells(parts._meta, tally))
+            together = cells.shuffle(on="place").to_delayed()
+            totals = [dask.delayed(partial(_count_cells, tally, self.unit))(part) for part in together]
         while len(totals) > 1:  # in pairs, so that few tables are held at a time
             totals = [dask.delayed(sum)(totals[i : i + 2]) for i in range(0, len(totals), 2)]
         with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
             return dask.compute(*totals)[0]
 
 
-def _named_by_place(part: pd.DataFrame) -> pd.DataFrame:
-    return part.set_axis([f"c{i}" for i in range(part.shape[1])], axis=1)
+@dataclass(frozen=True, eq=False)
+class _Stated:
+    """The types that a frame of Dask states are required of each partition, whose columns are named by their places."""
+
+    columns: tuple[str, ...]
+    meta: pd.DataFrame
+
+    def __call__(self, part: pd.DataFrame) -> pd.DataFrame:
+        for place, column in enumerate(self.columns):
+            if len(part) and not _is_stated(part.iloc[:, place], self.meta.iloc[:, place]):
+                raise SchemaError(
+                    f"Partitions of the Dask frame hold the column {column!r} in another type than the frame states, "
+                    "or in categories that are neither stated nor texts: convert it with astype."
+                )
+        return part.set_axis([f"c{i}" for i in range(part.shape[1])], axis=1)
 
 
-def _require_hashable(dtype: Any, unit: Unit) -> None:
-    """Refuse other ids: Dask shuffles rows by hashes of them, which may differ for equal objects of different kinds."""
+def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
+    from dask.dataframe.utils import has_known_categories
+
+    categories = isinstance(column.dtype, pd.CategoricalDtype) and isinstance(meta.dtype, pd.CategoricalDtype)
+    if categories and not has_known_categories(meta):
+        return all(type(value) is str for value in column.cat.categories)
+    return bool(column.dtype == meta.dtype)
+
+
+def _require_stable(dtype: Any, unit: Unit) -> None:
+    """Refuse ids that may be equal without being alike, as rows are brought together by what an id looks like."""
     if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
         raise SchemaError(
             f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it with astype."
         )
 
 
-def _with_ranks(part: pd.DataFrame, unit: Unit) -> pd.DataFrame:
-    """Replace the ids by the size of each row's unit, its rank in it, and whether it is nobody's."""
-    ids = part.iloc[:, -1]
+def _read_cells(part: pd.DataFrame, tally: Tally | ValueTally) -> pd.DataFrame:
+    """Replace the cells of a partition by what a tally reads of them; name each row's place by its id alone."""
+    ids = part.iloc[:, -1].reset_index(drop=True)
+    cells = pd.DataFrame({f"c{i}": _packed(column) for i, column in enumerate(tally.read(part))})
+    return cells.assign(u=ids, place=_places(ids))
+
+
+def _places(ids: pd.Series[Any]) -> NDArray[np.int64]:
+    """Number rows alike where ids are: hash tables of other libraries may take an id for another among the rest."""
+    if isinstance(ids.dtype, np.dtype):
+        return (np.asarray(ids).astype(np.uint64) % 2**32).astype(np.int64)
+    written = (str(value).encode("utf-8", "surrogatepass") for value in ids.astype(object))
+    return np.fromiter(map(zlib.crc32, written), dtype=np.int64, count=len(ids))
+
+
+def _packed(column: NDArray[Any]) -> Any:
+    """Write states as texts of one type, which survive any way."""
+    return column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")
+
+
+def _count_cells(tally: Tally | ValueTally, unit: Unit, part: pd.DataFrame) -> Any:
+    """Count cells of all rows of some units."""
+    *columns, ids, _ = (part.iloc[:, place] for place in range(part.shape[1]))
     labels = number_ids(unit.column, ids) + 1
-    absent = labels == 0
-    return part.iloc[:, :-1].assign(n=np.bincount(labels)[labels], r=ranks_of(labels, unit), nobody=absent)
+    bounds = [np.bincount(labels)[labels], ranks_of(labels, unit), (labels == 0).astype(np.int64)]
+    return tally.count([_unpacked(column) for column in columns], bounds)
+
+
+def _unpacked(column: pd.Series[Any]) -> NDArray[Any]:
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else objects(list(map(json.loads, column)))
 
 
 @dataclass(frozen=True)

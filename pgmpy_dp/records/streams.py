@@ -11,7 +11,7 @@ that gives other rows each time could let one person weigh more than one.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Found, column_codes, read_columns, with_derived
+from pgmpy_dp.records.columns import Found, objects, positions, read_columns, settled, smallest_type, with_derived
 from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
@@ -55,37 +55,49 @@ class Tally:
 
     def __call__(self, batch: Any) -> Numbers:
         """Count rows, units, nobody's rows, missing and undeclared cells of each variable, and the cliques' tables."""
-        codes, cells = {}, []
-        for place, (variable, reader) in enumerate(self._readers.items()):
-            codes[variable], found = column_codes(column_at(batch, place), reader)
-            cells += [found.missing, found.undeclared]
+        return self.count(self.read(batch), self.bounds(batch))
+
+    def read(self, batch: Any) -> list[NDArray[Any]]:
+        """Find the positions of a batch's cells, an array for each variable, of a type that follows from its states."""
+        return [
+            positions(column_at(batch, place), reader).astype(smallest_type(reader.states), copy=False)
+            for place, reader in enumerate(self._readers.values())
+        ]
+
+    def bounds(self, batch: Any) -> list[Numbers]:
+        """Return what a batch says of each row's unit."""
+        start = len(self.variables)
+        return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * self.has_unit)]
+
+    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Numbers:
+        """Count cells that were read, by the bounds on their rows."""
+        codes, found = {}, []
+        for (variable, reader), places in zip(self._readers.items(), cells, strict=True):
+            codes[variable], marks = settled(places, reader)
+            found += [marks.missing, marks.undeclared]
         rows = next(iter(codes.values())).size
         units, nobody, weights = rows, 0, None
         if self.has_unit:
-            sizes, ranks, absent = (self._numbers(batch, place) for place in range(3))
+            sizes, ranks, absent = bounds
             units, nobody = int((ranks == 1).sum()), int(absent.sum())
             if self.max_rows is None:
                 weights = UNIT_WEIGHT // sizes
             else:
-                kept = self.kept(batch)
-                codes = {variable: column[kept] for variable, column in codes.items()}
+                codes = {variable: column[self.kept(bounds)] for variable, column in codes.items()}
         used = {variable for clique in self.cliques for variable in clique}
         tables = count_all(with_derived(codes, self.schema, used), self.schema, self.cliques, weights)
-        return np.concatenate([[rows, units, nobody, *cells], *(table.ravel() for table in tables.values())]).astype(
+        return np.concatenate([[rows, units, nobody, *found], *(table.ravel() for table in tables.values())]).astype(
             np.int64
         )
+
+    def kept(self, bounds: Sequence[Numbers]) -> NDArray[np.bool_]:
+        """Say which rows count where a unit has a most of rows."""
+        kept: NDArray[np.bool_] = bounds[1] <= (self.max_rows or 0)
+        return kept
 
     @cached_property
     def _readers(self) -> dict[str, Reader]:
         return {variable: Reader.of(self.schema, variable) for variable in self.variables}
-
-    def _numbers(self, batch: Any, place: int) -> Numbers:
-        return np.asarray(column_at(batch, len(self.variables) + place)).astype(np.int64)
-
-    def kept(self, batch: Any) -> NDArray[np.bool_]:
-        """Say which rows count where a unit has a most of rows."""
-        kept: NDArray[np.bool_] = self._numbers(batch, 1) <= (self.max_rows or 0)
-        return kept
 
     def empty(self) -> Numbers:
         """Return the tally of no rows."""
@@ -143,11 +155,20 @@ class ValueTally:
 
     def __call__(self, batch: Any) -> CountedValues:
         """Count a batch."""
-        (variable,) = self.variables
-        values = ValueNumbers(variable)
-        of_rows = values.number_column(column_at(batch, 0), Reader.of(self.tally.schema, variable))
-        values.of_rows = of_rows[self.tally.kept(batch)] if self.tally.has_unit else of_rows
-        return CountedValues(variable, self.tally(batch), dict(values.counts()))
+        return self.count(self.read(batch), self.tally.bounds(batch))
+
+    def read(self, batch: Any) -> list[NDArray[Any]]:
+        """Find the positions of a batch's cells, and the state that each undeclared value could become, or None."""
+        values = ValueNumbers(self.variables[0])
+        of_rows = values.number_column(column_at(batch, 0), Reader.of(self.tally.schema, values.variable))
+        return [*self.tally.read(batch), objects([*values.numbers, None])[of_rows]]  # of_rows is -1 for None
+
+    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> CountedValues:
+        """Count cells that were read, by the bounds on their rows."""
+        places, values = cells
+        counts = Counter(values[self.tally.kept(bounds)] if self.tally.has_unit else values)
+        del counts[None]
+        return CountedValues(self.variables[0], self.tally.count([places], bounds), dict(counts))
 
     def empty(self) -> CountedValues:
         """Return the tally of no rows."""

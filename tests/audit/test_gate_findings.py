@@ -281,3 +281,88 @@ def test_no_person_weighs_more_where_rows_come_and_go(source, max_rows):
         for _ in range(3):
             tables = outcome(lambda: opened.counts([("v",)]))
             assert refused(tables) or tables["v",].max() <= (max_rows or UNIT_WEIGHT)
+
+
+# A partition of a Dask frame has the types that the frame states.
+
+
+def partitions(columns, convert=False):
+    """A Dask frame of partitions that each have their own types, of which it states the first one's."""
+    with dask.config.set({"dataframe.convert-string": convert}):
+        parts = [pd.DataFrame(part) for part in columns]
+        meta = dask.dataframe.utils.clear_known_categories(parts[0].iloc[:0])
+        return dask.dataframe.from_map(lambda part: part, parts, meta=meta)
+
+
+TWENTY = list(range(20))
+NULLABLE, ARROW = pd.Int64Dtype(), pd.ArrowDtype(pa.int64())
+DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int8(), pa.int64()))
+DRIFTING = {
+    "a text": (TWENTY, [*TWENTY, "zz"]),
+    "a long integer": (TWENTY, [*TWENTY, 10**20]),
+    "a fraction": (TWENTY, [*TWENTY, 0.5]),
+    "a missing id": (TWENTY, [*TWENTY, None]),
+    "nullable": (TWENTY, pd.array([*TWENTY, 20], dtype=NULLABLE)),
+    "Arrow": (pd.array(TWENTY, dtype=NULLABLE), pd.array([*TWENTY, 20], dtype=ARROW)),
+    "categories": (TWENTY, pd.Categorical([*TWENTY, "zz"])),
+    "dictionaries": (pd.array(TWENTY, dtype=ARROW), pd.array([*TWENTY, 20], dtype=ARROW).astype(DICTIONARY)),
+    "short": (TWENTY, np.array([*TWENTY, 20], dtype=np.int8)),
+}
+
+
+@pytest.mark.parametrize("ids", DRIFTING)
+@pytest.mark.parametrize("convert", [False, True])
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_partition_does_not_decide_whose_the_rows_of_another_are(ids, convert, order):
+    """Rows were brought together by hashes of ids, which Dask takes of the type that a partition has."""
+    parts = [{"who": column, "v": [0] * 20 + [1] * (len(column) - 20)} for column in DRIFTING[ids]][::order]
+    found = counted(partitions(parts, convert), dp.Schema({"v": [0, 1]}), "who", 1)
+    assert "hold the column 'who' in another type" in found or "'who' of units must hold" in found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([2**53 + 1, 1], [1.0, 0.5]),
+        ([2**53 + 1, 1], [1, "x"]),
+        (pd.array([2**53 + 1, 1], dtype=NULLABLE), [1.0, None]),
+        ([True, False], [1, 0]),
+        (pd.Categorical([2**53 + 1, 1]), pd.Categorical([1.0, 0.5])),
+        (pd.Categorical(["x", "1"]), pd.Categorical(["x", 1])),
+        (["2020-01-01"], pd.to_datetime(["2020-01-01"])),
+        (pd.to_datetime(["2020-01-01"]), pd.to_datetime(["2020-01-01"], utc=True)),
+    ],
+)
+@pytest.mark.parametrize("unit", [None, "who"])
+def test_one_partition_does_not_decide_the_type_of_the_values_of_another(one, other, unit):
+    schema = dp.Schema({"v": [2**53 + 1, 1, "x", "1"]}, **STAND_INS)
+    for values in ((one, other), (other, one)):
+        parts = [{"v": column, "who": range(len(column))} for column in values]
+        assert "'v' in another type" in counted(partitions(parts), schema, unit)
+
+
+LONE = "\ud800"  # half of a surrogate pair, which pandas takes for the letters that it is shown by
+SPLIT = {
+    "objects": [pd.Series([value], dtype=object) for value in (1, "x", True, 10**20, (1,), None, 2**53 + 1, LONE, 1.0)],
+    "categories": [
+        pd.Series(pd.Categorical.from_codes([0, -1], pd.Index([text], dtype=object)))
+        for text in ("x", LONE, repr(LONE)[1:-1], "1", "x\0")
+    ],
+}
+
+
+@pytest.mark.parametrize("columns", SPLIT.values(), ids=SPLIT)
+@pytest.mark.parametrize("state", [1, 2**53 + 1, repr(LONE)[1:-1], "x\0"])
+def test_values_of_any_kind_are_read_one_by_one_from_all_partitions(columns, state):
+    """Dask writes partitions to a disk, and joins them, to bring the rows of persons together."""
+    schema = dp.Schema({"v": [state, "x"]}, **STAND_INS)
+    alone = [counted(pd.DataFrame({"v": column}), schema)[1] for column in columns]
+    parts = [{"v": column, "who": [10 * n + k for k in range(len(column))]} for n, column in enumerate(columns)]
+    expected = sum(map(len, columns)), np.sum(alone, axis=0).tolist()
+    assert counted(partitions(parts), schema) == counted(partitions(parts), schema, "who", 1) == expected
+
+
+def test_ids_that_hash_tables_take_for_others_are_told_apart_in_all_partitions():
+    ids = [[LONE, "p"], [repr(LONE)[1:-1], LONE, "p\0"], ["p\0", repr(LONE)[1:-1]]]
+    parts = [{"v": [0] * len(who), "who": pd.Series(who, dtype="string[python]")} for who in ids]
+    assert counted(partitions(parts), dp.Schema({"v": [0, 1]}), "who", 1) == (4, [4, 0])
