@@ -89,6 +89,7 @@ INTERNAL += ["__pgmpy_dp_weight__", "__pgmpy_dp_key__"]
 IDS = {  # of persons whom some library might take for one
     "text": [["p", "P", " p", "p "], ["1", "01", "1.0", "é", "e\u0301"], ["NA", "nan", "\r", '"', "p,q", "p\x00", "p"]],
     "integer": [[0, 1, -1], [2**53, 2**53 + 1, 2**63 - 1]],
+    "mixed": [[*[0, 1] * 4, "p"], [*[1, 2] * 4, 10**20]],
 }
 
 
@@ -144,6 +145,7 @@ def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None)
     """
     size = chance.randint(min(2, most), most)
     *names, unit = chance.sample(chance.choice([INTERNAL, NAMES]), chance.choice([2, 2, 3, 4, 5]))
+    ids = [None, "text", "mixed", "mixed"] if kinds else [None, None, "text", "text", "integer"]
     kinds, variables = kinds or chance.choice(KINDS), names[: chance.randint(1, 3)]
     roles = chance.choice([["missing", "other"]] * 6 + [["missing"], []])
     declared: dict[str, Any] = {}
@@ -159,7 +161,7 @@ def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None)
         ordinary = (0.5 if len(roles) == 2 else 0.95) if held else 0.0
         cells = [chance.choice(held if chance.random() < ordinary else values) for _ in range(size)]
         columns.append(Column(name, kind, tuple(None if chance.random() < absent else cell for cell in cells)))
-    if whose := chance.choice([None, None, "text", "text", "integer"]):
+    if whose := chance.choice(ids):
         columns.append(Column(unit, whose, tuple(chance.choices(chance.choice(IDS[whose]), k=size))))
         if chance.random() < 0.25:
             declared[unit] = ["p", 1, "1", 0.5]

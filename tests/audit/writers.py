@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.dataframe
 import duckdb
 import numpy as np
@@ -136,11 +137,11 @@ def arrow_of_pandas(columns: Columns, flavour: str = "inferred") -> Any:
     return pa.Table.from_pandas(PANDAS[flavour](columns))
 
 
-def parts_of_pandas(columns: Columns) -> tuple[Any, ...]:
+def parts(columns: Columns, make: Callable[[Columns], Any]) -> tuple[Any, ...]:
     """Two tables, each typed by its own records alone."""
     half = (len(columns[0].values) + 1) // 2
-    parts = ([Column(c.name, c.kind, c.values[cut]) for c in columns] for cut in (slice(half), slice(half, None)))
-    return tuple(arrow_of_pandas(part) for part in parts)
+    cuts = slice(half), slice(half, None)
+    return tuple(make([Column(c.name, c.kind, c.values[cut]) for c in columns]) for cut in cuts)
 
 
 def rows(columns: Columns) -> list[list[Any]]:
@@ -260,6 +261,13 @@ def dask_frame(frame: Any, folder: Path, parts: int = 2) -> Any:
     return made
 
 
+def dask_parts(parts: tuple[Any, ...], folder: Path, convert: bool = True) -> Any:
+    """A Dask frame of partitions of their own types, which states those of the first."""
+    held = [part for part in parts if len(part)] or list(parts[:1])
+    with dask.config.set({"dataframe.convert-string": convert}):
+        return dask.dataframe.from_map(lambda part: part, held, meta=held[0].iloc[:0])
+
+
 def spark(frame: Any, folder: Path) -> Any:
     """A Spark frame."""
     return spark_session().read.parquet(str(arrow_parquet(frame, folder)))
@@ -297,6 +305,7 @@ class Form:
 
 
 ROWS = {"rows": rows}
+DRIFTING = [*["number"] * 3, "mixed"]  # kinds whose values pandas types one way or another
 QUOTING = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC, csv.QUOTE_NONE]
 DIALECTS = [{"quoting": quoting, "lineterminator": end} for quoting in QUOTING for end in ("\n", "\r\n")]
 ENDS = [{"lineterminator": "\r"}, {"lineterminator": "\n\r"}, {"errors": "surrogatepass"}]
@@ -326,7 +335,7 @@ FORMS = {
     "DuckDB to parquet": Form(6, ARROW, [duckdb_parquet], 4),
     "folder of one type": Form(6, ARROW, [partial(arrow_parquet, parts=2)], 4),
     "folder of several types": Form(
-        20, {"pandas": parts_of_pandas}, [parquet_parts], 4, False, [*["number"] * 3, "mixed"]
+        20, {"pandas": partial(parts, make=arrow_of_pandas)}, [parquet_parts], 4, False, DRIFTING
     ),
     "pandas": Form(120, PANDAS, [itself]),
     "Polars": Form(60, POLARS, [itself]),
@@ -334,6 +343,14 @@ FORMS = {
     "Polars lazy": Form(40, POLARS, [lambda frame, folder: frame.lazy()]),
     "DuckDB relation": Form(30, ARROW, [relation, partial(relation, huge=True)]),
     "Dask": Form(6, PANDAS, [dask_frame], 4),
+    "Dask of several types": Form(
+        10,
+        {name: partial(parts, make=PANDAS[name]) for name in ("inferred", "nullable", "Arrow")},
+        [dask_parts, partial(dask_parts, convert=False)],
+        8,
+        False,
+        ["integer", "integer", "text", *DRIFTING],
+    ),
     "Spark": Form(2, {"plain": arrow}, [spark], 2),
 }
 
