@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -282,7 +283,6 @@ class SparkSource:
 
     def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
-        from pyspark.errors import PythonException
         from pyspark.sql import Window, functions
 
         kinds = [field.dataType for field in self.frame.schema.fields]
@@ -300,17 +300,9 @@ class SparkSource:
             ]
         totals = frame.select(*columns).mapInArrow(_PartTally(tally), "part binary")
         total: Any = tally.empty()
-        try:
-            for row in totals.toLocalIterator():
-                total += pickle.loads(row[0])
-            return total
-        except PythonException:
-            pass
-        # This is raised here and not above, so as not to carry the other error, which may quote values of records.
-        raise SchemaError(
-            "Spark's workers could not count the records. They need a Python that has pgmpy_dp and PyArrow: name it in "
-            "the environment variable PYSPARK_PYTHON before the session starts."
-        )
+        for row in totals.toLocalIterator():
+            total += pickle.loads(row[0])
+        return total
 
 
 @dataclass(frozen=True)
@@ -357,6 +349,33 @@ def _spark_key(unit: Unit) -> Any:
     return functions.sha2(functions.concat(functions.lit(secret), number), 256)
 
 
+def _require_workers(session: Any) -> None:
+    """Refuse workers of Spark that cannot count, by a job that sees no record."""
+    from pyspark.sql import functions
+
+    def lacking(_: int) -> str:  # Spark sends its code, so that workers without this package can run it
+        import importlib
+        import sys
+
+        try:
+            for name in ("pyarrow", "pgmpy_dp.records.engines"):
+                importlib.import_module(name)
+        except ImportError as error:
+            return f"run {sys.executable}, which cannot import {error.name}"
+        return ""
+
+    try:
+        ((problem,),) = session.range(1).select(functions.udf(lacking, "string", useArrow=False)("id")).collect()
+    except Exception:
+        problem = f"could not run Python {sys.version_info.major}.{sys.version_info.minor}, as this process does"
+    if problem:
+        raise SchemaError(
+            f"Spark's workers {problem}. They need a Python of the same version as this one that has pgmpy_dp and "
+            f"PyArrow: set the environment variable PYSPARK_PYTHON to its path, here {sys.executable}, before the "
+            "session starts."
+        )
+
+
 def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None:
     """Name the columns of a lazy frame, with a function from their places to its source; None for other objects."""
     import narwhals.dependencies as known
@@ -368,5 +387,6 @@ def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None
     if known.is_dask_dataframe(records):
         return list(records.columns), lambda places: DaskSource(records, places, unit)
     if known.is_pyspark_dataframe(records) or known.is_pyspark_connect_dataframe(records):
+        _require_workers(records.sparkSession)
         return records.columns, lambda places: SparkSource(records, places, unit)
     return None

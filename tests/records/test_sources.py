@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import sys
 from decimal import Decimal
 from itertools import combinations
 
@@ -462,6 +463,25 @@ def test_ready_made_counts():
     for given, message in wrong:
         with pytest.raises(SchemaError, match=message):
             open_records(given, schema, schema.variables)
+
+
+@pytest.mark.parametrize(
+    ("python", "problem"),
+    [
+        (f"#!/bin/sh\nexec {sys.executable} -S $@\n", "run .*, which cannot import pyarrow"),
+        (None, "could not run Python"),
+    ],
+)
+def test_workers_of_spark_that_cannot_count_are_named_by_a_job_without_records(python, problem, tmp_path, monkeypatch):
+    session = spark_session()
+    if python is not None:
+        (tmp_path / "python").write_text(python)
+        (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(session.sparkContext, "pythonExec", str(tmp_path / "python"))
+    frame = session.range(3).withColumnRenamed("id", "v")
+    with pytest.raises(SchemaError, match=f"Spark's workers {problem}.* PYSPARK_PYTHON") as caught:
+        open_records(frame, Schema({"v": [0, 1, 2]}), ["v"])
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("setting", ["create table q(v varchar collate nocase)", "set default_collation='nocase'"])
