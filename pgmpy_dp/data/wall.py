@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -9,13 +11,23 @@ import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Rows
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.errors import BudgetExceededError
+from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.ledger import protected
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
 
 Answer = TypeVar("Answer")
+
+
+@contextmanager
+def _saying(what: str) -> Iterator[None]:
+    """Add to a refusal what it has cost: records do not know."""
+    try:
+        yield
+    except (SchemaError, BudgetExceededError) as error:
+        error.args = (f"{error} {what}",)
+        raise
 
 
 class Wall:
@@ -67,10 +79,12 @@ class Wall:
         """
         public = self._public
         quote = mechanism.quote(public)
-        exact = mechanism.read(quote, self._held)
+        with _saying("No charge was added for this answer; earlier ones stay."):
+            exact = mechanism.read(quote, self._held)
         unit = "record" if public.unit is None else public.unit.column
         self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
-        return mechanism.draw(quote, public, exact, self._noise)
+        with _saying(f"The charge {quote.charge.label!r} stays."):
+            return mechanism.draw(quote, public, exact, self._noise)
 
     def plan(
         self,

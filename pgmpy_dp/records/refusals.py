@@ -30,7 +30,7 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
     # This is raised here and not above, so as not to carry the other error, which may quote values of records.
     raise SchemaError(
         f"Reading {source} failed ({problem}). The message is kept back, since it may show values of records: read it "
-        "with its own library to see what is wrong. Nothing was charged for it."
+        "with its own library to see what is wrong."
     )
 
 

@@ -241,7 +241,7 @@ class StreamedRecords:
         if found != (self.rows, self.size):
             raise SchemaError(
                 "The records are not what they were when they were opened: a source must give the same rows each time "
-                "it is read. Collect it, or write it to a file, and hand that in. Nothing was charged."
+                "it is read. Collect it, or write it to a file, and hand that in."
             )
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,3 +138,28 @@ def test_a_source_that_cannot_be_read_fails_unpaid(monkeypatch):
     with pytest.raises(OSError, match="unreadable"):
         data.release(TablesInSteps(STEPS, 1.0, 1e-6, asking, "steps"))
     assert not data.budget.history
+
+
+@pytest.mark.parametrize("change", ["INSERT INTO records VALUES ('x', 'x', 'x')", "DROP TABLE records"])
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_source_that_changes_says_what_was_charged(change, charged):
+    """Before the charge it is refused unpaid; between the steps, the charge stays."""
+    connection = duckdb.connect()
+    connection.register("frame", FRAME)
+    connection.execute("CREATE TABLE records AS SELECT * FROM frame")
+    data = dp.PrivateDataset(connection.table("records"), SCHEMA, dp.PrivacyBudget(1.0))
+
+    def asking():
+        yield Measure([("a",)], [1.0])
+        connection.execute(change)
+        yield Measure([("b",)], [1.0])
+
+    if not charged:
+        connection.execute(change)
+    with pytest.raises(dp.SchemaError) as caught:
+        data.release(TablesInSteps([Step(1.0), Step(1.0)], 0.5, 0.0, asking, "two steps"))
+    said = "The charge 'two steps' stays." if charged else "No charge was added for this answer; earlier ones stay."
+    assert str(caught.value).endswith(said)
+    assert "Nothing was charged" not in str(caught.value)
+    assert len(data.budget.history) == charged
+    assert caught.value.__context__ is None

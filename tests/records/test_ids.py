@@ -14,8 +14,10 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.ids import number_ids
+from pgmpy_dp.records.units import Unit
 
 LONE = "\ud800"  # half of a surrogate pair, and the eight letters that Python shows it by
 TEXTS = ["p", "p\0", "p\0q", LONE, repr(LONE), repr(LONE)[1:-1], "", "1", "1.0", "nan", "é", "e\u0301"]
@@ -67,6 +69,17 @@ def test_ids_are_numbered_as_they_come_and_two_columns_alike():
     assert number_ids("person", ids, ids[:3]).tolist() == [0, -1, 1, 2, 1, -1, 0, 0, -1, 1]
     whole, short = np.array([5, 7], dtype=np.int64), np.array([7, 5, 6], dtype=np.int32)
     assert number_ids("person", whole, short).tolist() == [0, 1, 1, 0, 2]
+
+
+@pytest.mark.parametrize("text", ["p", "", LONE, "p\0q"])
+def test_texts_of_other_classes_are_the_texts_that_they_equal(text):
+    class Text(str):
+        """A class of its own, as numpy's texts are."""
+
+    assert number_ids("person", objects([text, np.str_(text), Text(text), "x"])).tolist() == [0, 0, 0, 1]
+    unit = Unit("person", 1, random_keys)
+    frame = pd.DataFrame({"v": "x", "person": pd.Series(objects([np.str_(text), text]), dtype=object)})
+    assert open_records(frame, dp.Schema({"v": ["x"]}), ["v"], unit).size == 1
 
 
 class Anything:

@@ -290,6 +290,32 @@ def test_nan_is_missing_in_lazy_frames():
     assert tables["b",].tolist() == [1, 2]
 
 
+def spark_with_nan(kind):
+    column = f"CAST(CASE WHEN id = 0 THEN '1' ELSE 'NaN' END AS {kind}) AS who"
+    return spark_session().range(3).selectExpr("1 AS v", column)
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda kind: library("duckdb").sql(f"SELECT 1 AS v, unnest(['1', 'NaN', 'NaN'])::{kind} AS who"),
+        lambda kind: library("polars").LazyFrame({"v": 1, "who": np.array([1, np.nan, np.nan], np.dtype(kind[0]))}),
+        spark_with_nan,
+    ],
+    ids=["DuckDB", "Polars", "Spark"],
+)
+def test_rows_whose_id_is_not_a_number_are_nobodys(frame, kind):
+    with pytest.raises(SchemaError, match="'who' of units has missing values"):
+        open_records(frame(kind), Schema({"v": [1]}), ["v"], Unit("who", 1, random_keys))
+
+
+def test_objects_of_python_cannot_be_streamed():
+    frame = library("polars").LazyFrame({"v": library("polars").Series([object()], dtype=library("polars").Object)})
+    with pytest.raises(SchemaError, match="column of Python objects cannot be streamed"):
+        open_records(frame, Schema({"v": [1]}), ["v"])
+
+
 def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
     frame = records()
     path = parquet(frame, tmp_path)
@@ -299,6 +325,35 @@ def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
     with pytest.raises(SchemaError, match="'digits' has values"):
         data.measure([("digits",)], 0.5)
     assert budget.history == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "unit"),
+    [
+        ("INSERT INTO records VALUES ('x', 'p')", None),
+        ("DELETE FROM records WHERE who = 'q'", None),
+        ("INSERT INTO records VALUES ('x', 'p')", "who"),
+        ("UPDATE records SET who = 'r' WHERE v = 'y'", "who"),  # as many rows, of more persons
+    ],
+)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda data: data.measure([("v",)], 0.5),
+        lambda data: data.discover_states("w", 0.5, delta=1e-6),
+    ],
+    ids=["tables", "values"],
+)
+def test_other_rows_than_were_opened_are_refused_before_the_charge(change, unit, ask):
+    connection = library("duckdb").connect()
+    connection.execute("CREATE TABLE records AS SELECT * FROM (VALUES ('x', 'p'), ('y', 'p'), ('x', 'q')) t(v, who)")
+    schema = Schema({"v": ["x", "y"], "w": []}, other={"w": "other"})
+    relation = connection.sql("SELECT v, v AS w, who FROM records")
+    data = PrivateDataset(relation, schema, PrivacyBudget(1.0, 1e-6), unit=unit, max_rows=unit and 2)
+    connection.execute(change)
+    with pytest.raises(SchemaError, match="records are not what they were when they were opened"):
+        ask(data)
+    assert data.budget.history == ()
 
 
 def test_lazy_data_sets_measure(tmp_path):
