@@ -147,7 +147,7 @@ def key(value: Any) -> Key:
         number = float.__float__(value)
         return EMPTY if number != number else (float, number)
     if issubclass(kind, Decimal):
-        return EMPTY if Decimal.is_nan(value) else (Decimal, value)
+        return EMPTY if Decimal.is_nan(value) else (Decimal, Decimal(value))
     return STRANGE
 
 

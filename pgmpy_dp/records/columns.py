@@ -234,9 +234,9 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
         nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
         return np.where(known[nearest] == values, order[nearest], UNDECLARED)
 
-    if dtype.kind != "f" or not (known == np.rint(known)).all() or not known[-1] - known[0] < _WIDEST:
-        return search
-    if not np.abs(known).max() < 2**53:
+    least, most = float(known[0]), float(known[-1])  # arithmetic in a short type would overflow
+    narrow = most - least < _WIDEST and -(2**53) < least and most < 2**53
+    if dtype.kind != "f" or not narrow or not (known == np.rint(known)).all():
         return search
     by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))
 

@@ -247,6 +247,40 @@ def test_integers_of_any_width_are_the_states_that_they_equal(kind, lazy):
     assert counted(frame.lazy() if lazy else frame, schema) == (5, [1, 2, 1, 1])
 
 
+FLOATS = [0.0, -0.0, 1.0, 0.5, 6e-8, 60000.0, -60000.0, 65504.0, -65504.0, math.inf, -math.inf, math.nan]
+STATES = [[0, 60000, -60000], [1, 70000], [-65504, 65504], [0.5, 1e300], [1.7e308, -1.7e308, 0], [2**60, 1]]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("states", [*STATES, dp.Bins([-1e300, 0.25, 1e6])], ids=str)
+def test_floats_of_any_width_are_the_states_that_they_equal(kind, states):
+    """What is computed of states overflows in no short type."""
+    schema = dp.Schema({"v": states}, **STAND_INS)
+    short = np.array(FLOATS, dtype=kind)
+    one_by_one = counted(pd.DataFrame({"v": pd.Series([float(value) for value in short], dtype=object)}), schema)
+    assert counted(pd.DataFrame({"v": short}), schema) == one_by_one
+    assert not refused(one_by_one)
+
+
+class Failing(Decimal):
+    """A number none of whose methods works, as the hash of a signalling NaN does not."""
+
+    def _fails(self, *others):
+        raise TypeError
+
+    __hash__ = __eq__ = __lt__ = __float__ = __str__ = __repr__ = is_nan = _fails
+
+
+@pytest.mark.parametrize(("text", "position"), [("1", 0), ("7", 2), ("1E+400", 2), ("NaN", 1), ("sNaN", 1)])
+def test_a_decimal_whose_methods_fail_is_read_as_its_number(text, position):
+    column = pd.Series([None], dtype=object)
+    column[0] = Failing(text)
+    expected = [int(place == position) for place in range(3)]
+    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (1, expected)
+    expected = [0, position == 1, position != 1]  # a decimal is no state
+    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (1, expected)
+
+
 # What is masked is not there.
 
 
