@@ -1,8 +1,10 @@
 """A Parquet file, or each of those in a folder, is read by its own types.
 
-What one file holds must not decide how another is read: engines that scan a folder in one call convert all of its files
-to the types of the first. Files of the same types are read together; columns of one name that do not encode alike, such
-as texts and numbers, are refused.
+What one file holds must not decide how another is read. An engine that scans a folder in one call converts all of its
+files to the types of the first, and finds their columns by the names of the first, ignoring case. So only files of one
+layout, with the same names in the same order and the same types, are read in one call. Where the columns of such a file
+are found follows from its names and those of the first, which are the same: each file is read as the first is, whose
+columns are found by their places. Columns of one name that do not encode alike, such as texts and numbers, are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pgmpy_dp.records.units import Unit
 
 @dataclass(frozen=True)
 class Part:
-    """A part is the files that hold the wanted columns at the same places and in the same types.
+    """A part is the files of one layout, with the places and types of the wanted columns in it.
 
     Attributes
     ----------
@@ -118,7 +120,7 @@ def _scan(connection: Any, paths: Sequence[str]) -> Any:
 
 
 def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
-    """Group the files of a path by the types of the wanted columns.
+    """Group the files of a path by their layout.
 
     Raises
     ------
@@ -127,9 +129,10 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     ImportError
         If DuckDB or PyArrow is not installed.
     SchemaError
-        If a file lacks a column, or files have columns of one name that do not encode alike.
+        If a file lacks a column, or files have columns of one name that do not encode alike; or if one of a folder is
+        hidden, or the same as another.
     """
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = _files(path) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise FileNotFoundError(f"{path}: there is no such file, or no .parquet file in this folder.")
     try:
@@ -140,21 +143,41 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     found: dict[Any, list[str]] = {}
     connection = duckdb.connect()
     for file in files:
-        places, types = _columns(connection, file, columns)
-        found.setdefault((tuple(places.items()), tuple(types.items())), []).append(str(file))
-    parts = tuple(Part(tuple(paths), dict(places), dict(types)) for (places, types), paths in found.items())
+        found.setdefault(_layout(connection, file), []).append(str(file))
+    parts = []
+    for (names, kinds), paths in found.items():
+        places = dict(zip(columns, require_columns(list(names), columns), strict=True))
+        parts.append(Part(tuple(paths), places, {column: _type(kinds[place]) for column, place in places.items()}))
     _require_alike(path, parts, columns, unit)
-    return ParquetSource(connection, parts, unit)
+    return ParquetSource(connection, tuple(parts), unit)
 
 
-def _columns(connection: Any, file: Path, columns: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Read the places and types of a file's columns. Names come from PyArrow: DuckDB takes v and V for the same."""
+def _files(folder: Path) -> list[Path]:
+    """List the Parquet files of a folder; refuse those that other programs leave out, or that are listed twice."""
+    files = sorted(folder.glob("*.parquet"))
+    known: dict[tuple[int, int], Path] = {}
+    for file in files:
+        if file.name.startswith((".", "_")):
+            raise SchemaError(
+                f"{folder}: {file.name} is hidden, and most programs leave such files out: delete or move it, or "
+                "rename it if its records are to be counted."
+            )
+        found = file.stat()
+        other = known.setdefault((found.st_dev, found.st_ino), file)
+        if other is not file:
+            raise SchemaError(
+                f"{folder}: {other.name} and {file.name} are one file, whose records would be counted twice: "
+                "delete one of the links."
+            )
+    return files
+
+
+def _layout(connection: Any, file: Path) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Read the names and types of a file's columns; names come from PyArrow, since DuckDB changes some of them."""
     import pyarrow.parquet
 
     names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))
-    places = dict(zip(columns, require_columns(names, columns), strict=True))
-    kinds = sealed(lambda: _scan(connection, [str(file)]).types, str(file))
-    return places, {column: _type(kinds[place]) for column, place in places.items()}
+    return tuple(names), tuple(sealed(lambda: _scan(connection, [str(file)]).types, str(file)))
 
 
 def _type(kind: Any) -> str:

@@ -27,6 +27,7 @@ import dask
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 from gate import CsvFile, Unit, open_records, outcome
 from hostile_records import SECRET, Case, Column, drawn_case
@@ -281,6 +282,15 @@ def folder_at_once(source: Any, case: Case) -> Counted | str:
         return "refused"
 
 
+def folder_by_name(source: Any, case: Case) -> Counted | str:
+    """To DuckDB the columns of all files are where the names of the first one's are, in capitals or not."""
+    try:
+        names = pyarrow.parquet.read_schema(sorted(source.iterdir())[0]).names
+        return gate(duckdb.read_parquet(str(source / "*.parquet")).to_arrow_table().rename_columns(names), case)
+    except (duckdb.Error, ValueError):
+        return "refused"
+
+
 def weights_in_the_frame(source: Any, case: Case) -> Counted | str:
     """Adds up a column of weights beside those of the records, where one may have its name."""
     if case.unit is None or case.max_rows is not None:
@@ -312,6 +322,7 @@ def shuffled_as_it_is(source: Any, case: Case) -> Counted | str:
 PLANTED = {
     by_pandas: "csv module",
     folder_at_once: "folder of several types",
+    folder_by_name: "folder of shuffled names",
     weights_in_the_frame: "pandas",
     shuffled_as_it_is: "Dask of several types",
 }

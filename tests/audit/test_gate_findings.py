@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import random
 from decimal import Decimal
 
@@ -136,6 +137,61 @@ def test_a_nan_is_missing_whatever_the_other_values_of_a_file_are(ages, tmp_path
     schema = dp.Schema({"v": dp.Bins([0, 1, 18])}, **STAND_INS)
     size, absent = len(frame), sum(age is None or math.isnan(age) for age in ages)
     assert counted(tmp_path / "records.parquet", schema) == (size, [ages.count(0.0), ages.count(5.0), absent, 0])
+
+
+# Names of columns, which an engine matches without regard to case, decide nothing across files.
+
+
+def write_columns(path, columns):
+    """Write a file of columns whose names may differ in their case alone, or in nothing."""
+    names, values = zip(*columns, strict=True)
+    pa.parquet.write_table(pa.Table.from_arrays([pa.array(column) for column in values], list(names)), path)
+
+
+@pytest.mark.parametrize("names", [["v", "a", "U", "u"], ["v", "U", "u", "a"], ["u", "U", "v"], ["V", "v", "u", "U"]])
+@pytest.mark.parametrize("max_rows", [None, 1])
+def test_a_person_is_found_in_the_column_of_her_name_in_each_file(names, max_rows, tmp_path):
+    values = {"v": [1] * 100, "u": ["p"] * 100, "a": [0] * 100, "V": [2] * 100, "U": [f"q{row}" for row in range(100)]}
+    for number, order in enumerate([["v", "a", "u", "U"], names, ["v", "a", "u", "U"]]):
+        write_columns(tmp_path / f"{number}.parquet", [(name, values[name]) for name in order])
+    schema = dp.Schema({"v": [1, 2]})
+    one = 1 if max_rows else 300 * (UNIT_WEIGHT // 300)
+    assert counted(tmp_path, schema, "u", max_rows) == (1, [one, 0])
+    assert counted(tmp_path, schema) == (300, [300, 0])
+
+
+def test_files_of_one_layout_with_names_that_an_engine_changes_are_read_by_place(tmp_path):
+    """DuckDB calls the columns u, u_1, U, u of a file something else; files of one layout it calls alike."""
+    for number in range(3):
+        names = ["u", "u_1", "U", "x", "x", "filename", "file_row_number"]
+        write_columns(
+            tmp_path / f"{number}.parquet", [(name, [place + 10 * number]) for place, name in enumerate(names)]
+        )
+    for place, name in enumerate(["u", "u_1", "U"]):
+        schema = dp.Schema({name: [place + 10 * number for number in range(3)]})
+        assert counted(tmp_path, schema) == (3, [1, 1, 1])
+        assert counted(tmp_path, schema, "file_row_number", 1) == (3, [1, 1, 1])
+
+
+@pytest.mark.parametrize("name", [".part.parquet", "_part.parquet"])
+def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
+    """Most programs leave it out, and its records would count beside those of the file it was made for."""
+    for file in ("part.parquet", name):
+        pd.DataFrame({"v": [1]}).to_parquet(tmp_path / file)
+    found = counted(tmp_path, dp.Schema({"v": [1]}))
+    assert refused(found)
+    assert name in found
+    assert "hidden" in found
+    assert counted(tmp_path / name, dp.Schema({"v": [1]})) == (1, [1])
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_with_two_names_in_a_folder_is_refused(link, tmp_path):
+    pd.DataFrame({"v": [1]}).to_parquet(tmp_path / "a.parquet")
+    link(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    found = counted(tmp_path, dp.Schema({"v": [1]}))
+    assert refused(found)
+    assert "a.parquet and b.parquet are one file" in found
 
 
 # Columns may be called anything.

@@ -10,6 +10,7 @@ import bz2
 import csv
 import gzip
 import lzma
+import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -142,6 +143,20 @@ def parts(columns: Columns, make: Callable[[Columns], Any]) -> tuple[Any, ...]:
     half = (len(columns[0].values) + 1) // 2
     cuts = slice(half), slice(half, None)
     return tuple(make([Column(c.name, c.kind, c.values[cut]) for c in columns]) for cut in cuts)
+
+
+def parts_by_name(columns: Columns) -> tuple[Any, ...]:
+    """Two tables with their columns in two orders, one of them beside its twin, whose name differs in case alone."""
+    frame, chance = arrow(columns), random.Random(repr(columns))
+    names = frame.column_names
+    twins = [(name, name.swapcase()) for name in names if name.swapcase() not in names]
+    if twins:
+        name, twin = chance.choice(twins)
+        others = frame.column(name).take(list(reversed(range(len(frame)))))
+        frame = frame.append_column(twin, others).add_column(0, "filler", others)
+    half, order = (len(frame) + 1) // 2, [*range(frame.num_columns)]
+    other = chance.choice([[order[-1], *order[1:-1], order[0]], order[::-1]])
+    return frame[:half], frame[half:].select(other)
 
 
 def rows(columns: Columns) -> list[list[Any]]:
@@ -337,6 +352,7 @@ FORMS = {
     "folder of several types": Form(
         20, {"pandas": partial(parts, make=arrow_of_pandas)}, [parquet_parts], 4, False, DRIFTING
     ),
+    "folder of shuffled names": Form(10, {"plain": parts_by_name}, [parquet_parts], 4),
     "pandas": Form(120, PANDAS, [itself]),
     "Polars": Form(60, POLARS, [itself]),
     "PyArrow": Form(60, ARROW, [itself]),
