@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import lzma
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,6 +17,7 @@ from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import Codes, Positions, objects, read_columns, settled, with_derived
+from pgmpy_dp.records.csv_decoding import opened
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import Unit, require_ids
@@ -82,7 +79,7 @@ def encode_csv_with_ids(
 ) -> tuple[dict[str, Codes], NDArray[np.object_]]:
     """Encode a CSV file beside the texts of a column of ids, for tables that others join; see :func:`encode_csv`."""
     codes, ids, owners, _ = _encoded(file, schema, variables, column)
-    return codes, owners.texts(file.encoding)[ids]
+    return codes, owners.texts()[ids]
 
 
 def _encoded(
@@ -102,7 +99,7 @@ def _encoded(
     for buffer, starts, stops in _blocks(file, asked):
         for row, name in enumerate(asked):
             if name in parts:
-                found_places = texts[name].positions(buffer, starts[row], stops[row], file.encoding, reading[name])
+                found_places = texts[name].positions(buffer, starts[row], stops[row], reading[name])
                 parts[name].append(found_places)
             if name == column:
                 require_ids(bool((starts[row] == stops[row]).any()), column)
@@ -117,9 +114,9 @@ def _encoded(
     return with_derived(codes, schema, wanted), np.concatenate(ids), owners, values
 
 
-def _text(raw: bytes, encoding: str) -> str:
+def _text(raw: bytes) -> str:
     """Decode the text of a field; bytes that are no text become a text that no state is."""
-    return raw.replace(b'""', b'"').decode(encoding, "surrogateescape")
+    return raw.replace(b'""', b'"').decode("utf-8", "surrogateescape")
 
 
 @dataclass
@@ -156,9 +153,7 @@ class _Texts:
                 return numbers
             self._grow(int(stops[done] - starts[done]))
 
-    def positions(
-        self, buffer: Any, starts: Any, stops: Any, encoding: str, read: Callable[[str], int]
-    ) -> NDArray[np.int32]:
+    def positions(self, buffer: Any, starts: Any, stops: Any, read: Callable[[str], int]) -> NDArray[np.int32]:
         """Find the position of what each field says; every distinct text is read once."""
         if self.count > _MOST_TEXTS:
             self.slots[:], self.count, self.places = 0, 0, self.places[:0]
@@ -168,15 +163,15 @@ class _Texts:
             bounds = np.concatenate([self.ends[known - 1 : known] if known else [0], self.ends[known : self.count]])
             fresh = self.pool[bounds[0] : bounds[-1]].tobytes()
             cuts = pairwise((bounds - bounds[0]).tolist())
-            positions = [read(_text(fresh[start:stop], encoding)) for start, stop in cuts]
+            positions = [read(_text(fresh[start:stop])) for start, stop in cuts]
             self.places = np.concatenate([self.places, np.array(positions, dtype=np.int32)])
         found: NDArray[np.int32] = self.places[numbers]
         return found
 
-    def texts(self, encoding: str) -> NDArray[np.object_]:
+    def texts(self) -> NDArray[np.object_]:
         """Give the texts that were numbered, in the order of their numbers."""
         cuts = pairwise([0, *self.ends[: self.count].tolist()])
-        return objects([_text(self.pool[start:stop].tobytes(), encoding) for start, stop in cuts])
+        return objects([_text(self.pool[start:stop].tobytes()) for start, stop in cuts])
 
     def _grow(self, size: int) -> None:
         used = int(self.ends[self.count - 1]) if self.count else 0
@@ -192,7 +187,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
     """Yield bytes, and where in them the fields of the wanted columns start and stop, a row for each column."""
     whole = file.path.stat().st_size
     with (
-        _opened(file.path) as handle,
+        opened(file) as handle,
         tqdm(total=whole, desc="Reading", unit="B", unit_scale=True, delay=1, leave=False, disable=None) as bar,
     ):
         window = _Window(handle, file)
@@ -220,7 +215,7 @@ class _Window:
         self.buffer, self._start, self._stop = np.zeros(_BLOCK_BYTES, dtype=np.uint8), 0, 0
         self._last, self.consumed = False, 0
         self.read_on()
-        if file.encoding == "utf-8" and bytes(self.buffer[:3]) == codecs.BOM_UTF8:
+        if bytes(self.buffer[:3]) == codecs.BOM_UTF8:
             self._start = 3
 
     def header(self) -> tuple[list[str], int]:
@@ -232,7 +227,7 @@ class _Window:
                 raise SchemaError(f"{self._file.path}: an empty file. Its first line must name the columns.")
         fields = found[1]
         cells = zip(starts[:fields, 0], stops[:fields, 0], strict=True)
-        names = [_text(bytes(self.buffer[start:stop]), self._file.encoding) for start, stop in cells]
+        names = [_text(bytes(self.buffer[start:stop])) for start, stop in cells]
         names = [name.strip(" ") for name in names] if self._file.strip else names
         crlf = bytes(self.buffer[max(self._start - 2, 0) : self._start]) == b"\r\n"
         return names, grammar.CRLF if crlf else grammar.LF
@@ -285,18 +280,3 @@ def _stripped(buffer: Any, starts: Any, stops: Any) -> tuple[Any, Any]:
             flat[left] += step
             left = left[starts.reshape(-1)[left] < stops.reshape(-1)[left]]
     return starts, stops
-
-
-def _opened(path: Path) -> Any:
-    name = path.name.lower()
-    if name.endswith(".gz"):
-        return gzip.open(path, "rb")
-    if name.endswith(".bz2"):
-        return bz2.open(path, "rb")
-    if name.endswith(".xz"):
-        return lzma.open(path, "rb")
-    if name.endswith(".zst"):
-        import pyarrow
-
-        return pyarrow.input_stream(str(path), compression="zstd")
-    return path.open("rb")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 
@@ -16,8 +17,9 @@ class CsvFormat:
     delimiter : str
         The one ASCII character that separates the fields of a line.
     encoding : str
-        UTF-8, with or without a byte order mark, or an encoding of one byte a character that extends ASCII, such
-        as latin-1 and cp1252. Bytes that are no text in it are an undeclared value.
+        UTF-8, UTF-16 or UTF-32, or an encoding of one byte a character, such as latin-1, cp1252 and cp037. UTF-8 may
+        have a byte order mark; utf-16 and utf-32 need one, and utf-16-le and the like do not. Bytes that are no
+        character are an undeclared value.
     strip : bool
         Whether blanks (spaces) at the ends of a field, quoted or not, are no part of it, nor of a column's name.
 
@@ -67,25 +69,47 @@ class CsvFormat:
         return None
 
 
+_WIDE = ("utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+
+
 def _checked_encoding(encoding: Any) -> str:
     try:
-        name = codecs.lookup(encoding).name
+        name = codecs.lookup(encoding).name.removesuffix("-sig")
     except (LookupError, TypeError, ValueError):
         known = "name one such as 'utf-8' or 'latin-1'"
         raise ValueError(f"encoding {_short(encoding)} is not known: {known}.") from None
-    if name in ("utf-8", "utf-8-sig"):
-        return "utf-8"
-    try:
-        ascii_alone = bytes(range(128)).decode(name) == "".join(map(chr, range(128)))
-        single = all(bytes([byte, 65]).decode(name, "replace")[1:] == "A" for byte in range(128, 256))
-    except (UnicodeError, LookupError):
-        ascii_alone = single = False
-    if not (ascii_alone and single):
+    if name not in _WIDE and byte_table(name) is None:
         raise ValueError(
-            f"encoding {_short(encoding)} writes some characters with bytes that mean commas or quotes alone: save the "
-            "file as UTF-8."
+            f"encoding {_short(encoding)} does not write each character by itself, as UTF-8, UTF-16, UTF-32 and "
+            "encodings of one byte a character do: save the file as UTF-8."
         )
     return name
+
+
+@cache
+def byte_table(encoding: str) -> str | None:
+    """List the characters of all bytes, if the encoding writes each of its characters as one byte.
+
+    Every byte is decoded alone, and every character up to U+FFFF is encoded: those that the encoding has must be those
+    of the bytes, each written as one byte that is read as it. A byte that is no character has a lone surrogate in its
+    place.
+
+    Examples
+    --------
+    >>> byte_table("cp037")[129:133]
+    'abcd'
+    >>> byte_table("shift_jis") is None
+    True
+    """
+    try:
+        alone = [bytes([byte]).decode(encoding, "surrogateescape") for byte in range(256)]
+        if any(len(character) != 1 for character in alone):
+            return None
+        written = "".join(map(chr, range(2**16))).encode(encoding, "ignore")
+    except (UnicodeError, LookupError):
+        return None
+    characters = sorted({character for character in alone if not "\ud800" <= character <= "\udfff"})
+    return "".join(alone) if [alone[byte] for byte in written[:257]] == characters else None
 
 
 def _short(value: Any) -> str:

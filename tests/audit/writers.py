@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import encodings.aliases
 import gzip
 import lzma
 import random
@@ -195,9 +196,10 @@ def csv_module(frame: Any, folder: Path, errors: str = "strict", **dialect: Any)
 
 def declared_csv(frame: Any, folder: Path, delimiter: str, encoding: str) -> CsvFile:
     """A file of Python's csv module that is none by its ending, with a delimiter and an encoding of its own."""
-    with open(folder / "records.txt", "w", newline="", encoding=encoding, errors="replace") as file:
+    declared = CsvFile(folder / "records.txt", delimiter, encoding)
+    with open(declared.path, "w", newline="", encoding=encoding, errors="replace") as file:
         csv.writer(file, delimiter=delimiter).writerows(frame)
-    return CsvFile(folder / "records.txt", delimiter, encoding)
+    return declared
 
 
 def to_csv(frame: Any, folder: Path, name: str = "records.csv", **options: Any) -> str:
@@ -321,6 +323,7 @@ class Form:
 
 ROWS = {"rows": rows}
 DRIFTING = [*["number"] * 3, "mixed"]  # kinds whose values pandas types one way or another
+CODECS = sorted({*encodings.aliases.aliases.values(), "utf_8_sig", "mac_arabic"})  # those that are refused are rejected
 QUOTING = [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC, csv.QUOTE_NONE]
 DIALECTS = [{"quoting": quoting, "lineterminator": end} for quoting in QUOTING for end in ("\n", "\r\n")]
 ENDS = [{"lineterminator": "\r"}, {"lineterminator": "\n\r"}, {"errors": "surrogatepass"}]
@@ -335,6 +338,7 @@ FORMS = {
         ROWS,
         [partial(declared_csv, delimiter=d, encoding=e) for d in ";\t|x1" for e in ("utf-8", "latin-1", "cp1252")],
     ),
+    "every encoding": Form(60, ROWS, [partial(declared_csv, delimiter=";", encoding=codec) for codec in CODECS]),
     "Polars write_csv": Form(
         40,
         {name: partial(made, times=False) for name, made in POLARS.items()},  # Polars writes no others

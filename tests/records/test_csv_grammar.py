@@ -111,21 +111,10 @@ def test_what_is_quoted_comes_back(rows, end, delimiter, strip):
     assert found == [[text.strip(" ") if strip else text for text in row] for row in rows]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "shift_jis", "gbk", "cp037", "nonsense", None, "base64"])
-def test_encodings_that_the_grammar_cannot_read_are_refused(encoding):
-    with pytest.raises(ValueError, match="encoding"):
-        CsvFile("records.csv", encoding=encoding)
-
-
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "\r", "\0", "é", None, 44])
 def test_delimiters_that_mean_something_else_are_refused(delimiter):
     with pytest.raises(ValueError, match="delimiter"):
         CsvFile("records.csv", delimiter=delimiter)
-
-
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso8859-15", "utf-8", "utf-8-sig", "ascii"])
-def test_encodings_that_have_the_characters_of_ascii_are_read(encoding):
-    assert CsvFile("records.csv", encoding=encoding).path.name == "records.csv"
 
 
 def test_blanks_at_the_ends_are_stripped_where_that_is_declared(tmp_path):
