@@ -33,8 +33,8 @@ class CsvFile:
     -----
     Files are read by RFC 4180 to the letter: every record has as many fields as the header; lines end as the header
     does, with LF or CR LF; a field with a delimiter, a quotation mark or an end of line is quoted, and quotation marks
-    in it are doubled. Other files are refused. Blanks belong to the text, unless they are stripped. An empty field is a
-    missing value, unless the empty text is a state.
+    in it are doubled. Other files are refused, and so are those with a record of more than 16 MiB. Blanks belong to the
+    text, unless they are stripped. An empty field is a missing value, unless the empty text is a state.
 
     Examples
     --------

@@ -24,19 +24,20 @@ from pgmpy_dp._compiled import compiled
 LF, CRLF, EITHER = 0, 1, 2
 
 # These say what is wrong with a file.
-SOUND, QUOTE, RETURN, FEED, NUL, WIDTH, UNCLOSED = range(7)
+SOUND, QUOTE, RETURN, FEED, NUL, WIDTH, UNCLOSED, LONG = range(8)
 
 _QUOTE, _RETURN, _FEED = 34, 13, 10
 
 
 @compiled
-def split(buffer, start, stop, last, delimiter, ending, width, places, starts, stops):
+def split(buffer, start, stop, last, delimiter, ending, width, most, places, starts, stops):
     """Find the fields of whole records between two bytes of a buffer.
 
     `places` gives each field its row of `starts` and `stops`, or -1 for none; they get the bytes of each field without
     its quotes, one column a record, and the work ends when they are full. `last` says that the file ends with the
-    buffer. `width` is the number of fields, or -1 for as many as there are. Returns the number of records, the first
-    byte behind them, the number of fields of the last, and what is wrong with the file.
+    buffer. `width` is the number of fields, or -1 for as many as there are; `most` bounds the bytes of a record without
+    its end. Returns the number of records, the first byte behind them, the number of fields of the last, and what is
+    wrong with the file.
     """
     special = np.zeros(256, dtype=np.bool_)
     special[delimiter] = special[_QUOTE] = special[_RETURN] = special[_FEED] = special[0] = True
@@ -65,6 +66,7 @@ def split(buffer, start, stop, last, delimiter, ending, width, places, starts, s
                 while here < stop and not special[buffer[here]]:
                     here += 1
                 end = here
+            close = here
             if here >= stop and not last:
                 return records, at, fields, SOUND  # the rest of the record is not here yet
             if 0 <= width <= fields or fields >= places.size:
@@ -92,6 +94,8 @@ def split(buffer, start, stop, last, delimiter, ending, width, places, starts, s
             return records, at, fields, RETURN if byte == _RETURN else FEED if byte == _FEED else QUOTE
         if width >= 0 and fields != width:
             return records, at, fields, WIDTH
+        if close - at > most:
+            return records, at, fields, LONG
         at = here
         records += 1
     return records, at, fields, SOUND

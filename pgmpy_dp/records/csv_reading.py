@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,13 @@ from pgmpy_dp.schema import Schema
 _BLOCK_BYTES = 2**22
 _BLOCK_ROWS = 2**16
 _MOST_COLUMNS = 2**16
-# With more distinct texts than this a column's table starts anew, which bounds memory where all texts differ.
+# With more distinct texts than this, or more bytes of them, a column's table starts anew, which bounds memory where all
+# texts differ.
 _MOST_TEXTS = 2**18
+_MOST_TEXT_BYTES = 2**26
+
+MOST_RECORD_BYTES = 2**24
+"""Most bytes of a record in UTF-8, without the end of its line; compressed files could fill the memory with one."""
 
 _PROBLEMS = {
     grammar.QUOTE: 'a quotation mark inside a field without quotes, or text behind a closing one: write "" for " and '
@@ -39,6 +44,8 @@ _PROBLEMS = {
     grammar.WIDTH: "a record with more or fewer fields than the header: a blank line is such a record, and the "
     "delimiter may be another than the one declared",
     grammar.UNCLOSED: "a quotation mark that is never closed",
+    grammar.LONG: f"a record of more than {MOST_RECORD_BYTES:,} bytes, the most that are read: leave out columns of "
+    "long texts, or look for a quotation mark that is never closed",
 }
 
 
@@ -155,8 +162,9 @@ class _Texts:
 
     def positions(self, buffer: Any, starts: Any, stops: Any, read: Callable[[str], int]) -> NDArray[np.int32]:
         """Find the position of what each field says; every distinct text is read once."""
-        if self.count > _MOST_TEXTS:
+        if self.count > _MOST_TEXTS or self.pool.size > _MOST_TEXT_BYTES:
             self.slots[:], self.count, self.places = 0, 0, self.places[:0]
+            self.pool = self.pool[: 2**14].copy()
         known = self.count
         numbers = self.numbered(buffer, starts, stops)
         if self.count > known:
@@ -237,6 +245,8 @@ class _Window:
         if self._last:
             return False
         left = self.buffer[self._start : self._stop]
+        if left.size > MOST_RECORD_BYTES + 1:  # where the last byte may be the first of CR LF
+            self._refuse(grammar.LONG)
         target = self.buffer if left.size <= self.buffer.size // 2 else np.empty(2 * self.buffer.size, dtype=np.uint8)
         target[: left.size] = left.copy()
         self.buffer, self._start, self._stop = target, 0, left.size
@@ -257,17 +267,21 @@ class _Window:
             ord(self._file.delimiter),
             ending,
             width,
+            MOST_RECORD_BYTES,
             places,
             starts,
             stops,
         )
         if problem != grammar.SOUND:
-            raise SchemaError(
-                f"{self._file.path}: not a CSV file as RFC 4180 has them. It holds {_PROBLEMS[problem]}. Which record "
-                "it is stays private: save the file anew, with a program that quotes fields."
-            )
+            self._refuse(problem)
         self._start = start
         return records, fields
+
+    def _refuse(self, problem: int) -> NoReturn:
+        raise SchemaError(
+            f"{self._file.path}: not a CSV file as RFC 4180 has them. It holds {_PROBLEMS[problem]}. Which record "
+            "it is stays private: save the file anew, with a program that quotes fields."
+        )
 
 
 def _stripped(buffer: Any, starts: Any, stops: Any) -> tuple[Any, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records import CsvFile, csv_reading
+from pgmpy_dp.records import CsvFile, csv_reading, open_records
 
 FIELD = rb'(?:"((?:[^"\0]|"")*)"|([^",\r\n\0]*))'
 
@@ -130,3 +132,38 @@ def test_blanks_at_the_ends_are_stripped_where_that_is_declared(tmp_path):
     assert table.tolist() == [1, 1]
     with pytest.raises(ValueError, match="strip"):
         CsvFile(path, strip="yes")
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("block", [1, 7, 2**10])
+def test_a_record_of_more_bytes_than_the_most_is_refused_wherever_it_stands(quoted, end, block, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_reading, "MOST_RECORD_BYTES", 20)
+    monkeypatch.setattr(csv_reading, "_BLOCK_BYTES", block)
+    path, schema = tmp_path / "a.csv", dp.Schema({"v": ["x"]})
+    for size in range(17, 24):
+        long = f'x,"{"w" * (size - 4)}"' if quoted else f"x,{'w' * (size - 2)}"
+        for lines in ([long], ["x,", long, "x,"], ["x,"] * 9 + [long], [f"v,{'w' * (size - 2)}"]):
+            for last in (end, ""):
+                named = lines if lines[0].startswith("v") else ["v,w", *lines]
+                path.write_text(end.join(named) + last, newline="")
+                if size <= 20:
+                    assert open_records(path, schema, ["v"]).size == len(named) - 1
+                else:
+                    with pytest.raises(SchemaError, match="more than 16,777,216 bytes"):
+                        open_records(path, schema, ["v"])
+
+
+def test_a_small_file_of_one_huge_field_is_refused_in_little_memory(tmp_path):
+    """A compressed file is as long as it says; no more of it is held than a record may have."""
+    path = tmp_path / "a.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"v\n")
+        for _ in range(5):
+            file.write(b"x" * 2**23)
+    tracemalloc.start()
+    with pytest.raises(SchemaError, match="more than 16,777,216 bytes"):
+        open_records(path, dp.Schema({"v": ["x"]}), ["v"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27

@@ -48,7 +48,10 @@ NONE = [
 ]
 BYTEWISE = ["ascii", "latin_1", "cp1252", "iso8859_15", "mac_arabic", "koi8_r", "cp437", "cp864", "cp037", "cp500"]
 WIDE = ["utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
-CHARACTERS = [*map(chr, [*range(1, 0x800), *range(0x2000, 0xD800, 9)]), *"〒\u20ac\ufb00\ufeff\ufffd\ufffe\uffff\U0001f600\U0010ffff"]
+CHARACTERS = [
+    *map(chr, [*range(1, 0x800), *range(0x2000, 0xD800, 9)]),
+    *"〒€\ufeff\ufffd\ufffe\uffff\U0001f600\U0010ffff",
+]
 
 
 def taken(codec):

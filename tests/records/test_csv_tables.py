@@ -1,0 +1,49 @@
+"""The tables of distinct texts, by which the fields of a CSV file are read, at all sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.records import csv_reading, open_records
+from pgmpy_dp.records.households import open_households
+from pgmpy_dp.records.units import Unit
+
+
+def test_persons_are_told_apart_in_a_table_that_grows(tmp_path):
+    """It starts with places for some 500; each person has rows before and behind the growth."""
+    persons = 2000
+    (tmp_path / "a.csv").write_text("u,v\n" + "".join(f"p{one},x\n" for _ in range(3) for one in range(persons)))
+    opened = open_records(tmp_path / "a.csv", dp.Schema({"v": ["x"]}), ["v"], Unit("u", 1, random_keys))
+    assert opened.size == persons
+    assert opened.counts([("v",)])["v",].tolist() == [persons]
+
+
+@pytest.mark.parametrize("most", [{}, {"_MOST_TEXTS": 10}, {"_MOST_TEXT_BYTES": 2**10}], ids=str)
+@pytest.mark.parametrize("rows", [1, 50, 2**16])
+def test_texts_are_read_alike_in_a_table_that_grows_or_starts_anew(most, rows, tmp_path, monkeypatch):
+    """Also by texts that are longer than all before them, and of which one begins or ends another."""
+    monkeypatch.setattr(csv_reading, "_BLOCK_ROWS", rows)
+    for name, value in most.items():
+        monkeypatch.setattr(csv_reading, name, value)
+    texts = ["x" * size for size in (1, 2, 3, 40_000)] + [f"{number}" for number in range(600)]
+    (tmp_path / "a.csv").write_text("v\n" + "".join(f"{text}\n" for text in [*texts, *texts[::-1], *texts]))
+    schema = dp.Schema({"v": [texts[3], "2", "x", "599"]}, other={"v": "other"})
+    opened = open_records(tmp_path / "a.csv", schema, ["v"])
+    assert opened.counts([("v",)])["v",].tolist() == [3, 3, 3, 3, 600 * 3]
+    undiscovered = dp.Schema({"v": []}, other={"v": "other"})
+    counts = open_records(tmp_path / "a.csv", undiscovered, ["v"]).value_counts("v")
+    assert counts == {text: 3 for text in texts if len(text) < 40_000}
+
+
+def test_keys_of_a_table_that_grows_come_back_as_they_were(tmp_path):
+    """Tables of households are joined by the texts themselves."""
+    keys = [f"h{number}" * (1 + number % 3) for number in range(1500)]
+    (tmp_path / "homes.csv").write_text("key,v\n" + "".join(f"{key},x\n" for key in keys))
+    (tmp_path / "people.csv").write_text("key,w\n" + "".join(f"{key},y\n" for key in keys[::-1] * 2))
+    schema = dp.HouseholdSchema(dp.Schema({"v": ["x"]}), dp.Schema({"w": ["y"]}), key="key", max_persons=2)
+    unit = Unit("key", None, random_keys)
+    opened = open_households(tmp_path / "homes.csv", tmp_path / "people.csv", schema, unit)
+    assert opened.size == 1500
+    assert opened.owners.tolist() == [number for number in range(1500) for _ in range(2)]
