@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import random
 from decimal import Decimal
 
@@ -171,27 +170,6 @@ def test_files_of_one_layout_with_names_that_an_engine_changes_are_read_by_place
         schema = dp.Schema({name: [place + 10 * number for number in range(3)]})
         assert counted(tmp_path, schema) == (3, [1, 1, 1])
         assert counted(tmp_path, schema, "file_row_number", 1) == (3, [1, 1, 1])
-
-
-@pytest.mark.parametrize("name", [".part.parquet", "_part.parquet"])
-def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
-    """Most programs leave it out, and its records would count beside those of the file it was made for."""
-    for file in ("part.parquet", name):
-        pd.DataFrame({"v": [1]}).to_parquet(tmp_path / file)
-    found = counted(tmp_path, dp.Schema({"v": [1]}))
-    assert refused(found)
-    assert name in found
-    assert "hidden" in found
-    assert counted(tmp_path / name, dp.Schema({"v": [1]})) == (1, [1])
-
-
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_file_with_two_names_in_a_folder_is_refused(link, tmp_path):
-    pd.DataFrame({"v": [1]}).to_parquet(tmp_path / "a.parquet")
-    link(tmp_path / "a.parquet", tmp_path / "b.parquet")
-    found = counted(tmp_path, dp.Schema({"v": [1]}))
-    assert refused(found)
-    assert "a.parquet and b.parquet are one file" in found
 
 
 # Columns may be called anything.

@@ -5,11 +5,15 @@ An encoding is UTF-8, UTF-16 or UTF-32, or writes one byte a character; all othe
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import encodings.aliases
+import gzip
+import lzma
 import pkgutil
 
+import pyarrow as pa
 import pytest
 
 import pgmpy_dp as dp
@@ -48,6 +52,7 @@ NONE = [
 ]
 BYTEWISE = ["ascii", "latin_1", "cp1252", "iso8859_15", "mac_arabic", "koi8_r", "cp437", "cp864", "cp037", "cp500"]
 WIDE = ["utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
+OPENED = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 CHARACTERS = [
     *map(chr, [*range(1, 0x800), *range(0x2000, 0xD800, 9)]),
     *"〒€\ufeff\ufffd\ufffe\uffff\U0001f600\U0010ffff",
@@ -166,3 +171,16 @@ def test_a_byte_order_mark_that_says_otherwise_is_not_followed(tmp_path):
         assert counts(tmp_path / "a.csv", schema_of(["x"], dp.CsvFormat(encoding=codec))) == [1, 0, 0]
     (tmp_path / "a.csv").write_bytes(codecs.BOM_UTF8 + b"v\n" + codecs.BOM_UTF8 + b"x\nx\n")
     assert counts(tmp_path / "a.csv", schema_of(["x"], dp.CsvFormat())) == [1, 0, 1]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz", ".zst", ".GZ"])
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16", "cp037"])
+def test_compressed_files_are_decoded_too(ending, codec, tmp_path):
+    path = tmp_path / f"a.csv{ending}"
+    with pa.output_stream(path, compression="zstd") if ending == ".zst" else OPENED[ending.lower()](path, "wb") as file:
+        file.write("v\nx\ny\nx".encode(codec))
+    assert counts(path, schema_of(["x"], dp.CsvFormat(encoding=codec))) == [2, 0, 1]
+    with OPENED[ending.lower()](path, "wb") if ending != ".zst" else path.open("wb") as file:
+        file.write(b"")
+    with pytest.raises(SchemaError, match=r"(an empty file|Reading .* failed)"):
+        counts(path, schema_of(["x"], dp.CsvFormat(encoding=codec)))

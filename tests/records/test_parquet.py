@@ -1,0 +1,119 @@
+"""The files of a Parquet folder are read each by its own names, places and types; rows of a unit may be in several."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from itertools import product
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.records import open_records
+from pgmpy_dp.records.units import Unit
+
+SCHEMA = dp.Schema(
+    {"v": dp.Bins([0, 1, 9]), "w": ["x", "y"]}, **{role: dict.fromkeys("vw", role) for role in ("missing", "other")}
+)
+
+
+def write(folder, *files):
+    """Write files of columns, each given by its type and its values."""
+    for number, columns in enumerate(files):
+        arrays = {name: pa.array(values, kind) for name, (kind, values) in columns.items()}
+        pa.parquet.write_table(pa.table(arrays), folder / f"{number}.parquet")
+    return folder
+
+
+WHOLE = {"v": (pa.int8(), [0, 5, None]), "u": (pa.int64(), [1, 1, 2]), "w": (pa.string(), ["x", "y", None])}
+PARTS = {"w": (pa.dictionary(pa.int8(), pa.string()), ["y", "z"]), "v": (pa.float64(), [0.5, 11.0])}
+MONEY = {
+    "u": (pa.int64(), [2, 3]),
+    "v": (pa.decimal128(5, 2), [Decimal("0.99"), Decimal(1)]),
+    "w": (pa.null(), [None] * 2),
+}
+PARTS["u"] = (pa.int64(), [1, 3])
+
+
+@pytest.mark.parametrize("files", [[WHOLE, PARTS, MONEY], [MONEY, WHOLE, PARTS, WHOLE], [PARTS], [PARTS, PARTS]])
+def test_rows_of_a_unit_in_files_of_several_layouts_are_counted_by_what_they_are(files, tmp_path):
+    rows = [row for columns in files for row in zip(*(columns[name][1] for name in "uvw"), strict=True)]
+    sizes = {unit: sum(row[0] == unit for row in rows) for unit in {row[0] for row in rows}}
+    expected = dict.fromkeys(product(SCHEMA.states["v"], SCHEMA.states["w"]), 0)
+    for unit, v, w in rows:
+        number = "missing" if v is None else "other" if v > 9 else SCHEMA.states["v"][v >= 1]
+        text = "missing" if w is None else w if w in "xy" else "other"
+        expected[number, text] += UNIT_WEIGHT // sizes[unit]
+    opened = open_records(write(tmp_path, *files), SCHEMA, ["v", "w"], Unit("u", None, random_keys))
+    assert opened.size == len(sizes)
+    assert opened.counts([("v", "w")])["v", "w"].ravel().tolist() == list(expected.values())
+    drawn = open_records(tmp_path, SCHEMA, ["v", "w"], Unit("u", 2, random_keys)).counts([("v",)])["v",]
+    assert drawn.sum() == sum(min(size, 2) for size in sizes.values())
+    each = open_records(tmp_path, SCHEMA, ["v", "w"]).counts([("w",)])["w",]
+    assert each.sum() == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "unit"),
+    [
+        ({"v": (pa.int8(), [1])}, {"v": (pa.string(), ["1"])}, None),
+        ({"v": (pa.bool_(), [True])}, {"v": (pa.int8(), [1])}, None),
+        ({"v": (pa.int8(), [1])}, {"v": (pa.date32(), [1])}, None),
+        ({"v": (pa.int8(), [1]), "u": (pa.int8(), [1])}, {"v": (pa.int8(), [1]), "u": (pa.float64(), [1.0])}, "u"),
+        ({"v": (pa.int8(), [1]), "u": (pa.string(), ["1"])}, {"v": (pa.int8(), [1]), "u": (pa.null(), [None])}, "u"),
+    ],
+)
+def test_types_that_do_not_agree_across_files_are_refused(first, second, unit, tmp_path):
+    whose = unit and Unit(unit, 1, random_keys)
+    schema, column = SCHEMA.select(["v"]), unit or "v"
+    with pytest.raises(dp.SchemaError, match=f"the column '{column}' has types in some of the files"):
+        open_records(write(tmp_path, first, second), schema, ["v"], whose)
+
+
+def test_a_column_of_nothing_agrees_with_all_types(tmp_path):
+    write(tmp_path, {"v": (pa.null(), [None, None])}, {"v": (pa.int8(), [1])})
+    table = open_records(tmp_path, SCHEMA, ["v"]).counts([("v",)])["v",]
+    assert dict(zip(SCHEMA.states["v"], table.tolist(), strict=True))["missing"] == 2
+
+
+def test_a_folder_without_parquet_files_and_a_file_that_lacks_a_column_are_named(tmp_path):
+    for nothing in (tmp_path, tmp_path / "none.parquet"):
+        with pytest.raises(FileNotFoundError, match=r"there is no such file, or no \.parquet file in this folder"):
+            open_records(nothing, SCHEMA, ["v"])
+    write(tmp_path, {"v": (pa.int8(), [1])}, {"V": (pa.int8(), [1])})
+    with pytest.raises(dp.SchemaError, match="Variable 'v' has no column in the records"):
+        open_records(tmp_path, SCHEMA, ["v"])
+
+
+@pytest.mark.parametrize("name", [".part.parquet", "_part.parquet"])
+def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
+    """Most programs leave it out, and its records would count beside those of the file it was made for."""
+    write(tmp_path, {"v": (pa.int8(), [1])}, {"v": (pa.int8(), [1])})
+    (tmp_path / "1.parquet").rename(tmp_path / name)
+    with pytest.raises(dp.SchemaError, match=f": {name} is hidden, and most programs leave such files out"):
+        open_records(tmp_path, SCHEMA, ["v"])
+    assert open_records(tmp_path / name, SCHEMA, ["v"]).size == 1
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_with_two_names_in_a_folder_is_refused(link, tmp_path):
+    write(tmp_path, {"v": (pa.int8(), [1])})
+    link(tmp_path / "0.parquet", tmp_path / "b.parquet")
+    with pytest.raises(dp.SchemaError, match=r": 0\.parquet and b\.parquet are one file"):
+        open_records(tmp_path, SCHEMA, ["v"])
+    assert open_records(tmp_path / "b.parquet", SCHEMA, ["v"]).size == 1
+
+
+@pytest.mark.parametrize("max_rows", [None, 1])
+def test_names_that_differ_in_case_alone_are_told_apart_in_each_file(max_rows, tmp_path):
+    """DuckDB finds the columns of later files by the names of the first, whatever their case."""
+    names = {"v": [1] * 3, "u": [7] * 3, "a": [0] * 3, "U": [1, 2, 3], "V": [0] * 3}
+    orders = ["vauUV", "vUuaV", "vauUV", "VvUua"]
+    write(tmp_path, *({name: (pa.int64(), names[name]) for name in order} for order in orders))
+    opened = open_records(tmp_path, SCHEMA, ["v"], Unit("u", max_rows, random_keys))
+    assert opened.size == 1
+    assert opened.counts([("v",)])["v",].tolist() == [0, 1 if max_rows else 12 * (UNIT_WEIGHT // 12), 0, 0]
