@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,17 +68,28 @@ def schema(
 
     --delimiter, --encoding and --strip say how the records' own .csv file is written, and become a part of the schema.
 
-    Look the draft over before use: its states and their order are those of all that follows.
+    Look the draft over before use: its states and their order are those of all that follows. Those that stand for no
+    value and for values that are not declared are marked (missing) and (other).
     """
     refuse_to_overwrite(out, force)
     drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
     if out is not None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
-    lines = [f"{v:<{width}}  {' | '.join(map(str, drafted.states[v]))}" for v in drafted.variables]
+    lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
     if out is not None:
         lines += ["", f"Written to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."]
     emit(as_json, drafted.to_dict(), lines)
+
+
+def _marked(schema: Schema, variable: str) -> list[str]:
+    """Write the states of a variable, and say which stand for missing values and for values not declared."""
+    roles = {"missing": schema.missing.get(variable), "other": schema.other.get(variable)}
+    marks = [[role for role, stand_in in roles.items() if stand_in == state] for state in schema.states[variable]]
+    return [
+        f"{state} ({', '.join(mark)})" if mark else str(state)
+        for state, mark in zip(schema.states[variable], marks, strict=True)
+    ]
 
 
 def read_dictionary(source: Path) -> Schema:
@@ -124,10 +136,9 @@ def _from_mapping(content: Any) -> Schema:
         if "edges" in entry and "states" in entry:
             raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
         if "edges" in entry:
+            edges = [_number(variable, edge) for edge in entry["edges"]]
             try:
-                variables[variable] = Bins(
-                    [float(edge) for edge in entry["edges"]], entry.get("labels"), entry.get("decimals")
-                )
+                variables[variable] = Bins(edges, entry.get("labels"), entry.get("decimals"))
             except SchemaError as error:
                 raise SchemaError(f"Variable {variable!r}: {error}") from None
         else:
@@ -140,27 +151,60 @@ def _from_mapping(content: Any) -> Schema:
 
 
 def _from_rows(source: Path) -> Schema:
-    with source.open(encoding="utf-8-sig", newline="") as handle:
-        reader = csv.DictReader(handle, strict=True)
-        columns = reader.fieldnames or []
-        # The file may be the records themselves, so the message says nothing of what it holds.
-        if "variable" not in columns or not {"states", "edges"} & set(columns) or {*columns} - {*DICTIONARY_COLUMNS}:
+    try:
+        rows = _rows(source, source.read_bytes().decode("utf-8-sig"))
+        columns = next(rows, [])
+    except ValueError:
+        columns = []
+    known, asked = {*columns} <= {*DICTIONARY_COLUMNS}, "variable" in columns and {"states", "edges"} & {*columns}
+    # The file may be the records themselves, so the message says nothing of what it holds.
+    if not (known and asked and len({*columns}) == len(columns)):
+        raise SchemaError(
+            f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
+            f"others than {', '.join(DICTIONARY_COLUMNS)}, each once, with commas between them and in UTF-8. If these "
+            "are the records: states are never read off them, since which values occur is private. Write a dictionary, "
+            "one row a variable."
+        )
+    entries: dict[str, Any] = {}
+    for number, row in enumerate(rows, 2):
+        if row == [""]:
+            continue
+        if len(row) > len(columns):
             raise SchemaError(
-                f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
-                f"others than {', '.join(DICTIONARY_COLUMNS)}. If these are the records: states are never read off "
-                "them, since which values occur is private. Write a dictionary, one row a variable."
+                f"{source}: row {number} has {len(row)} cells, and the header {len(columns)}: separate states by |, "
+                "quote cells with commas, and leave out surplus cells."
             )
-        try:
-            rows = list(reader)
-        except csv.Error:
-            raise SchemaError(f"{source}: damaged CSV; save it anew, with quotes around cells with commas.") from None
-    entries = {}
-    for row in rows:
-        name = (row["variable"] or "").strip()
+        cells = dict(zip(columns, map(str.strip, row), strict=False))
+        name = cells.get("variable")
+        if not name:
+            raise SchemaError(f"{source}: row {number} names no variable: name it, or delete the row.")
         if name in entries:
             raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
-        entries[name] = _entry(name, {key: (value or "").strip() for key, value in row.items() if key})
+        entries[name] = _entry(name, cells)
     return _from_mapping(entries)
+
+
+_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n|\r|\n|\Z)')
+
+
+def _rows(source: Path, text: str) -> Iterator[list[str]]:
+    """Split a dictionary by RFC 4180, whatever its lines end with."""
+    row: list[str] = []
+    number, place = 1, 0
+    while place < len(text):
+        cell = _CELL.match(text, place)
+        if cell is None:
+            raise SchemaError(
+                f"{source}: row {number} is damaged: quote cells with commas or quotation marks, and double the "
+                "quotation marks in them."
+            )
+        row.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
+        place = cell.end()
+        if cell[3] != ",":
+            yield row
+            row, number = [], number + 1
+    if row:
+        yield [*row, ""]
 
 
 def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
@@ -170,8 +214,11 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
         raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
     if row.get("missing_values"):
         entry["missing_values"] = _parts(row["missing_values"])
+    for column in ("states", "edges", "labels"):
+        if "" in _parts(row.get(column, "")):
+            raise SchemaError(f"Variable {name!r}: a | too many in {column}, with nothing before or behind it.")
     if row.get("edges"):
-        entry["edges"] = [_number(name, edge) for edge in _parts(row["edges"])]
+        entry["edges"] = _parts(row["edges"])
         if row.get("labels"):
             entry["labels"] = _parts(row["labels"])
         if row.get("decimals"):
@@ -188,14 +235,20 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split("|")] if text else []
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, given: Any) -> float:
+    """Read a number; one that a float does not hold is none, and not infinite."""
     try:
-        number = float(text)
-    except ValueError:
+        number = float(given)
+    except (ValueError, TypeError, OverflowError):
         number = math.nan
-    if math.isnan(number):
-        raise SchemaError(f"Variable {name!r}: {text!r} is no number.")
+    if math.isnan(number) or (math.isinf(number) and isinstance(given, str) and "inf" not in given.lower()):
+        raise SchemaError(f"Variable {name!r}: {_short(given)} is no finite number, inf or -inf.")
     return number
+
+
+def _short(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _typed(name: str, kind: str, text: str) -> Any:
@@ -203,8 +256,9 @@ def _typed(name: str, kind: str, text: str) -> Any:
         return text
     if kind == "number":
         return _number(name, text)
-    if kind == "integer" and text.lstrip("+-").isdecimal():
-        return int(text)
     if kind == "boolean" and text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    raise SchemaError(f"Variable {name!r}: {text!r} is no {kind}; types are string, integer, number and boolean.")
+    if kind == "integer":
+        with suppress(ValueError):
+            return int(text)
+    raise SchemaError(f"Variable {name!r}: {_short(text)} is no {kind}; types are string, integer, number and boolean.")
