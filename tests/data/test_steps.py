@@ -11,6 +11,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.mechanism import Held
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 
 SCHEMA = dp.Schema({variable: ["x", "y"] for variable in "abc"})
@@ -55,27 +56,33 @@ def asking():
     return (yield Measure([chosen[0]], [1.0]))
 
 
-def released(asking=asking, epsilon=1.0, delta=1e-6, steps=STEPS, neighbours="add_remove"):
+def released(asking=asking, epsilon=1.0, delta=1e-6, steps=STEPS, neighbours="add_remove", rows=None):
     noise = Recording()
-    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(epsilon, delta), neighbours, noise)
+    unit = {} if rows is None else {"unit": "person", "max_rows": rows}
+    frame = FRAME.assign(person=np.arange(len(FRAME)) // 4)
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(epsilon, delta), neighbours, noise, **unit)
     result, guarantee = data.release(TablesInSteps(steps, epsilon, delta, asking, "steps"))
     return result, guarantee, noise.scales, data.budget.history
 
 
-@pytest.mark.parametrize(("neighbours", "counts"), [("add_remove", 1), ("replace_one", 2)])
-def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, counts):
-    result, guarantee, scales, (charge,) = released(neighbours=neighbours)
-    assert (charge.label, charge.epsilon, float(charge.delta)) == ("steps", 1, 1e-6)
-    assert (guarantee.epsilon, guarantee.delta, guarantee.neighbours) == (1.0, 1e-6, neighbours)
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 12.0])
+@pytest.mark.parametrize("rows", [None, 4])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, rows, epsilon):
+    """What the discrete noise of each table costs at most, as continuous noise of a variance that is 2 less."""
+    result, guarantee, scales, (charge,) = released(neighbours=neighbours, rows=rows, epsilon=epsilon)
+    assert (charge.label, charge.epsilon, float(charge.delta)) == ("steps", epsilon, 1e-6)
+    assert (guarantee.epsilon, guarantee.delta, guarantee.neighbours) == (epsilon, 1e-6, neighbours)
     assert [kind for kind, _ in scales] == ["table"] * 3 + ["choice"] * 2 + ["table"]
+    moves, squared = (table_sensitivity(neighbours, norm, rows or 1) for norm in ("l1", "squared_l2"))
     of = [
-        counts / (2 * (scale**2 - 2.0)) if kind == "table" else (counts * selection._GRID / scale) ** 2 / 2
+        squared / (2 * (scale**2 - 2.0)) if kind == "table" else (moves * selection._GRID / scale) ** 2 / 2
         for kind, scale in scales
     ]
     parts = [(sum(of[:3]), 0), (sum(of[3:5]), 2), (of[5], 0)]
-    assert 0.98 < sequence_epsilon(parts, 1e-6) <= 1.0
-    assert sum(rho for rho, _ in parts) == pytest.approx(guarantee.rho, rel=0.03)
-    assert [rho / guarantee.rho for rho, _ in parts] == pytest.approx([0.25, 0.25, 0.5], rel=0.04)
+    assert 0.99 * epsilon < sequence_epsilon(parts, 1e-6) <= epsilon
+    assert [rho / guarantee.rho for rho, _ in parts] == pytest.approx([0.25, 0.25, 0.5], rel=0.03)
+    assert [rho / sum(of[:3]) for rho in of[:3]] == pytest.approx([0.25, 0.5, 0.25], rel=0.03)
     assert result.guarantee.rho < of[5]
 
 

@@ -1,15 +1,17 @@
 """The price of a sequence of noisy steps and choices against exact sums over all outcomes."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.mechanisms import gaussian_scale
+from pgmpy_dp.privacy.mechanisms import gaussian_scale, table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_epsilon, sequence_rho, with_discrete_noise
 
 
@@ -105,18 +107,45 @@ def test_choices_in_turn_cost_the_worst_of_all_their_ranges():
     assert worst(sequence_epsilon([(rho / 4, 3)], delta), widths) > 2 * delta
 
 
-@pytest.mark.parametrize("rho", [0.01, 0.1, 1.0, 10.0])
-@pytest.mark.parametrize(("neighbour", "moves"), [(1, [1]), (2, [1, 1]), (9, [3]), (9, [1, 2])])
-def test_discrete_noise_costs_no_more_than_the_continuous_one_it_stands_for(rho, neighbour, moves):
-    scale = gaussian_scale(with_discrete_noise(rho, 1.0), neighbour)
-    assert scale**2 >= neighbour / (2 * rho) + 2.0
-    probability, loss = np.ones(1), np.zeros(1)
-    for move in moves:
-        p, ratio = count(scale, move)
-        probability, loss = np.outer(probability, p).ravel(), np.add.outer(loss, ratio).ravel()
-    largest = sum(move**2 for move in moves) / neighbour * rho
-    for epsilon in np.linspace(0, 6 * math.sqrt(rho) + rho, 25):
-        assert hockey_stick(epsilon, probability, loss) <= gaussian_delta(epsilon, largest) + 1e-14
+def exact_delta(epsilon, scale, moves):
+    """Of a table with discrete noise whose cells a unit moves by this much: by sums over all outcomes, to 40 digits."""
+    variance, reach, squared = mpf(scale) ** 2, math.ceil(14 * scale), sum(move**2 for move in moves)
+    odds = np.array([mp.exp(-(mpf(k) ** 2) / (2 * variance)) for k in range(-reach, reach + 1)])
+    law = np.array([mpf(1)])
+    for move in moves:  # the loss depends on the sum of each cell's noise times its move
+        one = np.full(2 * reach * move + 1, mpf(0))
+        one[::move] = odds / odds.sum()
+        law = np.convolve(law, one)
+    middle, epsilon = len(law) // 2, mpf(epsilon)
+    losses = ((p, (mpf(squared) / 2 - (place - middle)) / variance) for place, p in enumerate(law))
+    return sum(-p * mp.expm1(epsilon - loss) for p, loss in losses if loss > epsilon)
+
+
+MOVES = [(1, [1]), (2, [1, 1]), (9, [3]), (9, [1, 2]), (18, [3, 3]), (16, [1] * 4)]  # with the squared sensitivity
+
+
+@pytest.mark.parametrize("rho", [0.5, 3.0, 40.0])
+@pytest.mark.parametrize(("squared", "moves"), MOVES)
+def test_discrete_noise_costs_no_more_than_it_is_priced_at(rho, squared, moves):
+    with mp.workdps(40):
+        scale = gaussian_scale(with_discrete_noise(rho, squared), squared)
+        for delta in (1e-2, 1e-6):
+            assert exact_delta(sequence_epsilon([(rho, 0)], delta), scale, moves) <= delta
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.3, 7.0, 1e3])
+@pytest.mark.parametrize("rows", [1, 3, 2**20])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_discrete_noise_has_one_blur_more_of_variance_whatever_a_unit_moves(rho, rows, neighbours):
+    squared = table_sensitivity(neighbours, "squared_l2", rows)
+    variance = Fraction(gaussian_scale(with_discrete_noise(rho, squared), squared)) ** 2
+    least = Fraction(squared) / (2 * Fraction(rho)) + 2
+    assert least <= variance <= (least + 1) * (1 + Fraction(1, 10**9))
+    # The factors of all cells that a unit moves are no more than those of two cells at a blur of 2.
+    with mp.workdps(40):
+        blur = mpf(variance.numerator) / variance.denominator - mpf(squared) / (2 * mpf(rho))
+        cells = rows if neighbours == "add_remove" else 2 * rows
+        assert cells * mp.exp(-2 * mp.pi**2 * blur) <= 2 * mp.exp(-4 * mp.pi**2)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "more"), [(1.0, 1e-6, 0.13), (0.1, 1e-9, 0.1), (10.0, 1e-6, 0.09)])

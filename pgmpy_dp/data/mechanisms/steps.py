@@ -8,6 +8,7 @@ What is asked for sees nothing but the answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_w
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
 from pgmpy_dp.release import Guarantee
@@ -132,8 +134,10 @@ class TablesInSteps(Generic[Result]):
         elif not asked.cliques:
             return None
         elif self.delta:
-            rho = with_discrete_noise(loss, max(asked.weights) / sum(asked.weights))
-            mechanism = GaussianTables(asked.cliques, rho, self.delta, asked.weights)
+            squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+            whole = math.fsum(asked.weights)
+            parts = [with_discrete_noise(loss * weight / whole, squared) for weight in asked.weights]
+            mechanism = GaussianTables(asked.cliques, math.fsum(parts), self.delta, parts)
         else:
             mechanism = NoisyTables(asked.cliques, loss, weights=asked.weights)
         quote = mechanism.quote(public)
