@@ -51,6 +51,28 @@ def value(criterion, rows, relation="add_remove", synthetic=SYNTHETIC):
     return round(found * per), noise.scales[0]
 
 
+def test_each_of_many_variables_is_predicted_from_its_own_column():
+    """The target is no function of one other variable, and stands first, in the middle or last."""
+    schema = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": [0, 1], "d": ["u", "v"]})
+    rows = [row for row in itertools.product("xy", "pqr", [0, 1], "uv") if (row[0] == "x") == ("u" in row) or row[2]]
+    records = [*rows[:5], *rows[5:9] * 2, ("x", "q", 0, "v"), ("y", "r", 0, "u")]
+    frames = [pd.DataFrame(each, columns=list(schema.variables)) for each in (rows, records)]
+    for target in schema.variables:
+        data = dp.PrivateDataset(frames[1], schema, dp.PrivacyBudget(1.0), "replace_one", Noted())
+        found = data.check(frames[0], [dp.PredictionError(target, DecisionTreeClassifier(random_state=0), 0.9)], 1.0)
+        others = [name for name in schema.variables if name != target]
+        known = {}
+        for row in frames[0].to_dict("records"):
+            known.setdefault(tuple(row[name] for name in others), set()).add(row[target])
+        # A tree without bounds knows the answer where the synthetic records have one alone.
+        sure = [
+            row for row in frames[1].to_dict("records") if len(known.get(tuple(row[name] for name in others), ())) == 1
+        ]
+        least = sum(row[target] not in known[tuple(row[name] for name in others)] for row in sure)
+        most = least + len(records) - len(sure)
+        assert least <= round(found.values["value"].iloc[0] * len(records)) <= most
+
+
 def test_values_are_what_they_say():
     rows = [("x", "p"), ("x", "q"), ("y", "q"), ("y", "q"), ("y", "r")]
     assert value(CRITERIA["tables"], rows)[0] == 2  # one record stands in another cell

@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse, stats
 
 import pgmpy_dp as dp
+from pgmpy_dp.data import documents as module
 from pgmpy_dp.data.documents import resampled
 from pgmpy_dp.data.mechanisms import sums
 from pgmpy_dp.inference.topics import Topics
@@ -196,6 +197,34 @@ def test_other_bad_input(change, error, match):
     options = {"vocabulary": WORDS, "budget": dp.PrivacyBudget(1.0, 1e-6), **change}
     with pytest.raises(error, match=match):
         dp.PrivateDocuments(np.array(DOCUMENTS), **options)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
+def test_a_damaged_sparse_array_is_refused_without_its_index(form):
+    budget = dp.PrivacyBudget(1.0, 1e-6)
+    for indices, ends in (([0, 4711], [0, 1, 2]), ([0, 1], [0, 2, 1]), ([0, -4711], [0, 1, 2])):
+        damaged = form((np.array([1, 2]), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
+        damaged.indices, damaged.indptr = np.array(indices), np.array(ends)
+        with pytest.raises(dp.SchemaError, match="damaged") as caught:
+            dp.PrivateDocuments(damaged, WORDS, budget)
+        assert "4711" not in str(caught.value)
+        assert caught.value.__context__ is None
+    assert budget.history == ()
+
+
+@pytest.mark.parametrize("given", [np.ones((2, 3), dtype=complex), np.ones((2, 0), dtype=int)])
+def test_sparse_arrays_of_other_kinds_are_no_counts(given):
+    with pytest.raises(TypeError, match="counts of words"):
+        dp.PrivateDocuments(sparse.csr_array(given), WORDS, dp.PrivacyBudget(1.0, 1e-6))
+
+
+def test_more_documents_than_sums_hold_are_refused(monkeypatch):
+    """As if 2**31 documents were three."""
+    right = module.require_summable
+    monkeypatch.setattr(module, "require_summable", lambda records: right(records + 2**31 - 3))
+    private(DOCUMENTS[:2])
+    with pytest.raises(dp.SchemaError, match=r"fewer than 2\*\*31 records"):
+        private(DOCUMENTS[:3])
 
 
 def test_documents_stay_where_they_are():

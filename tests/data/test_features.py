@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.data import features as module
 
 X = [[0.5, 20.0], [3.0, -7.0], [1.0, 55.0]]
 Y = ["no", "yes", "no"]
@@ -80,6 +81,60 @@ def test_bad_input(change, error, match):
     with pytest.raises(error, match=match) as caught:
         features(**change)
     assert "maybe" not in str(caught.value)
+
+
+def test_more_records_than_sums_hold_are_refused(monkeypatch):
+    """Here, and not by a plan; as if 2**31 records were three."""
+    right = module.require_summable
+    monkeypatch.setattr(module, "require_summable", lambda records: right(records + 2**31 - 3))
+    assert len(features(X[:2], Y[:2])._rows) == 2
+    with pytest.raises(dp.SchemaError, match=r"fewer than 2\*\*31 records"):
+        features()
+
+
+class Unwilling:
+    """What a library says of a value that it does not convert."""
+
+    def __float__(self):
+        raise ValueError("secret")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"x": pd.DataFrame(X, columns=["a", "a"])}, dp.SchemaError, "the same name"),
+        ({"x": pl.DataFrame({"a": [True, None, False], "b": [1, 2, 3]})}, dp.SchemaError, "Feature 'a' holds missing"),
+        ({"x": pl.DataFrame({"b": [1, 2, 3], "^b.*$": [1, 2, None]})}, dp.SchemaError, r"Feature '\^b.\*\$' holds"),
+        ({"x": pl.LazyFrame({"a": [1, 2, 3]})}, TypeError, "two-dimensional"),
+        ({"x": [[Unwilling(), 1.0]] * 3}, TypeError, "numbers"),
+        ({"y": "abc"}, TypeError, "one class a record"),
+        ({"y": {"no": 1, "yes": 2, "maybe": 3}}, TypeError, "one class a record"),
+        ({"y": {"no", "yes", "maybe"}}, TypeError, "one class a record"),
+        ({"y": 3}, TypeError, "one class a record"),
+        ({"y": np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])}, TypeError, "without a mask"),
+        ({"x": np.ma.masked_array(X, mask=[[0, 1]] * 3)}, TypeError, "without a mask"),
+    ],
+)
+def test_forms_that_no_array_of_numbers_takes(change, error, match):
+    with pytest.raises(error, match=match) as caught:
+        features(**change)
+    assert not any(word in str(caught.value) for word in ("secret", "maybe"))
+
+
+def test_what_a_library_says_of_a_column_is_kept_back(monkeypatch):
+    def unwilling(values):
+        raise OverflowError("secret")
+
+    monkeypatch.setattr(module, "floats", unwilling)
+    with pytest.raises(dp.SchemaError, match="Feature 'b' has a type") as caught:
+        features(pd.DataFrame({"b": [1, 2, 3]}), bounds=(0, 1))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_missing_booleans_and_numbers_keep_their_rows():
+    x = pl.DataFrame({"a": [True, False, True], "b": [0.25, 3.0, -1.0]})
+    assert features(x, bounds=(0, 2))._rows.tolist() == [[1.0, 0.25, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 0.0]]
 
 
 def test_no_copies():

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from mpmath import mp, mpf
 from scipy import stats
 
 from pgmpy_dp.data import PrivateDataset, moments
@@ -95,6 +96,44 @@ def test_planted_bugs_are_found(monkeypatch):
     with monkeypatch.context() as patch:  # vectors that are not scaled down far enough are caught as integers
         patch.setattr(moments, "_room", lambda d: 2.0**moments._VECTOR * 1.01)
         assert worst_ratio("add_remove") <= 1.0
+
+
+@pytest.mark.parametrize(("neighbours", "squared"), [("add_remove", 3.0), ("replace_one", 6.25)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 1), (40, 1, 3)])
+@pytest.mark.parametrize("multiplier", [0.7, 90.3, 2.0**20])
+def test_noise_pays_for_the_digits_that_are_cut_off(neighbours, squared, shape, multiplier):
+    """A record's own sums, over their noise, and less than one step more in each cell: in 50 digits, no tolerance."""
+    _, k, lots = shape
+    grid = MomentGrid.of(shape, multiplier, neighbours)
+    first, second = 2 ** (35 - grid.shifts[0]), 2 ** (45 - grid.shifts[1])  # a vector's and a matrix's bound, in steps
+    with mp.workdps(50):
+        noise = [mpf(scale) for scale in grid.scales]
+        mu = mp.sqrt(mpf(2 * k) / lots)
+        unit = max(first / noise[0], second / noise[1] / mu, second / noise[2] / mp.sqrt(2) / mu)
+        cut = sum(cells / scale**2 for cells, scale in zip(grid.cells, noise, strict=True))
+        moved = (mp.sqrt(mpf(squared) * k) * unit + mp.sqrt(cut)) * mpf(multiplier)
+        assert 0.9 < moved <= 1
+    # Neither noise nor two thousand million records leave 64 bits, and no digit is cut that could stay.
+    assert max(first, second) <= 2**31
+    assert max(grid.scales) < 1.5 * 2**34
+    for shift, bound, scale in zip(grid.shifts, (first, second), grid.scales, strict=False):
+        assert shift == 0 or bound == 2**31 or scale > 2**33
+
+
+@pytest.mark.parametrize("d", [1, 2, 50, 1000])
+@pytest.mark.parametrize("spread", [False, True])
+def test_records_that_are_scaled_down_are_kept(d, spread):
+    """Rounded to whole steps they are no longer than the bound, and counted nearly in full."""
+    rng = np.random.default_rng(d)
+    means, ones = rng.normal(size=(200, d)), np.ones((200, 1))
+    means *= 100.0 / np.linalg.norm(means, axis=1, keepdims=True)
+    variances = means[:, ::-1] ** 2 if spread else None
+    x, rounded, first, second = moments._integers(Moments(means, variances, ones, ones), BOUND)
+    norms = (x**2).sum(axis=1) + (rounded.sum(axis=1) if spread else 0.0)
+    assert (norms <= 4.0**15).all()
+    assert (norms >= 4.0**15 * (0.99 if d < 1000 else 0.95)).all()
+    assert (first == 2.0**20).all()
+    assert (second == 2.0**15).all()
 
 
 def test_the_sensitivity_of_the_paper():

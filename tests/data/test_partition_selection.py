@@ -14,6 +14,7 @@ import opendp.metrics as metrics
 import pandas as pd
 import polars
 import pytest
+from mpmath import mp, mpf
 from opendp.mod import enable_features
 
 import pgmpy_dp as dp
@@ -67,6 +68,25 @@ def test_no_neighbours_cost_more_than_delta(neighbours, changed, rows, epsilon, 
     assert max(tail(threshold - 1 - rows, scale), rows * tail(threshold - 2, scale)) > delta
     if rows == 1:
         assert worst(neighbours, rows, epsilon, scale, threshold - 1) > delta
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.3, 1e5])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_thresholds_keep_to_deltas_where_rounding_decides(scale, rows):
+    """Deltas next to the probabilities at which a threshold changes, in 60 digits and without a tolerance."""
+    with mp.workdps(60):
+
+        def chance(number):
+            q = mp.exp(-1 / mpf(scale))
+            return q**number / (1 + q)
+
+        for number, values in itertools.product(range(1, 40), {1, rows}):
+            close = float(values * chance(number))
+            for delta in (close, math.nextafter(close, 0), math.nextafter(close, 1)):
+                if not 0 < delta < 1:
+                    continue
+                threshold = least_threshold(scale, delta, rows)
+                assert max(chance(threshold - rows), rows * chance(threshold - 1)) <= delta
 
 
 def test_thresholds_keep_to_deltas_of_any_size():

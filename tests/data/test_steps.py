@@ -1,6 +1,7 @@
 """Tables in steps: each at its own price, whatever is asked for, and no step without one."""
 
 import math
+from fractions import Fraction
 
 import duckdb
 import numpy as np
@@ -86,12 +87,28 @@ def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, rows, epsilon):
     assert result.guarantee.rho < of[5]
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 7.7])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_losses_of_steps_fit_in_the_whole(epsilon, delta):
+    """Each has its share at most, as exact fractions of what is stated."""
+    shares = [0.1, 0.2, 0.7, 1 / 3, 1.1]
+    mechanism = TablesInSteps([Step(share) for share in shares], epsilon, delta, asking, "steps")
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(epsilon, delta))
+    quote = mechanism.quote(data._public)
+    whole = Fraction(quote.guarantee.rho) if delta else quote.charge.epsilon
+    exact = [Fraction(str(share)) for share in shares]
+    for loss, share in zip(quote.terms[0], exact, strict=True):
+        most = whole * share / sum(exact)
+        assert most * (1 - Fraction(1, 10**11)) <= Fraction(loss) <= most
+
+
 def test_without_a_delta_epsilons_add_up():
     result, guarantee, scales, (charge,) = released(delta=0.0)
     assert (charge.epsilon, charge.delta, guarantee.rho) == (1, None, None)
     of = [1 / scale if kind == "table" else 2 * selection._GRID / scale for kind, scale in scales]
     assert sum(of) == pytest.approx(1.0)
-    assert sum(of) <= 1.0
+    exact = [Fraction(1 if kind == "table" else 2 * selection._GRID) / Fraction(scale) for kind, scale in scales]
+    assert sum(exact) <= 1
     assert result.guarantee.epsilon == pytest.approx(0.5)
 
 

@@ -128,6 +128,70 @@ def test_no_neighbour_moves_a_sum_beyond_its_sensitivity(neighbours, statistic):
     assert 0.4 < worst_ratio(neighbours, statistic) <= 1.0
 
 
+@pytest.mark.parametrize("bound", [12, 16, 1000])
+def test_tables_on_a_coarse_grid_leave_room_for_what_the_centre_is_cut_by(bound):
+    """Exact squared norms of what a record moves, over all small samples and several centres."""
+    moved = 0
+    for seed in range(4):
+        tables = integer_sums.CentredTables(CLIQUES, SHAPE, np.random.default_rng(seed).uniform(-1, 1, 9))
+        room = tables.room(bound)
+
+        def total(records, tables=tables, room=room):
+            codes = np.array(records, dtype=np.int64).reshape(-1, 2)
+            return tables.sum(codes, np.ones(len(records), dtype=np.int64), 0.01, room).tolist()
+
+        for others in [rest for size in range(3) for rest in itertools.combinations_with_replacement(RECORDS, size)]:
+            without = total(others)
+            for record in RECORDS:
+                pairs = zip(total((*others, record)), without, strict=True)
+                moved = max(moved, sum((with_it - own) ** 2 for with_it, own in pairs))
+    assert (bound / 2) ** 2 < moved <= bound**2
+
+
+def test_tables_of_more_cells_than_the_grid_has_room_for_are_refused(monkeypatch):
+    tables = integer_sums.CentredTables([(0,)], (100,), None)
+    assert tables.room(22) == 11.0
+    with pytest.raises(ValueError, match="too many cells"):
+        tables.room(21)
+    plan = dataset(RECORDS).plan(1, noise_multiplier=3.0, delta=1e-3, sampling_rate=1.0)
+    monkeypatch.setattr(plan, "_grid", lambda cells, replacing: (7, 1.0))
+    with pytest.raises(ValueError, match="too many cells"):
+        plan.noisy_tables(CLIQUES, SHAPE, 1.0)
+    assert plan.steps_left == 1
+
+
+@pytest.mark.parametrize("bound", [5, 2**15, 2**31])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_vectors_that_are_too_long_by_rounding_alone_are_shortened(bound, form):
+    """(1, bound) has the norm `bound` as floats compute it, and its squares sum to one more."""
+    for width in (2, 3, 40):
+        rows = form(np.array([[1.0] * (width - 1) + [float(bound)], [float(bound)] + [0.0] * (width - 1)]))
+        found = integer_sums.integer_rows(rows, float(bound), bound)
+        for row in (found.toarray() if sparse.issparse(found) else found).tolist():
+            assert (bound - 2) ** 2 <= sum(entry**2 for entry in row) <= bound**2
+
+
+@pytest.mark.parametrize("cliques", range(1, 8))
+def test_indicators_are_weighed_down_by_their_exact_norm(cliques):
+    """A weight times the root of the number of cliques, at rooms where floats round the quotient up."""
+    tables = integer_sums.CentredTables([(0,)] * cliques, (1,), None)
+    for weight in range(1, 300):
+        room = weight * math.sqrt(cliques)
+        (*_, found) = tables.sum(np.zeros((1, 1)), np.ones(1, dtype=np.int64), 0.01, room).tolist()
+        assert found in (weight - 1, weight)
+        assert found**2 * cliques <= Fraction(room) ** 2
+
+
+@pytest.mark.parametrize("multiplier", [1e-3, 0.3, 1.0, 7.7, 1234.5, 2.0**20])
+def test_the_noise_of_a_sum_is_at_least_the_multiplier_times_its_sensitivity(multiplier):
+    for sensitivity, squared in ((1.0, 1), (math.sqrt(2.0), 2), (2.0, 4)):
+        bound, scale = sums._grid(multiplier, sensitivity)
+        assert 2**9 <= bound <= 2**31
+        assert scale <= 1.01 * 2**30
+        assert Fraction(scale) ** 2 >= squared * (Fraction(multiplier) * bound) ** 2
+        assert scale <= multiplier * sensitivity * bound * (1 + 1e-12)
+
+
 def test_planted_bugs_are_found(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(integer_sums, "_margin", lambda width: 1.0 + 1e-6)
@@ -237,6 +301,7 @@ def test_a_dear_plan_is_refused_with_the_noise_that_fits():
         ({"epsilon": None}, "needs an epsilon"),
         ({"epsilon": 0.1, "noise_multiplier": 0.5}, "leave one of the two out"),
         ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"epsilon": None, "noise_multiplier": 1e5, "delta": 0.1}, "no finite epsilon above 0"),
         ({"sampling_rate": None}, "sampling_rate"),
         ({"sampling_rate": None, "batch_size": 3}, "private"),
         ({"sampling_rate": 0.5, "batch_size": 3}, "sampling_rate"),
