@@ -384,7 +384,9 @@ class PrivateDataset(Wall):
         -----
         A value is found if its number of rows, with discrete Laplace noise, reaches a threshold. At epsilon 1 and delta
         1e-6 that is 15 records; at 0.1, 133. Nothing else of the values leaves: what the threshold leaves out is in no
-        release, log or error. The sensitivity is argued in :mod:`pgmpy_dp.data.mechanisms.partition_selection`.
+        release, log or error. The refusal of more than four million different values depends on the records, and no
+        budget pays for it: it is for the owner alone. The sensitivity is argued in
+        :mod:`pgmpy_dp.data.mechanisms.partition_selection`.
 
         Examples
         --------

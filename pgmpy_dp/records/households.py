@@ -14,7 +14,8 @@ persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says o
 many persons it has. (Counts of persons would differ by `max_persons`, and be so much noisier.)
 
 All three are margins of one distribution of the household's own, of weight 1 but for rounding: one of its persons is
-drawn, and then another. So what holds for sums over tables of one record, being convex, holds for households.
+drawn, and then another. Models may take them for that; the sensitivity does not need it. Tables are priced one by one,
+each by what is said above, and their costs add up.
 
 Weights bias nothing that is asked of a household, nor what a person is like given the size of the household: size is a
 variable, by which counts of persons follow from these.

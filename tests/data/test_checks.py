@@ -181,3 +181,26 @@ def test_what_cannot_be_checked_is_refused_unpaid(criteria, records, message):
     with pytest.raises(ValueError, match=message):
         data.check(frame(records), criteria, 1.0)
     assert data.budget.spent.epsilon == 0.0
+
+
+def test_a_random_learner_is_fitted_once_before_any_record_is_seen(monkeypatch):
+    """One function for all records, made of synthetic ones: the price is for each function that may come out."""
+    made = []
+
+    class Chance(BernoulliNB):
+        def fit(self, X, y):
+            made.append((X.shape, seen.copy()))
+            self.answer_ = np.random.default_rng().integers(2)
+            return self
+
+        def predict(self, X):
+            assert len(X) == 1
+            return np.array([self.answer_])
+
+    seen = []
+    rows = checks._distinct
+    monkeypatch.setattr(checks, "_distinct", lambda *given: seen.append("records") or rows(*given))
+    data = dp.PrivateDataset(frame(SYNTHETIC), SCHEMA, dp.PrivacyBudget(1.0), "replace_one", Noted())
+    found = data.check(frame(SYNTHETIC), [dp.PredictionError("a", Chance(), 0.5)], 1.0).values["value"].iloc[0]
+    assert made == [((5, 3), [])]
+    assert round(found * 5) in (2, 3)

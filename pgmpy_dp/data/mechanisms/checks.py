@@ -9,8 +9,14 @@ sum, so adding or removing it moves each sum by at most that, replacing it by at
 several sums by no more.
 
 `PredictionError`: the records whose state of a variable is another than a public function makes of their other states.
-The function was learned from synthetic records, and is asked about one record at a time, so that its answer for one
-depends on no other. A record adds 0 or 1: added, removed or replaced, it moves the number by at most 1.
+The function is learned from synthetic records, before a private record is seen, and is asked about one record at a
+time: its answer for one depends on no other. A record adds 0 or 1, so that added, removed or replaced it moves the
+number by at most 1. A learner without a seed makes a random function f. Its law is the same for neighbours, since f is
+made of public values and of chance that no record has a part in. For each f, what is released has probabilities P_f and
+Q_f with P_f(A) <= exp(epsilon) Q_f(A); averaged over that one law of f, P(A) <= exp(epsilon) Q(A) as well. This needs
+one f for all records. A classifier that draws when it predicts has that too, if each answer is drawn by itself, as if a
+table of answers had been drawn beforehand. One whose answers depend on what it was asked before has not, and is none of
+scikit-learn's.
 
 `UniqueMatches`: the synthetic records' cells (of all combinations of states) that hold exactly one private record. A
 record more or less changes the count of one cell, and so the number by at most 1; a replaced one changes two cells.
@@ -118,7 +124,8 @@ class PredictionError:
     target : str
         The variable to predict from all others.
     learner : scikit-learn classifier
-        Fitted to the synthetic records' indicators of states. It is then asked about one record at a time.
+        Fitted to the synthetic records' indicators of states. It is then asked about one record at a time. An answer
+        must not depend on what was asked before; a seed is not needed.
     most : float
         Share of the records that may be predicted wrong, in (0, 1].
 

@@ -21,6 +21,13 @@ the threshold, T >= k.
 4. Where a unit is replaced both data sets have new values, of probabilities d and d'. The same steps give
    P(A) - e Q(A) <= d + (1 - d) max(0, 1 - (1 - d') / (1 - d)) = max(d, d') <= delta.
 
+A column of more than :data:`~pgmpy_dp.records.values.MAX_VALUES` different values is refused before the charge, and one
+unit can decide that: of two neighbours one may be refused and the other not, and no epsilon covers a pair of which this
+is so. The argument above is for pairs of which neither is refused. The refusal is an error for the owner, like that of
+a cell that is no state: it has no value, no count and no release. If the owner tells others that this column was
+refused, they learn, without a price, that it has more than that many values, and nothing else. What is released from
+any other column is not changed by the limit, which is a public number.
+
 What is released is the set of values alone, in an order of their own. Other measurements count them anew.
 OpenDP 0.16 has a mechanism of this kind, make_laplace_threshold. Its price is that of counts above the threshold, but
 it releases those at the threshold as well: its delta is too small by a factor of exp(1/b) for whole numbers.
