@@ -1,0 +1,91 @@
+"""Residuals: what a record moves is paid for, and scales that do not make up tables are refused unpaid."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "one": ["only"]})
+RECORDS = list(itertools.product(*SCHEMA.states.values()))
+SCALES = {(): 30.0, ("a",): 20.0, ("b",): 25.0, ("b", "a"): 17.0}
+
+
+class Noted:
+    """No noise, and what it was asked for."""
+
+    private = False
+
+    def __init__(self):
+        self.seen = []
+
+    def discrete_gaussian(self, counts, scale):
+        self.seen.append((counts.tolist(), Fraction(scale)))
+        return counts
+
+
+def measured(records, relation, scales=SCALES):
+    noise = Noted()
+    frame = pd.DataFrame(records, columns=list(SCHEMA.variables))
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(50.0, 1e-6), relation, noise)
+    residuals = data.measure_residuals(scales, delta=1e-6)
+    return noise.seen, residuals, data.budget.history[0]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_no_record_costs_more_than_is_charged(relation):
+    """Exact squared lengths of what a record moves over the noise; the price of that is the charge."""
+    found = [measured([RECORDS[0], record], relation) for record in RECORDS]
+    before = [measured([RECORDS[0]], relation)] if relation == "add_remove" else found
+    worst = Fraction(0)
+    for (one, _, _), (other, _, _) in itertools.product(found, before):
+        assert [scale for _, scale in one] == [scale for _, scale in other]
+        worst = max(
+            worst,
+            sum(
+                (Fraction(n - m) / scale) ** 2
+                for (values, scale), (others, _) in zip(one, other, strict=True)
+                for n, m in zip(values, others, strict=True)
+            ),
+        )
+    _, residuals, charge = found[0]
+    least = float(min(scale for _, scale in found[0][0]))
+    assert 0.999 * float(charge.epsilon) <= discrete_gaussian_epsilon(float(worst), least, 1e-6)
+    assert Fraction(discrete_gaussian_epsilon(float(worst), least, 1e-6)) <= charge.epsilon
+    assert worst / 2 <= Fraction(residuals.guarantee.rho) <= worst / 2 * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("scales", "relation", "match"),
+    [
+        ([30.0], "add_remove", "mapping"),
+        ({("a",): 20.0}, "add_remove", "empty set"),
+        ({(): 30.0, ("b", "a"): 17.0, ("a",): 20.0}, "add_remove", r"\('b',\) is missing"),
+        ({("b", "a"): 17.0, ("b",): 20.0}, "replace_one", r"\('a',\) is missing"),
+        ({(): 30.0, ("a",): 20.0, ("a", "one"): 21.0}, "add_remove", "two scales"),
+        ({("one",): 20.0}, "replace_one", "nothing to measure"),
+        ({(): 30.0, ("a",): 0.0}, "add_remove", "scale of"),
+        ({(): 30.0, ("a",): float("nan")}, "add_remove", "scale of"),
+        ({(): 30.0, ("z",): 1.0}, "add_remove", "'z'"),
+    ],
+)
+def test_scales_that_make_up_no_tables_are_refused_unpaid(scales, relation, match):
+    frame = pd.DataFrame(RECORDS, columns=list(SCHEMA.variables))
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(50.0, 1e-6), relation)
+    with pytest.raises(ValueError, match=match):
+        data.measure_residuals(scales, delta=1e-6)
+    assert data.budget.history == ()
+
+
+def test_a_variable_of_one_state_adds_nothing():
+    with_it = measured(RECORDS, "add_remove", {(): 30.0, ("a", "one"): 20.0, ("one",): 30.0})
+    without = measured(RECORDS, "add_remove", {(): 30.0, ("a",): 20.0})
+    assert with_it[0] == without[0]
+    assert with_it[2] == without[2]
+    assert np.isclose(with_it[1].guarantee.epsilon, without[1].guarantee.epsilon, rtol=0, atol=0)

@@ -1,0 +1,115 @@
+"""Tables: over all neighbours of small data, what a unit moves is paid for by the noise, in exact fractions."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v"]})
+CELLS = list(itertools.product(*SCHEMA.states.values()))
+CLIQUES = [("a",), ("c", "b"), ("b", "a", "c")]
+FIXED = [("x", "p", "u", 0), ("x", "p", "u", 0), ("y", "r", "v", 1)]  # with the person
+DELTA = 1e-6
+
+
+class Noted:
+    """No noise, and what it was asked for; of a person's rows, the first are counted."""
+
+    private = False
+
+    def __init__(self):
+        self.seen = []
+
+    def discrete_laplace(self, counts, scale):
+        self.seen.append((counts.tolist(), Fraction(scale)))
+        return counts
+
+    discrete_gaussian = discrete_laplace
+
+    def keys(self, size):
+        return np.arange(size, dtype=np.uint64)
+
+
+def measured(rows, relation, unit, epsilon, how):
+    """What one person's rows lead to that are added to those of others: what was asked for, and the promise."""
+    noise = Noted()
+    frame = pd.DataFrame([*FIXED, *((*row, 9) for row in rows)], columns=[*SCHEMA.variables, "person"])
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(epsilon, DELTA), relation, noise, **unit)
+    noisy = data.measure(CLIQUES, epsilon, weights=[3, 1, 0.3], **how)
+    return noise.seen, noisy.guarantee, data.budget.history[0]
+
+
+def moved(one, other, power):
+    assert [scale for _, scale in one] == [scale for _, scale in other]
+    return sum(
+        (Fraction(abs(int(n) - int(m))) / scale) ** power
+        for (values, scale), (others, _) in zip(one, other, strict=True)
+        for n, m in zip(values, others, strict=True)
+    )
+
+
+UNITS = {
+    "records": ({}, [[cell] for cell in CELLS]),
+    "two rows": (
+        {"unit": "person", "max_rows": 2},
+        [[CELLS[0]], [CELLS[0]] * 5, [CELLS[11]] * 2, [CELLS[0], CELLS[11]], [CELLS[3], CELLS[8]]],
+    ),
+    "weight one": (
+        {"unit": "person"},
+        [[CELLS[0]], [CELLS[0]] * 5, [CELLS[11]] * 3, [CELLS[0], CELLS[11], CELLS[5]]],
+    ),
+}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 40.0])
+def test_no_unit_costs_more_than_is_charged(relation, name, epsilon):
+    unit, rows = UNITS[name]
+    for how, power in (({}, 1), ({"delta": DELTA, "mechanism": "gaussian"}, 2)):
+        found = [measured(own, relation, unit, epsilon, how) for own in rows]
+        before = [measured([], relation, unit, epsilon, how)] if relation == "add_remove" else found
+        worst = max(moved(one[0], other[0], power) for one in found for other in before)
+        _, guarantee, charge = found[0]
+        paid, stated = (charge.epsilon, guarantee.epsilon) if power == 1 else (2 * Fraction(charge.rho), guarantee.rho)
+        assert paid * (1 - Fraction(1, 10**5)) < worst <= paid
+        assert Fraction(str(stated)) * power >= worst
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"epsilon": 1e-17}, "64-bit"),
+        ({"sampling_rate": 0.0}, "sampling_rate"),
+        ({"sampling_rate": 1.5}, "sampling_rate"),
+        ({"sampling_rate": 0.5, "mechanism": "gaussian", "delta": 1e-7}, "priced for the Laplace"),
+        ({"mechanism": "gaussian", "delta": 1e-5}, "more than the budget's"),
+        ({"mechanism": "gaussian_block", "delta": 0.0}, "greater than 0"),
+    ],
+)
+def test_what_is_not_priced_is_refused_unpaid(change, match):
+    data = dp.PrivateDataset(np.zeros((2, 3), int), dp.Schema({v: [0, 1] for v in "abc"}), dp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(ValueError, match=match):
+        data.measure(**{"cliques": [("a",)], "epsilon": 0.5} | change)
+    assert data.budget.history == ()
+
+
+def test_what_is_priced_for_single_added_records_alone_is_refused_unpaid():
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    block = {"mechanism": "gaussian_block", "delta": DELTA}
+    for options, how, match in (
+        ({"unit": "person", "max_rows": 2}, block, "single records"),
+        ({"unit": "person"}, block, "single records"),
+        ({"unit": "person", "max_rows": 2}, {"sampling_rate": 0.5}, "unit"),
+        ({"neighbours": "replace_one"}, {"sampling_rate": 0.5}, "added or removed"),
+    ):
+        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA), **options)
+        with pytest.raises(ValueError, match=match):
+            data.measure(CLIQUES, 0.5, **how)
+        assert data.budget.history == ()
