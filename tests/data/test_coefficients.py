@@ -68,3 +68,14 @@ def test_noise_beyond_64_bits_is_refused_unpaid(relation):
 
 
 SCHEMA_OF_NUMBERS = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
+
+
+def test_variables_of_one_state_have_no_coefficients_beside_the_number_of_records():
+    schema = dp.Schema({"a": ["only"], "b": ["alone"]})
+    frame = pd.DataFrame({"a": ["only"] * 3, "b": ["alone"] * 3})
+    for relation, expected in (("replace_one", []), ("add_remove", [[3]])):
+        noise = Noted()
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), relation, noise)
+        released = data.measure_coefficients([("a", "b")], 1.0)
+        assert [counts for counts, _ in noise.seen] == expected
+        assert len(released.values) == len(expected)

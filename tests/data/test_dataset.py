@@ -275,3 +275,8 @@ def test_import_leaves_heavy_libraries_for_later():
     code = "import sys, pgmpy_dp.data; print({'opendp', 'dp_accounting'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_pgmpys_estimators_are_told_what_to_do():
+    with pytest.raises(AttributeError, match=r"estimator=dp\.AutoMLE"):
+        dataset().copy()

@@ -132,6 +132,21 @@ def test_what_a_library_says_of_a_column_is_kept_back(monkeypatch):
     assert caught.value.__context__ is None
 
 
+def test_what_numpy_says_of_values_is_kept_back_but_for_want_of_memory():
+    class Array:
+        def __init__(self, error):
+            self.error = error
+
+        def __array__(self, *_, **__):
+            raise self.error
+
+    with pytest.raises(TypeError, match="two-dimensional") as caught:
+        features(Array(OverflowError("secret")))
+    assert "secret" not in str(caught.value)
+    with pytest.raises(MemoryError):
+        features(Array(MemoryError()))
+
+
 def test_missing_booleans_and_numbers_keep_their_rows():
     x = pl.DataFrame({"a": [True, False, True], "b": [0.25, 3.0, -1.0]})
     assert features(x, bounds=(0, 2))._rows.tolist() == [[1.0, 0.25, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 0.0]]

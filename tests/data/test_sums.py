@@ -356,7 +356,7 @@ def test_a_bad_statistic_takes_no_step(statistic, match):
     for clip in (0.0, math.nan, -1.0, math.inf, 1e-9):
         with pytest.raises(ValueError, match="clip_norm"):
             plan.noisy_sum(lambda codes: codes, clip)
-    for centre in (np.zeros(8), np.full(9, math.nan), np.full(9, 1.5)):
+    for centre in (np.zeros(8), np.full(9, math.nan), np.full(9, 1.5), np.full(9, -1.5)):
         with pytest.raises(ValueError, match="centre"):
             plan.noisy_tables(CLIQUES, SHAPE, 1.0, centre)
     assert plan.steps_left == 1
@@ -400,6 +400,16 @@ def test_no_copies():
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="paid for once"):
             duplicate(plan)
+
+
+def test_a_plan_that_a_fork_copied_takes_no_step(monkeypatch):
+    plan = dataset(RECORDS).plan(2, epsilon=1.0, delta=1e-5, sampling_rate=0.5)
+    monkeypatch.setattr(sums.os, "getpid", lambda: -1)
+    for use in (lambda: plan.noisy_sum(lambda codes: codes, 1.0), lambda: plan.noisy_tables(CLIQUES, SHAPE, 1.0)):
+        with pytest.raises(ValueError, match="forked process"):
+            use()
+    assert plan.steps_left == 2
+    assert not plan._noise.seen[1:]
 
 
 def test_unknown_columns_are_refused_by_the_schema():
