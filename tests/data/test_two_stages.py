@@ -50,6 +50,15 @@ def test_the_second_stage_has_its_scales_in_whatever_order(values):
         assert sorted(second[place] for place in members) == sorted(SECOND[place] for place in members)
 
 
+def test_each_stage_and_each_group_has_its_share_of_the_loss():
+    """But for the steps that scales of a block are rounded to."""
+    first, second = (np.array(scales) ** -2 for scales in (FIRST, SECOND))
+    np.testing.assert_allclose(first / first.sum(), np.arange(1, 6) / 15, rtol=0.1)
+    for group in ("one", "two", None):
+        members = [place for place, own in enumerate(GROUPS) if own == group]
+        assert second[members].sum() / first[members].sum() == pytest.approx(0.65 / 0.35, rel=0.1)
+
+
 def test_who_wants_most_has_the_least_noise():
     _, second = drawn(dict(zip(CLIQUES, [1.0, 9.0, 3.0, 9.0, 2.0], strict=True)))
     assert second[2] < second[4] < second[0]
