@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -36,11 +37,11 @@ class Noted:
     least = exponential_least
 
 
-def scored(rows, relation="add_remove", references=REFERENCES, **price):
+def scored(rows, relation="add_remove", references=REFERENCES, picks=1, **price):
     """Scores and scale of the first pick from these records."""
     noise = Noted()
     data = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(9.0, 1e-6), relation, noise)
-    data.release(FarthestTables(references, 1, anything, **(price or {"rho": 0.5})))
+    data.release(FarthestTables(references, picks, anything, **(price or {"rho": 0.5})))
     return noise.seen[0]
 
 
@@ -58,6 +59,18 @@ def test_no_record_moves_a_score_by_more_than_is_priced(relation, records):
     assert 0.98 * records * selection._GRID < moved <= records * selection._GRID
     scale = scored(CELLS, relation)[1]  # at rho = 1/2 the scale is the sensitivity
     assert scale == pytest.approx(records * selection._GRID)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("picks", [1, 2, 7])
+def test_picks_share_what_is_charged(relation, picks):
+    """In exact fractions, by what each pick costs whose scores move by the sensitivity in opposite directions."""
+    moves = Fraction(selection._GRID * (1 if relation == "add_remove" else 2))
+    for price in ({"epsilon": 0.3}, {"rho": 0.3}):
+        _, scale = scored(CELLS, relation, picks=picks, **price)
+        epsilon = 2 * moves / Fraction(scale)
+        paid = picks * (epsilon if "epsilon" in price else epsilon**2 / 8)
+        assert Fraction(3, 10) * (1 - Fraction(1, 10**6)) < paid <= Fraction(3, 10)
 
 
 def test_a_reference_from_the_records_is_caught():

@@ -113,3 +113,31 @@ def test_what_is_priced_for_single_added_records_alone_is_refused_unpaid():
         with pytest.raises(ValueError, match=match):
             data.measure(CLIQUES, 0.5, **how)
         assert data.budget.history == ()
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gaussian_block"])
+def test_tables_of_more_weight_have_less_noise(mechanism):
+    """Variances are as the weights are, those of a block up to the steps that its scales are rounded to."""
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA))
+    noise = {"mechanism": mechanism, "delta": 0.0 if mechanism == "laplace" else DELTA}
+    scales = data.measure(CLIQUES, 0.5, weights=[8, 4, 1], **noise).scales
+    losses = np.array([scales[clique] for clique in CLIQUES]) ** (-1.0 if mechanism == "laplace" else -2.0)
+    np.testing.assert_allclose(losses / losses[2], [8, 4, 1], rtol=0.2 if mechanism == "gaussian_block" else 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("unit", "total"),
+    [
+        ({}, 3),
+        ({"unit": "person", "max_rows": 1}, 2),
+        ({"unit": "person"}, 2),
+        ({"unit": "person", "max_rows": 2}, None),
+        ({"unit": "person", "max_rows": 3}, None),
+    ],
+)
+def test_a_total_is_public_where_units_are_replaced_and_each_counts_once(unit, total):
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    for relation, public in (("replace_one", total), ("add_remove", None)):
+        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), relation, **unit)
+        assert data.measure(CLIQUES, 1.0).public_total == public
