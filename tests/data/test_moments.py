@@ -85,6 +85,22 @@ def test_no_neighbour_moves_the_sums_beyond_their_sensitivity(neighbours, varian
     assert 0.998 < worst_ratio(neighbours, variances) <= 1.0
 
 
+@pytest.mark.parametrize("part", ["means", "variances", "first", "second"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_record_that_is_not_finite_adds_nothing_and_changes_no_other(part, value):
+    def statistic(codes):
+        made = by_record(np.where(codes == 4, 0, codes))
+        getattr(made, part)[codes[:, 0] == 4, 0] = value
+        return made
+
+    found = []
+    for records in ([5, 2, 1], [5, 2, 1, 4]):
+        opened = plan(records)
+        opened.noisy_moments(statistic, BOUND)
+        found.append([counts.tolist() for counts, _ in opened._noise.seen[-3:]])
+    assert found[0] == found[1]
+
+
 def test_planted_bugs_are_found(monkeypatch):
     of = MomentGrid.of
     with monkeypatch.context() as patch:  # one record's norm taken for the sensitivity of a replacement

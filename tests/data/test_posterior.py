@@ -118,6 +118,20 @@ def test_bounds_are_never_below_the_sums(growth):
     assert below > 0
 
 
+@pytest.mark.parametrize("states", [2, 3, 5, 9])
+def test_bounds_reach_down_to_the_smallest_mass_that_splits_leave(states):
+    parts, grid = (
+        [(simplex.SimplexPoints(np.linspace(-0.9, 30.0, states), 20.0, 64)._whole, 0)],
+        simplex._grid(64, 20.0),
+    )
+    while parts:
+        part, depth = parts.pop()
+        if depth and part.halves:
+            assert part.bound[0][0] <= depth * grid.logs.min()
+            assert part.bound[0][-1] == 0.0
+        parts += [(half, depth + 1) for half in part.halves]
+
+
 @pytest.mark.parametrize("counts", [(999_800, 100, 100), (100, 999_800, 100), (500_000, 100, 100, 499_800)])
 def test_rare_states_are_drawn_as_rare_as_they_are(counts):
     """Means of 60 draws within six standard errors of the posterior's; an even grid of 1023 steps gave 9.8e-4."""

@@ -171,6 +171,15 @@ def test_vectors_that_are_too_long_by_rounding_alone_are_shortened(bound, form):
             assert (bound - 2) ** 2 <= sum(entry**2 for entry in row) <= bound**2
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_vector_is_among_many_what_it_is_alone(form):
+    """Its first entry lies above a whole step by less than what a margin by the number of rows would take off."""
+    row = np.array([[(2.0**30 + 2.0**-11) / 2**31, 0.0]])
+    alone, among = (integer_sums.integer_rows(form(np.tile(row, (many, 1))), 1.0, 2**31) for many in (1, 4096))
+    assert alone[0, 0] == 2**30
+    assert (among.sum(axis=0) == 4096 * alone.sum(axis=0)).all()
+
+
 @pytest.mark.parametrize("cliques", range(1, 8))
 def test_indicators_are_weighed_down_by_their_exact_norm(cliques):
     """A weight times the root of the number of cliques, at rooms where floats round the quotient up."""

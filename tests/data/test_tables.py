@@ -141,3 +141,4 @@ def test_a_total_is_public_where_units_are_replaced_and_each_counts_once(unit, t
     for relation, public in (("replace_one", total), ("add_remove", None)):
         data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), relation, **unit)
         assert data.measure(CLIQUES, 1.0).public_total == public
+        assert data.max_rows == (unit.get("max_rows") if unit else 1)
