@@ -165,6 +165,7 @@ def test_entries_that_are_named_twice_add_up():
         ([["1", "2", "3"]], TypeError, "counts of words"),
         ([[1j, 2, 3]], TypeError, "counts of words"),
         (None, TypeError, "counts of words"),
+        ([[1, 2, 3], np.ma.masked_array([1, 2, 3], mask=[0, 0, 1])], TypeError, "without a mask"),
     ],
 )
 def test_bad_counts_are_refused(counts, error, match):

@@ -113,6 +113,7 @@ class Unwilling:
         ({"y": 3}, TypeError, "one class a record"),
         ({"y": np.ma.masked_array([1, 2, 1], mask=[0, 1, 0])}, TypeError, "without a mask"),
         ({"x": np.ma.masked_array(X, mask=[[0, 1]] * 3)}, TypeError, "without a mask"),
+        ({"x": [X[0], np.ma.masked_array(X[1], mask=[0, 1]), X[2]]}, TypeError, "without a mask"),
     ],
 )
 def test_forms_that_no_array_of_numbers_takes(change, error, match):

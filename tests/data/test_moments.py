@@ -152,6 +152,16 @@ def test_records_that_are_scaled_down_are_kept(d, spread):
     assert (second == 2.0**15).all()
 
 
+def test_a_plan_of_moments_too_wide_for_its_delta_is_refused_unpaid():
+    frame = pd.DataFrame({"a": [0, 1]})
+    for width, match in (((60, 40, 40), "larger delta"), ((2**16, 1, 1), "too many cells")):
+        data = PrivateDataset(frame, SCHEMA, PrivacyBudget(30.0, 1e-3), noise=NoNoise())
+        with pytest.raises(ValueError, match=match):
+            data.plan(1000, epsilon=20.0, delta=1e-12, sampling_rate=0.5, width=width)
+        assert data.budget.history == ()
+    assert data.plan(1, epsilon=20.0, delta=1e-4, sampling_rate=0.5, width=(3, 2, 1)).steps_left == 1
+
+
 def test_the_sensitivity_of_the_paper():
     """VIPS B.6: released with y - 1/2 and E[w] <= 1/4 in place of weights of 1, both moments together have 5/4."""
     grid = MomentGrid.of((3, 1, 1), 1.0, "replace_one")

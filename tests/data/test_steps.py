@@ -12,6 +12,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.mechanism import Held
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.data.mechanisms.tables import GaussianTables
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, zcdp_curve
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 
@@ -85,6 +87,7 @@ def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, rows, epsilon):
     assert [rho / guarantee.rho for rho, _ in parts] == pytest.approx([0.25, 0.25, 0.5], rel=0.03)
     assert [rho / sum(of[:3]) for rho in of[:3]] == pytest.approx([0.25, 0.5, 0.25], rel=0.03)
     assert result.guarantee.rho < of[5]
+    assert result.guarantee.epsilon == epsilon_from_renyi(zcdp_curve(result.guarantee.rho), 1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 7.7])
@@ -100,6 +103,12 @@ def test_the_losses_of_steps_fit_in_the_whole(epsilon, delta):
     for loss, share in zip(quote.terms[0], exact, strict=True):
         most = whole * share / sum(exact)
         assert most * (1 - Fraction(1, 10**11)) <= Fraction(loss) <= most
+
+
+def test_a_promise_is_above_zero_where_the_delta_alone_would_do():
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 0.5))
+    assert epsilon_from_renyi(zcdp_curve(0.01), 0.5) == 0.0
+    assert data.release(GaussianTables([("a",)], 0.01, 0.5)).guarantee.epsilon == 0.01
 
 
 def test_without_a_delta_epsilons_add_up():
