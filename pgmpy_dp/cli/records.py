@@ -231,10 +231,12 @@ def public_table(
 ) -> PublicTable:
     """Say what is public of records that are not read."""
     from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.privacy.budget import PrivacyBudget
     from pgmpy_dp.privacy.noise import OPENDP_NOISE
     from pgmpy_dp.records.units import checked_unit
 
-    return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, delta, True, schema=schema)
+    budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices look at its delta alone
+    return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema=schema)
 
 
 def foreseen(

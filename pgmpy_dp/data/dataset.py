@@ -108,7 +108,6 @@ class PrivateDataset(Wall):
         "A PrivateDataset can be neither copied nor pickled: records and ledger stay where they are. "
         "Save the release that measure returns instead."
     )
-    _of_tries: tuple[Fraction, float] | None = None  # what all tries cost together, in one of `retry`
 
     def __init__(
         self,
@@ -460,7 +459,9 @@ class PrivateDataset(Wall):
         attempt : callable
             From these records, behind a ledger of one try, to a result, or to None where it is not good enough. The
             ledger has half of epsilon, and with a delta about ``stop * delta / (exp(epsilon / 2) + 1)``:
-            ``part.budget`` tells. It must decide by what is released to it alone, and keep nothing of a failure.
+            ``part.budget`` tells. It must decide by what is released to it alone, and keep nothing of a failure: no
+            entry in a list, in a file or in the ledger of other records. Other data sets of the same persons can be
+            put on ``part.budget`` within it. Charges to the ledger of this data set are refused while tries are made.
         epsilon, delta : float
             Of all tries together, charged before the first.
         stop : float
@@ -474,7 +475,8 @@ class PrivateDataset(Wall):
         Raises
         ------
         BudgetExceededError, ValueError
-            As `measure`. Whatever `attempt` raises ends the tries, and stays charged.
+            As `measure`. Whatever `attempt` raises ends the tries, and stays charged. In a process that was forked
+            within an attempt no result comes out.
 
         Notes
         -----
@@ -497,13 +499,7 @@ class PrivateDataset(Wall):
         >>> noisy.guarantee.epsilon, data.budget.remaining.epsilon
         (2.0, 0.0)
         """
-
-        def one(budget: PrivacyBudget, of_tries: tuple[Fraction, float]) -> Any:
-            part = self._behind(budget)
-            part._of_tries = of_tries if self._of_tries is None else self._of_tries
-            return attempt(part)
-
-        return self.release(Retries(one, epsilon, delta, stop))
+        return self.release(Retries(lambda ledger: attempt(self._behind(ledger)), epsilon, delta, stop))
 
     def _behind(self, budget: PrivacyBudget) -> PrivateDataset:
         """Put the same records behind another ledger."""
@@ -615,10 +611,9 @@ class PrivateDataset(Wall):
             self._neighbours,
             self._unit,
             total,
-            self._budget.delta,
+            self._budget,
             self._noise.private,
             schema=self._schema,
-            of_tries=self._of_tries,
         )
 
     @property

@@ -13,7 +13,6 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Rows
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.ledger import protected
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
 
@@ -81,8 +80,7 @@ class Wall:
         quote = mechanism.quote(public)
         with _saying("No charge was added for this answer; earlier ones stay."):
             exact = mechanism.read(quote, self._held)
-        unit = "record" if public.unit is None else public.unit.column
-        self._budget.charge(replace(quote.charge, protects=protected(self._neighbours, unit)))
+        self._budget.charge(replace(quote.charge, protects=public.protects))
         with _saying(f"The charge {quote.charge.label!r} stays."):
             return mechanism.draw(quote, public, exact, self._noise)
 
@@ -136,7 +134,7 @@ class Wall:
     @property
     def _public(self) -> Public:
         total = int(self._rows.shape[0]) if self._neighbours == "replace_one" else None
-        return Public(self._neighbours, None, total, self._budget.delta, self._noise.private)
+        return Public(self._neighbours, None, total, self._budget, self._noise.private)
 
     @property
     def _held(self) -> Held | Rows:

@@ -336,8 +336,9 @@ class PrivateNetwork(Provenance):
         SchemaError
             If the data set has other states.
         ValueError
-            If the network has no release, joins all pairs, or its release is for another change of the records; and if
-            epsilon, delta or pairs are out of range. Nothing is charged.
+            If the network has no release, joins all pairs, or its release is for another change of the records; in an
+            attempt of `PrivateDataset.retry`, since the network would keep what failed tries release; and if epsilon,
+            delta or pairs are out of range. Nothing is charged.
         TypeError
             If the records are not behind a `PrivateDataset`.
 

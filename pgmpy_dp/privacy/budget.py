@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +21,9 @@ from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
 
 # What is reported as remaining is this much less, so that asking for all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
+
+# The ledgers of this process that pay for tries which are being made now, by their keys.
+_PAYING: list[Hashable] = []
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class PrivacyBudget:
         self._replayed = (0, account)  # charges counted so far, and their account; replaced as one
         self._ledger: MemoryLedger | FileLedger = MemoryLedger()
         self._closed = False
+        self._of_tries: tuple[Fraction, float] | None = None
 
     @classmethod
     def open(
@@ -159,6 +165,19 @@ class PrivacyBudget:
         return self._replayed[1].delta
 
     @property
+    def protects(self) -> str | None:
+        """State what neighbours differ in, for all charges of this ledger; None until one of them says so."""
+        return self._stated(self._ledger.charges())
+
+    @property
+    def of_tries(self) -> tuple[Fraction, float] | None:
+        """Return the epsilon and delta of all tries together, if this ledger is that of one try, or a part of it.
+
+        What is charged here is chosen among tries by what was released here, and promises no less than all of them.
+        """
+        return self._of_tries
+
+    @property
     def path(self) -> Path | None:
         """Return the path of the ledger file; None for a ledger in memory."""
         return self._ledger.path
@@ -208,18 +227,73 @@ class PrivacyBudget:
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
         with self._ledger.held() as history:
-            if self.closed:
-                raise BudgetExceededError("This budget is closed: it takes no further charge.")
+            self.require_open()
             account = self._replay(history)
-            _require_agreement(charge, history)
+            _require_agreement(charge, self._stated(history))
             after = account.with_charge(charge)
             if after is None:
                 raise BudgetExceededError(_refusal(charge, account))
             self._ledger.append(charge)
             self._replayed = len(history) + 1, after
 
+    def require_open(self) -> None:
+        """Refuse to draw more of what this ledger pays or has paid for, where nothing may be drawn now.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget is closed, or pays for tries that are being made; see :meth:`held_for_tries`.
+        """
+        if self.closed:
+            raise BudgetExceededError("This budget is closed: it takes no further charge.")
+        if self._ledger.key in _PAYING:
+            raise BudgetExceededError(
+                "This budget pays for tries of `retry` that are being made, and takes no charge until they end: an "
+                "entry for each try would tell how many there were. Nothing was charged. In an attempt, work on the "
+                "data set that it is given."
+            )
+
+    @contextmanager
+    def held_for_tries(self) -> Iterator[None]:
+        """Refuse all charges here while tries are made that were paid for here.
+
+        Refused in this process are charges of the whole that this ledger is a part of, of all of its parts, and of
+        every budget that has the same ledger file open; so are steps of plans that any of them paid for. A refusal
+        depends on no record and on no earlier try.
+        """
+        key = self._ledger.key
+        _PAYING.append(key)
+        try:
+            yield
+        finally:
+            _PAYING.remove(key)
+
+    @contextmanager
+    def one_try(
+        self, epsilon: Fraction, delta: float, of_tries: tuple[Fraction, float], protects: str
+    ) -> Iterator[PrivacyBudget]:
+        """Make the ledger of one try, which closes when the try is over.
+
+        Parameters
+        ----------
+        epsilon : Fraction
+        delta : float
+            What the try may spend.
+        of_tries : (Fraction, float)
+            The epsilon and delta of all tries together. Those of the outermost tries hold for tries within a try.
+        protects : str
+            What the charge of all tries protects, and so each charge of the try.
+        """
+        ledger = PrivacyBudget(epsilon, delta)
+        ledger._ledger = MemoryLedger(protects)
+        ledger._of_tries = self._of_tries or of_tries
+        try:
+            yield ledger
+        finally:
+            ledger.close()
+
     def close(self) -> None:
-        """Take no further charge, for good: what has the budget in hand can spend nothing more.
+        """Take no further charge, for good, and no further step of a plan: the budget can spend nothing more.
 
         Examples
         --------
@@ -270,7 +344,13 @@ class PrivacyBudget:
         part = PrivacyBudget(epsilon, delta)
         price: dict[str, Any] = {"rho": accounting.zcdp_limit(epsilon, delta)[0]} if delta else {"epsilon": epsilon}
         part._ledger = _PartLedger(self, Charge("several steps", "several", **price))
+        part._of_tries = self._of_tries
         return part
+
+    def _stated(self, history: tuple[Charge, ...]) -> str | None:
+        """Find what the ledger protects, by itself or by its charges."""
+        by_charges = (charge.protects for charge in history if charge.protects is not None)
+        return self._ledger.protects or next(by_charges, None)
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:
         """Count what the ledger has beyond the charges that were counted before."""
@@ -316,12 +396,26 @@ class _PartLedger(MemoryLedger):
     def closed(self) -> bool:
         return self._whole.closed
 
+    @property
+    def key(self) -> Hashable:
+        return self._whole._ledger.key
+
+    @property
+    def protects(self) -> str | None:
+        return self._whole.protects
+
     def append(self, charge: Charge) -> None:
         if (charge.rho is None) != (self._entry.rho is None) or charge.delta:
             kind = "pure charges" if self._entry.rho is None else "charges of zCDP"
             raise ValueError(f"This part was set aside for {kind} alone, and {charge.mechanism} is none.")
         if not self.charges():
             self._whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
+        elif charge.protects is not None and self.protects is None:
+            raise ValueError(
+                f"This charge protects {charge.protects}, and the whole that this part is charged to has no charge "
+                "that says so: it would add up with anything there. Nothing was charged. Enter charges that say what "
+                "they protect first."
+            )
         super().append(charge)
 
 
@@ -395,15 +489,13 @@ def _exact(delta: float) -> Fraction:
     return Fraction(str(delta))
 
 
-def _require_agreement(charge: Charge, history: tuple[Charge, ...]) -> None:
+def _require_agreement(charge: Charge, protects: str | None) -> None:
     """Refuse to add up what is not stated of the same neighbours."""
-    for before in history if charge.protects is not None else ():
-        if before.protects not in (None, charge.protects):
-            raise ValueError(
-                f"This charge protects {charge.protects}, and the budget's charges so far protect "
-                f"{before.protects}: they do not add up. Nothing was charged. Keep to one relation of neighbours "
-                "and one unit, or state a budget for each."
-            )
+    if None not in (charge.protects, protects) and charge.protects != protects:
+        raise ValueError(
+            f"This charge protects {charge.protects}, and this budget's charges protect {protects}: they do not add "
+            "up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a budget for each."
+        )
 
 
 def _refusal(charge: Charge, account: _Account) -> str:

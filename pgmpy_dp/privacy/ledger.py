@@ -30,7 +30,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -156,15 +156,32 @@ class _Content:
 
 
 class MemoryLedger:
-    """A ledger in memory holds the charges of one process. A forked copy can be read, but takes no charge."""
+    """A ledger in memory holds the charges of one process. A forked copy can be read, but takes no charge.
+
+    Attributes
+    ----------
+    protects : str or None
+        What each charge has to protect, where that is settled before the first.
+    key : Hashable
+        Equal for ledgers whose charges are entries of one and the same ledger.
+    """
 
     path: Path | None = None
     head: str | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, protects: str | None = None) -> None:
+        self._protects = protects
         self._charges: tuple[Charge, ...] = ()
         self._lock = threading.Lock()
         self._process = os.getpid()
+
+    @property
+    def protects(self) -> str | None:
+        return self._protects
+
+    @property
+    def key(self) -> Hashable:
+        return self
 
     def charges(self) -> tuple[Charge, ...]:
         """Return the charges so far."""
@@ -189,6 +206,8 @@ class MemoryLedger:
 
 class FileLedger:
     """A ledger file holds the charges of all processes that open it; see the top of this module."""
+
+    protects: str | None = None
 
     def __init__(self, path: Path, content: _Content) -> None:
         self.path = path
@@ -219,6 +238,10 @@ class FileLedger:
                     f"fixed when the ledger is made: leave {name} out, or give the same."
                 )
         return cls(place, content)
+
+    @property
+    def key(self) -> Hashable:
+        return self.path
 
     @property
     def epsilon(self) -> Fraction:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -208,6 +209,28 @@ def retries_not_charged(relation):
     return bug
 
 
+class LedgersWithoutRelation(dp.PrivacyBudget):
+    """The ledgers of its tries take charges for any neighbours."""
+
+    @contextmanager
+    def one_try(self, epsilon, delta, *_):
+        yield dp.PrivacyBudget(epsilon, delta)
+
+
+def ledger_of_a_try_without_relation(noise):
+    """All tries are charged for a person, and each measures records, of which a person has twelve."""
+    person = pd.DataFrame({"v": ["x"] * 12, "w": ["x"] * 12, "person": [8] * 12})
+    others, source = SHORT.assign(person=range(8)), noise()
+
+    def retried(records):
+        data = dp.PrivateDataset(records, SCHEMA, LedgersWithoutRelation(1e9), unit="person", noise=source)
+        return data.retry(
+            lambda part: dp.PrivateDataset(records, SCHEMA, part.budget, noise=source).measure(ONE, 1.0), 2.0
+        )
+
+    return retried, (others, pd.concat([others, person])), 400
+
+
 def check_without_noise(relation):
     def bug(noise):
         def check(data):
@@ -269,6 +292,7 @@ BUGS = [
     seed_reused_in_both_tables,
     retries_not_charged("add_remove"),
     retries_not_charged("replace_one"),
+    ledger_of_a_try_without_relation,
     check_without_noise("add_remove"),
     check_without_noise("replace_one"),
 ]

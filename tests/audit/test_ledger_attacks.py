@@ -3,6 +3,7 @@ and losses of different kinds are not added up."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -240,6 +241,34 @@ def test_losses_for_different_neighbours_are_not_added_up(tmp_path):
     assert again.history == budget.history
     with pytest.raises(ValueError, match="do not add up"):
         again.charge(Charge("table", "laplace", epsilon=0.1, protects=replaced))
+
+
+ADDED = Charge("table", "laplace", epsilon=0.1, protects="one record added or removed")
+REPLACED = Charge("table", "laplace", epsilon=0.1, protects="one record replaced by another")
+BY_HAND = Charge("by hand", "laplace", epsilon=0.1)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_parts_add_up_what_the_whole_does(nested):
+    """A first charge that says nothing lets none of another relation into a part: as if all were charged to one."""
+    orders = list(itertools.permutations([ADDED, REPLACED, BY_HAND]))
+    for places, charges in itertools.product(itertools.product(["whole", "part", "other"], repeat=3), orders):
+        budget = PrivacyBudget(3.0)
+        ledgers = {"whole": budget, "part": budget.set_aside(1.0), "other": budget.set_aside(1.0)}
+        if nested:
+            ledgers["part"] = ledgers["part"].set_aside(0.5)
+        entered = []
+        for place, charge in zip(places, charges, strict=True):
+            before = budget.history
+            try:
+                ledgers[place].charge(charge)
+                entered.append(charge)
+            except ValueError:
+                assert budget.history == before
+        assert BY_HAND in entered
+        assert not {ADDED, REPLACED} <= set(entered)
+        stated = {charge.protects for charge in entered} - {None}
+        assert {charge.protects for charge in budget.history} - {None} == stated  # so that a file tells it too
 
 
 def test_a_ledger_of_hostile_numbers_is_refused_at_once(tmp_path):

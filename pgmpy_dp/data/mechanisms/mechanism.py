@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.versions import library_versions
+from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.ledger import Charge, protected
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
@@ -34,20 +35,22 @@ class Public:
         Whose rows are whose; None where records are units of their own.
     total : int or None
         How many records there are, or units of which each counts once, where that is public.
-    most_delta : float
-        The budget's delta.
+    budget : PrivacyBudget
+        The ledger that pays. Only :meth:`pgmpy_dp.data.wall.Wall.release` charges it.
     private : bool
         Whether the noise is such that protects anyone.
-    of_tries : (Fraction, float) or None
-        In a try, the epsilon and delta of all tries together: what is released there promises no more.
     """
 
     neighbours: str
     unit: Unit | None
     total: int | None
-    most_delta: float
+    budget: PrivacyBudget
     private: bool
-    of_tries: tuple[Fraction, float] | None = field(default=None, kw_only=True)
+
+    @property
+    def protects(self) -> str:
+        """What neighbours differ in, as a charge states it."""
+        return protected(self.neighbours, "record" if self.unit is None else self.unit.column)
 
     @property
     def contribution(self) -> int:
@@ -60,9 +63,12 @@ class Public:
         return 1 if self.unit is None else self.unit.parts
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`."""
-        if self.of_tries is not None:
-            epsilon, delta = max(epsilon, self.of_tries[0]), max(delta, self.of_tries[1])
+        """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`.
+
+        On the ledger of a try it promises what holds for all tries together.
+        """
+        if (of_tries := self.budget.of_tries) is not None:
+            epsilon, delta = max(epsilon, of_tries[0]), max(delta, of_tries[1])
             parts = {**parts, "accepted": True}
         return Guarantee(
             epsilon=decimal_above(epsilon),

@@ -34,7 +34,7 @@ from pgmpy_dp.data.mechanisms.integer_sums import (
 )
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
-from pgmpy_dp.privacy.budget import PrivacyLoss
+from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -121,7 +121,7 @@ class SampledSums:
 
     def draw(self, quote: Quote, public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
         """Hand out the sums, which are drawn step by step."""
-        return NoisySums(exact, noise, quote.guarantee, quote.terms)
+        return NoisySums(exact, noise, quote.guarantee, quote.terms, public.budget)
 
     def advice(self, public: Public, left: PrivacyLoss) -> str:
         """Say what a caller may do whose budget has less left than the plan costs."""
@@ -168,7 +168,9 @@ class NoisySums:
     """A plan that is paid for: at most `steps` Gaussian sums over random samples of the records.
 
     Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; can be neither copied nor pickled. A sum is charged with the
-    plan, whether it is asked for or not.
+    plan, whether it is asked for or not. Like a charge, it is refused where the budget is closed, or pays for tries
+    that are being made: steps that one try left over would answer in the next, and those of a plan from outside would
+    count the tries.
 
     Attributes
     ----------
@@ -184,7 +186,10 @@ class NoisySums:
         Of the whole plan.
     """
 
-    def __init__(self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced) -> None:
+    def __init__(
+        self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced, budget: PrivacyBudget
+    ) -> None:
+        self._budget = budget
         self._rows, self._groups, self._size, self._noise = rows.values, rows.groups, rows.size, noise
         self._lock, self._process = threading.Lock(), os.getpid()
         self.guarantee, self._priced = guarantee, priced
@@ -327,6 +332,7 @@ class NoisySums:
         """Take a step: draw the row numbers of a fresh sample, and how many of its records have each row."""
         if os.getpid() != self._process:
             raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
+        self._budget.require_open()
         with self._lock:
             if self.steps_left <= 0:
                 raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")

@@ -164,9 +164,9 @@ def delta_within(public: PublicTable, delta: float) -> float:
             "the budget must have one too."
         )
     delta = checked_delta(delta, zero_allowed=False)
-    if delta > public.most_delta > 0:
+    if delta > public.budget.delta > 0:
         raise ValueError(
-            f"delta={delta!r} is more than the budget's delta={public.most_delta!r}: ask for at most that."
+            f"delta={delta!r} is more than the budget's delta={public.budget.delta!r}: ask for at most that."
         )
     return delta
 
