@@ -3,18 +3,33 @@
 What a step measures or chooses from may depend on all answers before it; how much it costs may not. zCDP bounds the
 same sequence more loosely: at (1, 1e-6) it lets a seventh less of rho through.
 
-Why it holds. Let P and Q be the distributions of all answers for two neighbours, and V_i(a) the most that
-E_P[max(0, 1 - exp(a) Q / P)] over the steps from the i-th on can be, whatever came before. After the last step it is
-max(0, 1 - exp(a)), before the first V(epsilon) is the delta of the whole, and if L = log(P / Q) is the loss of step i,
-V_i(a) is at most the largest E[V_{i+1}(a - L)] that a step of its price can have. As a function of x = exp(a), V is
-decreasing and convex: a supremum of such functions. So
+Why it holds. Let P and Q be the distributions of all answers for two neighbours. Let V_i(a) be the most that
+E_P[max(0, 1 - exp(a) Q/P)] can be for the answers from the i-th step on, whatever came before and whatever is asked for
+from there on. After the last step it is max(0, 1 - exp(a)), and the first V(epsilon) is the delta of the whole. If L =
+log(P/Q) is the loss of step i given what came before, and the steps after it lose what they may, then V_i(a) is at most
+the largest E_P[V_{i+1}(a - L)] that a step of its price can have. Write v(x) for V_{i+1}(log x), so that this is the
+functional F(P, Q) = E_P[v(x Q/P)] of the step's two distributions, at x = exp(a). As a supremum of means of
+max(0, 1 - x R) with R >= 0, v is convex and decreasing. So F is convex in the pair (P, Q), as every f-divergence is,
+and no post-processing of an answer raises it. What a step of some price can have at most is then as follows.
 
 - Gaussian noise of standard deviation s on what a neighbour moves by c (in L2 norm) has L normal of mean
   (c / s)**2 / 2 = rho and variance 2 rho. Steps of several such tables, whose rho sum to the same however they are
-  divided, have the same L.
+  divided, have the same L. Where a neighbour moves less, as it may where a record is replaced, the answer is that of
+  the full move with more noise added: post-processing.
 - A choice by the exponential mechanism has likelihood ratios of a bounded range: L is between some t - e and t, and
-  E[exp(-L)] = 1. As V is convex in the ratio, it is largest with all mass at the two ends (Dong, Durfee and Rogers
+  E[exp(-L)] = 1. As v is convex in the ratio, F is largest with all mass at the two ends (Dong, Durfee and Rogers
   2020, Lemma 3.2, for one threshold): P(L = t) = (exp(e) - exp(t)) / (exp(e) - 1), at the worst t in [0, e].
+- A step that is skipped, since nothing is asked for, or choices that are left over, have L = 0 and F = v(x). Any step
+  has at least that: by Jensen F >= v(x E_P[Q / P]) >= v(x), as the mean is at most 1 and v decreases. So skipping,
+  which may depend on answers, costs no more than the step.
+- A step that first draws at random from what it reads, independently of all that came before and by the same law for
+  both neighbours, has mixtures for P and Q, of pairs that each draw gives. Each pair is of the step's price, and F is
+  convex: the mixture has no more than the worst of them. This is the case of lazy records with `max_rows`, whose rows
+  are drawn anew for each step (:mod:`pgmpy_dp.records.units` couples the draws of neighbours: units that both have draw
+  alike). A step's tables, or its choices one after the other, share its draw, and given it they are as above.
+  Where rows are drawn once for all steps, as of records in memory, the answers of one step tell of the draw that the
+  next one uses, and mixing step by step would not do. There all of the above holds given the draw, for the whole
+  sequence, and E_P[max(0, 1 - exp(epsilon) Q / P)] of all answers is convex in (P, Q) as well.
 
 The recursion is kept on a grid, with every rounding to the safe side: masses between two points of the grid go to both
 such that E[exp(-L)] stays (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), ranges are widened to the grid.

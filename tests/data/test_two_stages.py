@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
+from pgmpy_dp.privacy.blocks import block_price, block_scales
 
 SCHEMA = dp.Schema({variable: ["x", "y"] for variable in "abcde"})
 CLIQUES = [(variable,) for variable in SCHEMA.variables]
@@ -116,3 +117,50 @@ def test_the_pooled_release_states_the_noise_it_has():
         errors += [(table - 1) / release.noise(clique)[1] for clique, table in release.tables.items()]
     squares = np.concatenate(errors) ** 2
     assert abs(squares.mean() - 1) < 6 * np.sqrt(2 / squares.size)
+
+
+def count(scale, move):
+    """Probabilities of a count with discrete Gaussian noise, and of one that a neighbour moved."""
+    k = np.arange(-math.ceil(6 * scale), math.ceil(6 * scale) + 1)
+    p, q = (np.exp(-((k - centre) ** 2) / (2 * scale**2)) for centre in (0, move))
+    return p / p.sum(), q / q.sum()
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_no_choice_of_who_has_less_noise_costs_more(neighbours):
+    """Under "replace_one" a table may stay, and what the second stage loses then depends on the first answer: exact
+    sums over all answers of one moved count of each of two tables, one of which may have no other count that moves."""
+    counts = 1 if neighbours == "add_remove" else 2
+    delta = 0.01
+    scales = block_scales([1.0, 1.5, 1.0, 2.5], 6.0, delta, neighbours)
+    first, ladder = scales[:2], scales[2:]
+    epsilon = block_price(scales, delta, neighbours)
+    assert epsilon <= 6.0
+
+    def table(scale, moves):
+        p, q = count(scale, moves)
+        for _ in range(counts - 1):  # its other count: only whose losses there are
+            one = count(scale, -moves)
+            p, q = np.outer(p, one[0]).ravel(), np.outer(q, one[1]).ravel()
+        return merged(p, q)
+
+    def merged(p, q):
+        """Answers of one loss together, which costs the same."""
+        losses, places = np.unique(np.round(np.log(p) - np.log(q), 9), return_inverse=True)
+        p = np.bincount(places, p)
+        return p, p * np.exp(-losses)
+
+    for moved in ((1, 1), (1, 0)) if counts == 2 else ((1, 1),):
+        p, q = (np.outer(*each).ravel() for each in zip(*map(table, first, moved), strict=True))
+        p, q = merged(p, q)
+        orders = []
+        for rungs in (ladder, ladder[::-1]):
+            second = [np.outer(*each).ravel() for each in zip(*map(table, rungs, moved), strict=True)]
+            orders.append(merged(*second))
+        # for each first answer the dearer order: no `wanted` does worse
+        x = math.exp(epsilon)
+        each = [np.maximum(np.outer(p, one) - x * np.outer(q, other), 0.0).sum(axis=1) for one, other in orders]
+        found = np.maximum(*each).sum()
+        assert found <= delta
+        if 0 in moved:  # the two orders do differ
+            assert orders[0][0].shape != orders[1][0].shape or not np.allclose(orders[0][1], orders[1][1])

@@ -12,7 +12,13 @@ from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.mechanisms import gaussian_scale, table_sensitivity
-from pgmpy_dp.privacy.sequences import sequence_epsilon, sequence_rho, with_discrete_noise
+from pgmpy_dp.privacy.sequences import (
+    _before_choice,
+    _before_noise,
+    sequence_epsilon,
+    sequence_rho,
+    with_discrete_noise,
+)
 
 
 def gaussian_delta(epsilon, rho):
@@ -163,3 +169,58 @@ def test_beyond_its_range_zcdp_prices_a_sequence():
         sequence_rho([(0.0, 1)], 1.0, 1e-6)
     with pytest.raises(ValueError, match="delta"):
         sequence_rho([(1.0, 1)], 1.0, 0.0)
+
+
+@pytest.mark.parametrize("step", [0.01, 0.2])
+def test_a_step_costs_at_least_what_skipping_it_does(step):
+    """Whatever follows: a step that is not asked for has no loss."""
+    grid = step * np.arange(-400, 401)
+    for after in (
+        np.maximum(0.0, -np.expm1(grid)),
+        np.maximum(0.0, -np.expm1(grid - 1.0)),
+        0.3 * np.maximum(0.0, -np.expm1(grid)) + 0.7 * np.maximum(0.0, -np.expm1(grid + 1.0)),
+        np.full_like(grid, 0.5),
+    ):
+        for rho in (1e-4, 0.02, 3.0):
+            assert (_before_noise(after, rho, step) >= after).all()
+        for width in (0.3 * step, 7.0 * step):
+            assert (_before_choice(after, width, step) >= after).all()
+
+
+moves = st.sampled_from([-1, 0, 1])
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.lists(moves, min_size=2, max_size=2), min_size=4, max_size=4),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.floats(0.0, 1.0),
+    st.sampled_from([0.2, 1e-2, 1e-4]),
+    st.booleans(),
+)
+def test_steps_on_rows_that_are_drawn_at_random_cost_no_more(moved, skipped, odds, delta, once):
+    """Two steps count rows that are drawn anew for each, or once for both, and the first answer says which the second
+    counts, or that it is skipped. A unit's rows move a count by what the draw says, or not at all."""
+    scale = 2.3
+    rho = 1 / (2 * (scale**2 - 2.0))
+    epsilon = sequence_epsilon([(rho, 0)] * 2, delta)
+    numbers = np.arange(-40, 41)
+    draws = np.array([odds, 1 - odds])
+
+    def answers(centre):
+        p = np.exp(-((numbers - centre) ** 2) / (2 * scale**2))
+        return p / p.sum()
+
+    def pair(of):
+        """Answers of a step for each draw: without the unit's rows, and with them."""
+        return np.array([answers(0) for _ in of]), np.array([answers(move) for move in of])
+
+    found, (p, q) = 0.0, pair(moved[0])
+    for place, half in enumerate((numbers < 0, numbers >= 0)):
+        second = (np.ones((2, 1)), np.ones((2, 1))) if skipped[place] else pair(moved[2 + place])
+        if once:
+            both = [np.einsum("d,dy,dz->yz", draws, *each) for each in zip((p, q), second, strict=True)]
+        else:
+            both = [np.outer(draws @ one, draws @ two) for one, two in zip((p, q), second, strict=True)]
+        found += np.maximum(both[0][half] - math.exp(epsilon) * both[1][half], 0.0).sum()
+    assert found <= delta

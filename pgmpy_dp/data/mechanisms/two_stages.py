@@ -1,10 +1,31 @@
 """Tables measured twice, where the first answer decides which of them get the less noise the second time.
 
-Sensitivity. As in :mod:`pgmpy_dp.data.mechanisms.tables`, a record is in one cell of each table. The scales of the
-second stage are a fixed ladder: how many tables have which scale is public and settled with the price, and the first
-answer only says which table takes which rung. So whatever the first answer is, the second stage has the same
-distribution of privacy losses, those of its ladder. Both stages together are therefore priced before the first as one
-block (:mod:`pgmpy_dp.privacy.blocks`), although the second depends on the first.
+Sensitivity. A record is in one cell of each table. Adding or removing it moves one count of each table by 1; replacing
+it moves two counts of a table, by 1 and -1, or none where both records are in the same cell.
+
+Price. The scales of the second stage are a fixed ladder: how many tables have which scale is public and settled with
+the price, and the first answer only says which table takes which rung. Write H(P, Q; x) for E_P[max(0, 1 - x Q / P)],
+with x > 0, and say that a pair of distributions dominates another if its H is at least as large at every x.
+
+1. A count of scale s that moves by 1 has a pair D(s), the same up to a shift whatever the count and the sign. A count
+   that stays has H = max(0, 1 - x), which is at most that of any pair. So D(s) dominates each count of a table of scale
+   s, of which one is taken under "add_remove" and two are under "replace_one", moved or not.
+2. If (P1, Q1) is dominated by (A1, B1), and for every answer y of the first the pair (P2, Q2) given y by (A2, B2), then
+   the pair of both answers is dominated by that of independent draws, the product of (A1, B1) and (A2, B2). For with
+   X = x Q1(y) / P1(y) and Z = x B2(z) / A2(z)
+
+       H = sum_y P1(y) H(P2, Q2 | y; X) <= sum_y P1(y) H(A2, B2; X)
+         = sum_z A2(z) H(P1, Q1; Z) <= sum_z A2(z) H(A1, B1; Z).
+
+3. Tables have independent noise, so by 1 and 2 the first stage is dominated by the product of its D(s), and the second,
+   given any first answer, by the product of the D(s) of the scales that its tables then have. That product does not
+   depend on which table has which, since the ladder has the same scales in any order: it is one and the same pair for
+   all answers, although what the second stage loses is not (under "replace_one" a table that does not move may have
+   the least noise). By 2 both stages are dominated by the product over the tables of the first and the rungs of the
+   second, of which :mod:`pgmpy_dp.privacy.blocks` computes the price, before the first.
+
+Units of one row (``max_rows=1``) have their row drawn once for both stages. Given the draws, neighbours differ as
+above; H is convex in the pair of distributions, so that the mixture over draws costs no more than the worst of them.
 """
 
 from __future__ import annotations
