@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import secrets
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from pgmpy_dp.errors import ReleaseFormatError
+
+_TOKEN = 8  # random bytes in the name of a new file
 
 
 def require_known(version: Any, known: int) -> None:
@@ -31,10 +34,18 @@ def require_known(version: Any, known: int) -> None:
     raise ValueError("its format has no such version")
 
 
+def unfinished(path: Path) -> str:
+    """The pattern of new files for `path` in its folder, of which a process that is killed leaves one behind.
+
+    They may be removed where a lock tells that nobody is writing one.
+    """
+    return f".{glob.escape(path.name)}.{'[0-9a-f]' * (2 * _TOKEN)}.tmp"
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file beside `path` that takes its place once all is on disk; removed if anything fails before."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(_TOKEN)}.tmp")
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", str(path.parent))
     try:

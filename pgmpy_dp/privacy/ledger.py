@@ -37,7 +37,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pgmpy_dp._files import parse_json, replacing
+from pgmpy_dp._files import parse_json, replacing, unfinished
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positive, exact_text
 
@@ -344,6 +344,7 @@ def _read(path: Path) -> _Content:
 
 
 def _write(path: Path, content: _Content) -> None:
+    """Replace the file, under its lock."""
     hashes = content.hashes()
     entries = [
         {"charge": charge.to_dict(), "hash": link} for charge, link in zip(content.charges, hashes[1:], strict=True)
@@ -353,6 +354,8 @@ def _write(path: Path, content: _Content) -> None:
     text = json.dumps(
         start | totals | {"charges": entries, "head": hashes[-1]}, indent=1, ensure_ascii=False, allow_nan=False
     )
+    for left in path.parent.glob(unfinished(path)):  # by a process that was killed while it held the lock
+        left.unlink(missing_ok=True)
     mode = path.stat().st_mode if path.exists() else None
     with replacing(path) as handle:
         if mode is not None and hasattr(os, "fchmod"):

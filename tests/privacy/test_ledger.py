@@ -121,7 +121,11 @@ def test_a_killed_charge_leaves_the_ledger_whole_and_unlocked(path, moment):
     assert killed.returncode == -signal.SIGKILL
     budget = PrivacyBudget.open(path)
     assert budget.history == (pure(0.5),)
+    others = [path.with_name(f".{path.name}.of another.{16 * 'a'}.tmp"), path.with_name(f".{path.name}.tmp")]
+    for other in others:
+        other.touch()
     budget.charge(pure(0.5))
+    assert set(path.parent.iterdir()) == {path, path.with_name(f"{path.name}.lock"), *others}
 
 
 def test_the_charge_is_on_disk_before_noise_is_drawn(path):
