@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.errors import BudgetExceededError
-from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve, zcdp_limit
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
 from pgmpy_dp.privacy.ledger import Charge
 
@@ -305,3 +305,23 @@ def test_added_blocks_are_what_the_sum_says():
         left = np.concatenate([left, first[0][answer] * second[0]])
         right = np.concatenate([right, first[1][answer] * second[1]])
     assert np.maximum(left - math.exp(e[0] + e[1]) * right, 0).sum() <= d[0] + d[1]
+
+
+def test_a_gaussian_that_takes_all_leaves_nothing():
+    budget = PrivacyBudget(1.0, 1e-6)
+    budget.charge(zcdp(zcdp_limit(1.0, 1e-6)[0]))
+    assert budget.remaining == PrivacyLoss(0.0, 1e-6)
+    for more in (zcdp(1e-300), pure(1e-300)):
+        with pytest.raises(BudgetExceededError, match="Nothing is left"):
+            budget.charge(more)
+
+
+def test_too_little_for_any_gaussian_refuses_it_and_takes_the_rest_purely():
+    """No order proves so small an epsilon at this delta."""
+    budget, left = PrivacyBudget(1.0, 1e-200), Fraction(1, 10**9)
+    budget.charge(pure(1 - left))
+    with pytest.raises(BudgetExceededError):
+        budget.charge(zcdp(1e-300))
+    assert len(budget.history) == 1
+    budget.charge(pure(left))
+    assert budget.remaining.epsilon == 0.0

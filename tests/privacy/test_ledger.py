@@ -8,9 +8,11 @@ import signal
 import stat
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
+from pathlib import Path
 
+import filelock
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -20,7 +22,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import ledger
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.budget import PrivacyBudget, _Account
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.schema import Schema
 
@@ -311,3 +313,84 @@ def test_a_lock_that_is_held_is_named(path, monkeypatch):
     with ledger._locked(path), pytest.raises(LedgerError, match="another process"):
         budget.charge(pure(0.5))
     assert budget.history == ()
+
+
+def test_a_ledger_of_version_1_stays_readable_and_is_written_as_it_was(path):
+    """Written by an earlier version: a change of the hashes or of the text would call it altered."""
+    golden = (Path(__file__).parent / "golden" / "ledger-1.json").read_bytes()
+    path.write_bytes(golden)
+    budget = PrivacyBudget.open(path, epsilon=1.5, delta=1e-6)
+    person = "one person_id added or removed"
+    assert budget.history == (
+        Charge("by hand", "laplace", epsilon=Fraction(1, 7)),
+        Charge("measure 2 tables", "laplace", epsilon=0.1, protects=person),
+        Charge("20 noisy sums — straße", "sampled_gaussian", epsilon=0.25, delta=1e-7, protects=person),
+        Charge("measure 3 tables", "gaussian", rho=0.0012345678901234567, protects=person),
+    )
+    assert budget.head == "1dead92f4ada9e393fb017168851f251f45e8b2d2fb446af3b08edca970fccc5"
+    ledger._write(path, ledger._read(path))
+    assert path.read_bytes() == golden
+    budget.charge(pure(0.01))
+    assert budget.head == "1c54cf968680920c79864608708ca778917318af9faf438327d76bfcc9a4cdd6"
+
+
+def test_charges_are_checked_and_entered_while_the_ledger_is_locked(path, monkeypatch):
+    """Of threads and of processes: without the lock, two could read before either writes."""
+    seen = []
+
+    def watched(method):
+        def watch(self, *args):
+            held = budget._ledger._lock.locked()
+            if budget.path is not None:
+                with pytest.raises(filelock.Timeout):
+                    filelock.FileLock(f"{path}.lock", timeout=0).acquire()
+            seen.append(held)
+            return method(self, *args)
+
+        return watch
+
+    for budget in (PrivacyBudget(1.0), PrivacyBudget.open(path, epsilon=1.0)):
+        with monkeypatch.context() as patched:
+            patched.setattr(_Account, "with_charge", watched(_Account.with_charge))
+            patched.setattr(type(budget._ledger), "append", watched(type(budget._ledger).append))
+            budget.charge(pure(0.5))
+        with pytest.raises(BudgetExceededError):
+            budget.charge(pure(0.6))
+        assert not budget._ledger._lock.locked()
+    assert seen == [True] * 4
+
+
+def test_who_makes_a_ledger_second_opens_that_of_the_first(path, monkeypatch):
+    """Both saw no file; the first makes and charges it before the second has the lock."""
+    locked, first = ledger._locked, []
+
+    @contextmanager
+    def late(place):
+        if not first:
+            first.append(None)  # the first has the lock as it is
+            PrivacyBudget.open(path, epsilon=1.0).charge(pure(0.75))
+        with locked(place):
+            yield
+
+    monkeypatch.setattr(ledger, "_locked", late)
+    assert PrivacyBudget.open(path, epsilon=1.0).history == (pure(0.75),)
+
+
+def test_a_ledger_that_was_replaced_by_one_as_long_is_refused(path):
+    budget = PrivacyBudget.open(path, epsilon=1.0)
+    budget.charge(pure(0.5))
+    content = ledger._read(path)
+    for other in (
+        ledger.replace(content, charges=(pure(0.01),)),
+        ledger.replace(content, charges=(pure(0.01), pure(0.01))),
+        ledger.replace(content, name="0" * 32),
+        ledger.replace(content, epsilon=Fraction(2)),
+        ledger.replace(content, delta=0.5),
+    ):
+        ledger._write(path, other)  # sound in itself
+        for use in (lambda: budget.charge(pure(0.1)), lambda: budget.history, lambda: budget.head):
+            with pytest.raises(LedgerError, match="another ledger"):
+                use()
+        assert ledger._read(path) == other
+    ledger._write(path, content)
+    budget.charge(pure(0.5))

@@ -224,3 +224,9 @@ def test_steps_on_rows_that_are_drawn_at_random_cost_no_more(moved, skipped, odd
             both = [np.outer(draws @ one, draws @ two) for one, two in zip((p, q), second, strict=True)]
         found += np.maximum(both[0][half] - math.exp(epsilon) * both[1][half], 0.0).sum()
     assert found <= delta
+
+
+def test_what_the_grid_does_not_hold_has_no_finite_price_and_a_delta_above_all_loss_none():
+    assert sequence_epsilon([(0.02, 0)], 1e-25) == math.inf  # what is cut off has more mass
+    assert sequence_epsilon([(1e-9, 0), (1e-9, 3)], 0.5) == 0.0
+    assert gaussian_delta(0.0, 2e-9) <= 0.5

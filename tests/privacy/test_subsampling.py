@@ -198,3 +198,9 @@ def test_the_shares_of_delta_fit_in_it():
 def test_an_unknown_accounting_is_refused():
     with pytest.raises(ValueError, match="accounting"):
         papers.price(1.0, 1e-6, steps=5, sampling_rate=0.1, accounting="best")
+
+
+def test_hardly_any_noise_is_enough_for_a_large_epsilon():
+    noise = calibrate(1e5, 1e-5, steps=1, sampling_rate=1.0)
+    assert 0.0 < noise < 0.02
+    assert price(noise, 1e-5, steps=1, sampling_rate=1.0) <= 1e5
