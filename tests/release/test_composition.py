@@ -12,7 +12,7 @@ ONE = Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, "person", max_row
 NOISY = replace(ONE, delta=1e-7, rho=0.01, mechanism="gaussian")
 
 
-@pytest.mark.parametrize("marks", itertools.product([False, True], repeat=3))
+@pytest.mark.parametrize("marks", list(itertools.product([False, True], repeat=3)))
 def test_one_that_was_accepted_among_tries_marks_all_and_one_without_privacy_too(marks):
     together = compose([replace(ONE, accepted=mark) for mark in marks])
     assert together.accepted == any(marks)

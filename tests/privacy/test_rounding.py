@@ -1,0 +1,177 @@
+"""What is rounded is rounded to the side that promises less: in fractions, or to many digits, without a tolerance."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pgmpy_dp.privacy.accounting import ORDERS, pure_curve, renyi_curve, rho_for, zcdp_limit
+from pgmpy_dp.privacy.blocks import block_rho
+from pgmpy_dp.privacy.checks import decimal_above, decimal_below, rounded_down
+from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
+from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.mechanisms import gaussian_scale, laplace_scale
+from pgmpy_dp.privacy.regression import root_above
+from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
+from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
+from pgmpy_dp.privacy.sequences import _before_choice, _before_noise, with_discrete_noise
+from pgmpy_dp.privacy.subsampling import GRID_SHARE, _checked_plan, _without_grid
+
+positive = st.fractions(Fraction(1, 10**12), 10**6)
+decimals = st.decimals("1e-9", "1e6", allow_nan=False).map(Fraction)
+losses = st.one_of(positive, decimals.filter(bool), st.integers(1, 10**6).map(lambda n: Fraction(n, 3**12)))
+
+
+def as_decimal(number):
+    """What a float prints as."""
+    return Fraction(str(number))
+
+
+def exactly(fraction):
+    return mpmath.mpf(fraction.numerator) / fraction.denominator
+
+
+@given(losses)
+@example(Fraction(1, 3))
+@example(Fraction(2, 3))
+@example(Fraction("0.1"))
+@example(Fraction(0.1))
+@example(Fraction(2**53 + 1))
+def test_floats_are_the_next_on_the_safe_side(exact):
+    down = rounded_down(exact)
+    assert Fraction(down) <= exact < Fraction(math.nextafter(down, math.inf))
+    above, below = decimal_above(exact), decimal_below(exact)
+    assert as_decimal(below) <= exact <= as_decimal(above)
+    assert as_decimal(math.nextafter(above, 0.0)) < exact < as_decimal(math.nextafter(below, math.inf))
+
+
+@given(losses)
+@example(Fraction(1, 3))
+@settings(deadline=None)
+def test_the_float_of_a_sampling_rate_is_not_below_it(exact):
+    rate = exact / (1 + exact)
+    found = _checked_plan(1, rate, "poisson")
+    assert rate <= Fraction(found) <= 1
+    assert Fraction(math.nextafter(found, 0.0)) < rate
+    delta = float(rate)
+    assert Fraction(_without_grid(delta)) <= as_decimal(delta) * (1 - Fraction(GRID_SHARE))
+
+
+@pytest.mark.parametrize("epsilon", [1e-120, 1e-9, 1e-3, 0.1, 1.0, 3.7, 20.0, 100.0, 1000.0])
+def test_the_renyi_curve_of_a_pure_charge_is_not_below_randomised_response(epsilon):
+    curve = pure_curve(epsilon)
+    with mpmath.workdps(400):
+        e = mpmath.mpf(epsilon)
+        for order, bound in list(zip(ORDERS, curve, strict=True))[::9]:
+            a = mpmath.mpf(order)
+            assert bound >= mpmath.log(mpmath.cosh((a - 0.5) * e) / mpmath.cosh(e / 2)) / (a - 1)
+
+
+@given(losses)
+@example(Fraction(100) + Fraction(1, 3))
+@example(Fraction(300) + Fraction(1, 10**9))
+@settings(max_examples=40, deadline=None)
+def test_the_renyi_curve_of_an_exact_charge_is_not_below_it(epsilon):
+    epsilon = epsilon if epsilon < 300 else 300 + epsilon / 10**6
+    curve = renyi_curve(Charge("table", "laplace", epsilon=epsilon))
+    with mpmath.workdps(400):
+        e = exactly(epsilon)
+        for place in (0, 200, 383):
+            a = mpmath.mpf(ORDERS[place])
+            assert curve[place] >= mpmath.log(mpmath.cosh((a - 0.5) * e) / mpmath.cosh(e / 2)) / (a - 1)
+
+
+@given(st.floats(1e-3, 20.0), st.sampled_from([1e-5, 1e-9]), st.lists(st.integers(1, 99), min_size=1, max_size=30))
+@settings(max_examples=25, deadline=None)
+def test_parts_of_a_rho_fit_again_in_the_limit(epsilon, delta, shares):
+    limit, order = zcdp_limit(epsilon, delta)
+    rho = rho_for(epsilon, delta)
+    parts = [rho * (share / sum(shares)) for share in shares]
+    assert sum(Fraction(part) * Fraction(order) for part in parts) <= Fraction(limit) * Fraction(order)
+
+
+scales = st.lists(st.floats(0.5, 1e5), min_size=1, max_size=8)
+
+
+@given(scales, st.sampled_from(["add_remove", "replace_one"]))
+@example([3.0], "add_remove")
+@example([1.1, 1.3, 7.0], "replace_one")
+def test_the_rho_of_a_block_is_not_below_the_sum(own, neighbours):
+    changes = 1 if neighbours == "add_remove" else 2
+    assert Fraction(block_rho(own, neighbours)) >= sum(changes / (2 * Fraction(scale) ** 2) for scale in own)
+
+
+@pytest.mark.parametrize("squared", [1e-9, 0.003, 0.2, 5.0, 300.0])
+@pytest.mark.parametrize("delta", [0.3, 1e-4, 1e-9])
+def test_discrete_noise_on_ten_million_numbers_costs_no_more_than_is_said(squared, delta):
+    """Each probability is off by a factor in 1 -+ 3e-17 from what becomes of a continuous one of less variance."""
+    least = 20.0
+    epsilon = discrete_gaussian_epsilon(squared, least, delta)
+    with mpmath.workdps(60):
+        norm = mpmath.sqrt(mpmath.mpf(squared) / (1 - 2 / mpmath.mpf(least) ** 2))
+        factor = 10**7 * mpmath.log(1 / (1 - mpmath.mpf("3e-17")))
+        e = mpmath.mpf(epsilon) - 2 * factor
+        continuous = mpmath.ncdf(norm / 2 - e / norm) - mpmath.exp(e) * mpmath.ncdf(-norm / 2 - e / norm)
+        assert mpmath.exp(factor) * continuous <= mpmath.mpf(delta)
+
+
+@given(losses, st.integers(1, 50))
+@example(Fraction(1, 3), 1)
+@settings(max_examples=60, deadline=None)
+def test_scales_of_tables_and_choices_cost_no_more_than_is_charged(loss, sensitivity):
+    assert Fraction(sensitivity) / Fraction(laplace_scale(loss, sensitivity)) <= loss
+    squared = Fraction(gaussian_scale(loss, sensitivity)) ** 2
+    assert sensitivity / (2 * squared) <= loss
+    assert 2 * sensitivity / Fraction(selection_scale(loss, sensitivity)) <= loss
+    assert (2 * sensitivity / Fraction(exponential_scale(loss, sensitivity))) ** 2 / 8 <= loss
+
+
+@given(losses.filter(lambda loss: loss < 100), st.fractions(Fraction(1, 10**6), Fraction(999_999, 10**6)))
+@example(Fraction(1, 10**12), Fraction(1, 3))
+@example(Fraction(90), Fraction(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_amplified_losses_are_on_the_safe_side(loss, rate):
+    with mpmath.workdps(150):
+        e, q = exactly(loss), exactly(rate)
+        assert exactly(as_decimal(amplified_epsilon(loss, rate))) >= mpmath.log(1 + q * mpmath.expm1(e))
+        spent, exact = exactly(epsilon_on_sample(loss, rate)), mpmath.log(1 + mpmath.expm1(e) / q)
+        assert exact * (1 - mpmath.mpf("1.1e-40")) <= spent <= exact
+
+
+@given(st.floats(1e-9, 1e3), st.floats(1e-3, 1.0))
+@example(0.1, 1.0)
+def test_discrete_noise_of_a_step_has_the_variance_that_it_needs(rho, share):
+    lowered = Fraction(with_discrete_noise(rho, share))
+    assert 1 / (2 * lowered * Fraction(share)) >= 1 / (2 * Fraction(rho) * Fraction(share)) + 2
+
+
+@pytest.mark.parametrize("rho", [0.003, 0.2, 2.0])
+def test_the_recursion_of_a_sequence_is_not_below_the_exact_values(rho):
+    """One step of noise, at each point of the grid, and one choice from three that a neighbour moves apart."""
+    step = 0.02
+    grid = step * np.arange(-150, 151)
+    last = np.maximum(0.0, -np.expm1(grid))
+    noisy, width = _before_noise(last, rho, step), math.sqrt(8.0 * rho)
+    chosen = _before_choice(last, width, step)
+    with mpmath.workdps(40):
+        mu = mpmath.sqrt(2 * mpmath.mpf(rho))
+        e = mpmath.mpf(width)
+        for place in range(0, 301, 10):
+            a = mpmath.mpf(step) * (place - 150)
+            exact = mpmath.ncdf(mu / 2 - a / mu) - mpmath.exp(a) * mpmath.ncdf(-mu / 2 - a / mu)
+            assert noisy[place] >= exact
+            if abs(a) < e:  # (exp(e / 2) - exp(a / 2))**2 / (exp(e) - 1), at the worst place of the range
+                assert chosen[place] >= (mpmath.exp(e / 2) - mpmath.exp(a / 2)) ** 2 / mpmath.expm1(e)
+
+
+@given(losses)
+@example(Fraction(2))
+@example(Fraction(4))
+def test_a_root_is_not_below_itself(value):
+    assert root_above(value) ** 2 >= value
