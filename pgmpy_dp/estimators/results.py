@@ -17,7 +17,8 @@ from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.tied import TiedTree
-from pgmpy_dp.release import Release, compose
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -68,7 +69,7 @@ def finish(estimator: Any, parameters: list[Any], release: Release | tuple[Relea
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
     estimator.release_ = release
-    estimator.guarantee_ = compose([each.guarantee for each in releases])
+    estimator.guarantee_ = compose_releases(releases)
     estimator._is_fitted = True
 
 

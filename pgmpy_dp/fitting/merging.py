@@ -17,7 +17,9 @@ def merge_rare_states(
 
     The schema has a :class:`~pgmpy_dp.Hierarchy` from the one to the other. Measure pairs under it, and fit both
     releases: answers and synthetic records have all states again, the rare ones by their shares in the noisy table. All
-    of this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations).
+    of this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations). What is
+    measured under the schema promises the release's epsilon too, since the states tell of it; both together count it
+    once.
 
     Parameters
     ----------
@@ -65,4 +67,4 @@ def merge_rare_states(
     declared: dict[str, Any] = dict(schema.declared)
     declared[coarser] = [*frequent, rest] if rare.any() else frequent
     rules = (*schema.rules, Hierarchy(variable, coarser, merged, column=False))
-    return schema.replace(variables=declared, rules=rules)
+    return schema.replace(variables=declared, rules=rules, found_by={**schema.found_by, coarser: release.payments})

@@ -103,5 +103,5 @@ def measure_farthest(
         return measured
 
     label = f"choose and measure {steps[0].picks} of {len(references)} pairs"
-    measured, guarantee = data.release(TablesInSteps(steps, epsilon, delta, asking, label))
-    return replace(measured, guarantee=guarantee, chosen_among=dict.fromkeys(measured.cliques, len(references)))
+    measured, _ = data.release(TablesInSteps(steps, epsilon, delta, asking, label))
+    return replace(measured, chosen_among=dict.fromkeys(measured.cliques, len(references)))

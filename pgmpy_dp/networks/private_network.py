@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self, overload
@@ -36,6 +37,9 @@ from pgmpy_dp.networks.questions import checked_evidence, checked_question, impo
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyMarginals, Release, compose
+from pgmpy_dp.release.carrying import require_promised
+from pgmpy_dp.release.composition import sharing
+from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Schema
 
 _STRUCTURE = (
@@ -327,7 +331,8 @@ class PrivateNetwork(Provenance):
         Returns
         -------
         NoisyMarginals
-            The tables of the chosen pairs.
+            The tables of the chosen pairs. Its guarantee counts the network's releases, by which they were chosen;
+            with these together it counts them once.
 
         Raises
         ------
@@ -358,8 +363,11 @@ class PrivateNetwork(Provenance):
         """
         schema, releases, promised = self._fitted(), self._releases(), self.guarantee_
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
+        guarantee = compose([promised, measured.guarantee])  # it may count more than the releases do
+        told = [part for release in releases for part in release.payments]  # they say what the pairs are far from
+        measured = replace(measured, guarantee=sharing(measured.guarantee, told))
         self.attach_release(*releases, measured)
-        self.guarantee_ = compose([promised, measured.guarantee])  # it may count more than the releases do
+        self.guarantee_ = guarantee
         return measured
 
     @cached_property
@@ -410,7 +418,7 @@ class PrivateNetwork(Provenance):
                 raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
         if not releases:
             raise TypeError("Give at least one release.")
-        guarantee = compose([release.guarantee for release in releases])
+        guarantee = compose_releases(releases)
         self._forget()
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
@@ -418,10 +426,17 @@ class PrivateNetwork(Provenance):
     def _carrying(self, releases: Sequence[Release]) -> Self:
         """Attach what the network's file carries, if anything.
 
-        The file's own promise stays: it counts a first stage too, which chose what the releases are of.
+        The file's own promise stays where it counts more than they do.
+
+        Raises
+        ------
+        ReleaseFormatError
+            If it counts less, or is for something else.
         """
         if releases:
             promise = vars(self).get("guarantee_")
+            if promise is not None:
+                require_promised(promise, releases)
             self.attach_release(*releases)
             if promise is not None:
                 self.guarantee_ = promise

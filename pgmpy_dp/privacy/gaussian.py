@@ -13,7 +13,10 @@ numbers that a neighbour moves.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
+
+from scipy.special import log_ndtr
 
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, number
 
@@ -48,6 +51,25 @@ def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) 
     delta = checked_delta(delta, zero_allowed=False)
     number(least=LEAST_SCALE)("least_scale", least_scale)
     return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / least_scale**2), delta)
+
+
+def gaussian_delta(squared: float, epsilon: float) -> float:
+    """Compute the least delta with which continuous Gaussian noise keeps an epsilon (Balle and Wang 2018, Theorem 8).
+
+    Parameters
+    ----------
+    squared : float
+        The sum of (change / scale)**2 over the numbers.
+    epsilon : float
+
+    Examples
+    --------
+    >>> round(gaussian_delta(0.04, 0.834) * 1e6, 2)
+    1.0
+    """
+    mean = math.sqrt(squared)
+    above, below = (float(log_ndtr(sign * mean / 2.0 - epsilon / mean)) for sign in (1.0, -1.0))
+    return math.exp(above) * -math.expm1(min(epsilon + below - above, 0.0))
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,8 @@ from pathlib import Path
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
-from pgmpy_dp.release.kinds import Release, interpreted
+from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.release.kinds import Release, compose_releases, interpreted
 
 SUFFIX = ".zip"
 MODEL = "model.json"
@@ -54,6 +55,23 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | S
             file = io.BytesIO()
             write_release(release, file)
             archive.writestr(stored_member(f"release-{number}.zip"), file.getvalue())
+
+
+def require_promised(promise: Guarantee, releases: Sequence[Release]) -> None:
+    """Refuse a model that promises less epsilon or delta than the releases it carries cost, or something else.
+
+    It may promise more: a file of an earlier version counts what chose its release, and the release does not.
+
+    Raises
+    ------
+    ReleaseFormatError
+    """
+    carried = compose_releases(releases)
+    if not promise.covers(carried):
+        raise ReleaseFormatError(
+            f"{MODEL} promises something else than the releases that it carries, or less: it is {promise}, and they "
+            f"are {carried}. Fit the model to them again."
+        )
 
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from pgmpy_dp.privacy.checks import decimal_above
-from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.privacy.guarantee import Guarantee, exact, exact_sum
 
 
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Compose what holds for all releases together: epsilons and deltas add (basic composition), as do rhos.
 
     Sums hold whatever was measured next in view of earlier answers. The epsilon that follows from a sum of rhos is
-    less, but at an order that must not depend on answers.
+    less, but at an order that must not depend on answers. What was paid once and is part of several of the promises,
+    such as a search of which they are steps or what found the states of their schema, is counted once.
 
     Parameters
     ----------
@@ -41,10 +43,16 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
             raise ValueError(f"The releases have different {name}: no one promise holds for all of them together.")
     mechanisms = {guarantee.mechanism for guarantee in guarantees}
     gaussian = mechanisms == {"gaussian"}
+    shared = tuple(dict.fromkeys(part for guarantee in guarantees for part in guarantee.shared))
+
+    def total(name: str) -> float:
+        own = sum((guarantee.own(name) for guarantee in guarantees), Fraction(0))
+        return decimal_above(own + exact_sum(shared, name))
+
     return Guarantee(
-        epsilon=_total(guarantees, "epsilon"),
-        delta=_total(guarantees, "delta"),
-        rho=_total(guarantees, "rho") if gaussian else None,
+        epsilon=total("epsilon"),
+        delta=total("delta"),
+        rho=total("rho") if gaussian else None,
         neighbours=first.neighbours,
         mechanism=first.mechanism if gaussian or mechanisms == {"laplace"} else "several",
         private=all(guarantee.private for guarantee in guarantees),
@@ -52,8 +60,40 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         versions={name: text for guarantee in guarantees for name, text in guarantee.versions.items()},
         max_rows=first.max_rows,
         accepted=any(guarantee.accepted for guarantee in guarantees),
+        shared=shared,
     )
 
 
-def _total(guarantees: Sequence[Guarantee], name: str) -> float:
-    return decimal_above(sum((Fraction(str(getattr(one, name))) for one in guarantees), Fraction(0)))
+def sharing(own: Guarantee, parts: Iterable[Guarantee]) -> Guarantee:
+    """Add to a promise what was paid before and shapes what is released under it, as shared parts.
+
+    What it promises stays that of its own noise, whose mechanism and number of rows it states.
+
+    Raises
+    ------
+    ValueError
+        If a part is for another change of the records, or for exact counts.
+    """
+    new = tuple(part for part in dict.fromkeys(parts) if part not in own.shared)
+    if not new or own.mechanism == "none":
+        return own
+    for part in new:
+        if part.mechanism == "none":
+            raise ValueError(
+                "The schema was found in exact counts, which are no release: nothing is promised under it."
+            )
+        for name in ("neighbours", "unit"):
+            if getattr(part, name) != getattr(own, name):
+                raise ValueError(
+                    f"What was found in records for this schema is for {name}={getattr(part, name)!r}, and these "
+                    f"records are protected for {name}={getattr(own, name)!r}: no one promise holds for both."
+                )
+    return replace(
+        own,
+        epsilon=decimal_above(exact(own.epsilon) + exact_sum(new, "epsilon")),
+        delta=decimal_above(exact(own.delta) + exact_sum(new, "delta")),
+        rho=None if own.rho is None else decimal_above(exact(own.rho) + exact_sum(new, "rho")),
+        private=own.private and all(part.private for part in new),
+        accepted=own.accepted or any(part.accepted for part in new),
+        shared=(*own.shared, *new),
+    )

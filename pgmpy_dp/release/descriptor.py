@@ -84,12 +84,15 @@ def checked_schema(contents: Mapping[str, Any]) -> Schema:
 def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
     stated = entry(contents, "guarantee", dict)
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
-    if set(stated) - {"sampling_rate", "max_rows", "accepted"} != set(names):
-        raise ValueError(f"guarantee must have the properties {list(names)}.")
-    for name in ("neighbours", "mechanism", "unit"):
-        entry(stated, name, str)
-    entry(stated, "versions", dict)
-    guarantee = Guarantee(**stated)
+    shared = entry(stated, "shared", list) if "shared" in stated else []
+    for each in (stated, *shared):
+        optional = {"sampling_rate", "max_rows", "accepted", "payment", "shared"}
+        if type(each) is not dict or set(each) - optional != set(names):
+            raise ValueError(f"guarantee must have the properties {list(names)}.")
+        for name in ("neighbours", "mechanism", "unit"):
+            entry(each, name, str)
+        entry(each, "versions", dict)
+    guarantee = Guarantee.from_dict(stated)
     if guarantee.mechanism == "none":
         raise ValueError("exact counts are no release.")
     return guarantee

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted, require_payments
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.schema import Schema, State
 
@@ -57,6 +57,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
             raise ValueError("DiscoveredStates needs a Schema and a Guarantee.")
+        require_payments(self.schema, self.guarantee)
         self.schema.require([(self.variable,)])
         if self.guarantee.mechanism != "partition_selection" or self.variable not in self.schema.other:
             raise ValueError("DiscoveredStates: partition selection finds states beside one for other values.")

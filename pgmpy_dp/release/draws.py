@@ -16,7 +16,7 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.posterior import draw_cost, range_of
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted, frozen_array
+from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted, frozen_array, require_payments
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -64,6 +64,7 @@ class _Draws(Release):
             raise ValueError(f"{name} needs a Schema and a Guarantee.")
         if self.guarantee.mechanism not in mechanisms or self.guarantee.max_rows != 1:
             raise ValueError(f"{name}: draws are made by {' or '.join(mechanisms)}, and are priced for single records.")
+        require_payments(self.schema, self.guarantee)
         if not self.draws or not self.draws[0]:
             raise ValueError(f"{name} needs at least one draw of at least one family.")
         families = self.families
@@ -144,10 +145,11 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         states = [self.schema.cardinality(family[0]) for family in families]
         ranges = [range_of(min(self.floors[f], 1 / r), r) for f, r in zip(families, states, strict=True)]
         loss = len(self.draws) * draw_cost(ranges, self.power, self.guarantee.neighbours)
-        if loss > self.guarantee.epsilon * (1 + _ROUNDING):
+        stated = float(self.guarantee.of_noise()[0])
+        if loss > stated * (1 + _ROUNDING):
             raise ValueError(
                 f"PosteriorDraws: draws with these floors and this power cost epsilon={loss:.6g}, more than the "
-                f"guarantee's {self.guarantee.epsilon:.6g}."
+                f"guarantee's {stated:.6g}."
             )
 
     def contents(self) -> dict[str, Any]:

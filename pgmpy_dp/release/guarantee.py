@@ -1,232 +1,59 @@
-"""A guarantee states what a release promises about the records behind it."""
+"""Parts of releases are checked by what they promise."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp._notebooks import table
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.gaussian import gaussian_delta
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.schema import Schema
 
-NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = (
-    "laplace",
-    "gaussian",
-    "sampled_gaussian",
-    "posterior_sampling",
-    "exponential",
-    "partition_selection",
-    "several",
-    "none",
-)
-
-_CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
-_NOISE = {
-    "laplace": "discrete Laplace noise",
-    "gaussian": "discrete Gaussian noise",
-    "sampled_gaussian": "Gaussian noise on sums over random samples",
-    "posterior_sampling": "draws from a truncated posterior",
-    "exponential": "exponential mechanism",
-    "partition_selection": "private partition selection",
-    "several": "several releases together",
-}
+__all__ = [
+    "Guarantee",
+    "check_gaussian",
+    "checked_number",
+    "checked_total",
+    "counted",
+    "frozen_array",
+    "require_payments",
+]
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """A guarantee states what a release promises about the records behind it.
+_SLACK, _DELTA_SLACK = 1e-9, 1e-6  # for rounding, of epsilon and of delta
 
-    Parameters
-    ----------
-    epsilon : float
-        Epsilon of the (epsilon, delta) guarantee; ``inf`` for exact counts.
-    delta : float
-        Delta, 0 <= delta < 1.
-    rho : float or None
-        Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
-    neighbours : {"add_remove", "replace_one"}
-        What may differ between two data sets that the release cannot tell apart.
-    mechanism : str
-        "laplace" or "gaussian", discrete noise added to every cell of tables; "sampled_gaussian", Gaussian noise added
-        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential", draws from
-        a truncated or tempered posterior; "partition_selection" of states; "several" releases by different ones;
-        "none" for exact counts.
-    private : bool
-        False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
-    unit : str
-        What one neighbour differs in: a "record", or the column that tells whose it is, such as "person_id": then
-        neighbours differ in all rows of one person.
-    versions : mapping of str to str
-        Versions of the libraries that made the release.
-    sampling_rate : float
-        Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
-        holds for all records, by amplification: the noise on the sample costs more.
-    max_rows : int or None
-        The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
-        weigh 1 together.
-    accepted : bool
-        Whether it was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then what all tries cost
-        together, and rho, where there is one, is that of the noise alone.
+
+def require_payments(schema: Schema, guarantee: Guarantee) -> None:
+    """Refuse a guarantee that leaves out what was paid for the states of the schema.
 
     Raises
     ------
     ValueError
-        If the parts contradict each other or are out of range.
-
-    Examples
-    --------
-    >>> print(Guarantee(0.5, 0.0, None, "add_remove", "laplace", True))
-    differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
-    >>> print(Guarantee(float("inf"), 0.0, None, "add_remove", "none", False))
-    NOT PRIVATE: exact counts
     """
-
-    epsilon: float
-    delta: float
-    rho: float | None
-    neighbours: str
-    mechanism: str
-    private: bool
-    unit: str = "record"
-    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
-    sampling_rate: float = 1.0
-    max_rows: int | None = 1
-    accepted: bool = False
-
-    def __post_init__(self) -> None:
-        epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
-        rho = None if self.rho is None else checked_number("rho", self.rho)
-        for name in ("private", "accepted"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"Guarantee: {name} must be True or False, got {getattr(self, name)!r}.")
-        if self.neighbours not in NEIGHBOURS:
-            raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
-        if self.mechanism not in MECHANISMS:
-            raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
-        if not epsilon > 0 or not 0 <= delta < 1:
-            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
-        if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
-            raise ValueError(
-                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
-                "noisy ones a finite epsilon."
-            )
-        if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
-            raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
-        if self.mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not delta:
-            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} needs a delta greater than 0.")
-        if not isinstance(self.unit, str) or not self.unit:
-            raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
-        rate = checked_number("sampling_rate", self.sampling_rate)
-        if not 0 < rate <= 1:
-            raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
-        if rate < 1 and (self.neighbours, self.mechanism) != ("add_remove", "laplace"):
-            raise ValueError(
-                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
-                f"got {self.neighbours!r} and {self.mechanism!r}."
-            )
-        if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
-            raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
-        if self.max_rows != 1 and (self.unit == "record" or rate < 1):
-            raise ValueError(
-                "Guarantee: a record is one row, and so is what a Poisson sample is taken of: max_rows is 1."
-            )
-        versions = dict(self.versions)
-        if not all(isinstance(text, str) for pair in versions.items() for text in pair):
-            raise ValueError("Guarantee: versions must map names of libraries to version strings.")
-        values: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "rho": rho,
-            "private": bool(self.private),
-            "accepted": bool(self.accepted),
-            "sampling_rate": rate,
-        }
-        values["versions"] = MappingProxyType(dict(sorted(versions.items())))
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def counted(self) -> str:
-        """Name what the tables count: "records", "records of the sample", "rows" of units, or "units"."""
-        if self.unit == "record":
-            return "records" if self.sampling_rate == 1 else "records of the sample"
-        return "units" if self.max_rows is None else "rows"
-
-    def __str__(self) -> str:
-        if self.mechanism == "none":
-            return "NOT PRIVATE: exact counts"
-        noise = _NOISE[self.mechanism]
-        if self.sampling_rate < 1:
-            noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
-        if self.accepted:
-            noise += ", accepted among tries"
-        if not self.private:
-            return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
-        delta = f" and delta = {self.delta!r}" if self.delta else ""
-        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
-        return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
-
-    def sentence(self) -> str:
-        """State what is promised, from a capital to a full stop.
-
-        Examples
-        --------
-        >>> Guarantee(1.0, 0.0, None, "add_remove", "laplace", True).sentence()
-        'Differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise).'
-        """
-        promise = str(self)
-        return f"{promise[0].upper()}{promise[1:]}."
-
-    def _repr_html_(self) -> str:
-        made = [(name, version) for name, version in self.versions.items()]
-        return table(self.sentence(), ["made with", "version"], made)
-
-    def _bound(self) -> str:
-        if self.max_rows is None:
-            return " (all rows, of weight 1 together)"
-        return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
-        parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
-        parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
-        parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
-        if self.sampling_rate != 1:
-            parts["sampling_rate"] = self.sampling_rate
-        if self.accepted:
-            parts["accepted"] = True
-        return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
-
-    @classmethod
-    def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
-        """Invert `to_dict`.
-
-        It raises the errors of the constructor, and KeyError or TypeError for missing or unknown parts.
-        """
-        epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
-        return cls(**{**parts, "epsilon": epsilon})
-
-    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
-        parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
-        return Guarantee, (*parts, dict(self.versions), self.sampling_rate, self.max_rows, self.accepted)
+    if guarantee.mechanism != "none" and not set(schema.payments) <= set(guarantee.shared):
+        found = ", ".join(map(repr, schema.found_by))
+        raise ValueError(f"The states of {found} were found in records, and the guarantee does not count the cost.")
 
 
-def checked_number(name: str, value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be a number, got {value!r}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.nan
-    if math.isnan(number):
-        raise ValueError(f"{name} must be a number, got NaN or one too large.")
-    return number
+def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
+    """Refuse an epsilon and a delta below the exact price of Gaussian noise that has this rho.
+
+    Discrete noise costs a little more than continuous noise of its scale, whose price is taken. Whatever else the
+    guarantee counts, such as the choices of a search, adds to it.
+
+    Raises
+    ------
+    ValueError
+    """
+    epsilon, delta = (float(amount) for amount in guarantee.of_noise())
+    if not epsilon > 0 or gaussian_delta(2.0 * rho, epsilon * (1.0 + _SLACK)) > delta * (1.0 + _DELTA_SLACK):
+        raise ValueError(
+            f"{name}: Gaussian noise of these scales costs rho={rho:.6g}, for which no epsilon={epsilon:.6g} with "
+            f"delta={delta:.6g} holds."
+        )
 
 
 def checked_total(total: Any, guarantee: Guarantee) -> int | None:
@@ -240,10 +67,6 @@ def checked_total(total: Any, guarantee: Guarantee) -> int | None:
     if several:
         raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
     return whole_number("NoisyMarginals: public_total", total, 0)
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:

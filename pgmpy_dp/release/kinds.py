@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
@@ -14,6 +16,7 @@ import numpy as np
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
+from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.observations import Observations, Vector
@@ -182,6 +185,19 @@ class Release:
         """Invert `contents`: find which arrays the file has, and how a release is made of them."""
         raise NotImplementedError
 
+    @property
+    def payments(self) -> tuple[Guarantee, ...]:
+        """List what was paid for it, so that what is chosen by it can count that: see `Guarantee.shared`."""
+        return self.guarantee.parts(self._name)
+
+    @property
+    def _name(self) -> str:
+        """Name it by what it says: equal releases have one name."""
+        digest = hashlib.sha256(json.dumps(self.contents(), sort_keys=True).encode())
+        for values, _ in self.measurements():
+            digest.update(np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()[:32]
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release) or type(other) is not type(self):
             return NotImplemented
@@ -212,6 +228,21 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
     return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+
+
+def compose_releases(releases: Sequence[Release]) -> Guarantee:
+    """Compose what holds for releases together, counting once one by which the schema or tables of others were chosen.
+
+    Raises
+    ------
+    ValueError
+        As `compose`.
+    """
+    counted = {part.payment for release in releases for part in release.guarantee.shared}
+    left = [release.guarantee for release in releases if not counted or release._name not in counted]
+    whole = compose(left)
+    several = {release.guarantee.mechanism for release in releases} != {left[0].mechanism}
+    return replace(whole, mechanism="several", rho=None) if several else whole
 
 
 def refuse_repeated(releases: Sequence[Release]) -> None:

@@ -18,10 +18,17 @@ from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
-from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, checked_total, counted, frozen_array
-from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.release.guarantee import (
+    Guarantee,
+    check_gaussian,
+    checked_number,
+    checked_total,
+    counted,
+    frozen_array,
+    require_payments,
+)
+from pgmpy_dp.release.kinds import Release, compose_releases
 from pgmpy_dp.release.observations import IndependentTables
 from pgmpy_dp.release.pooling import pooled
 from pgmpy_dp.schema import Clique, Schema
@@ -103,6 +110,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         object.__setattr__(self, "scales", MappingProxyType(scales))
         object.__setattr__(self, "chosen_among", MappingProxyType(_checked_candidates(self.chosen_among, cliques)))
         object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
+        require_payments(self.schema, self.guarantee)
         _check_loss(self.guarantee, scales.values())
 
     @cached_property
@@ -178,7 +186,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         """
         if self == other:
             raise ValueError("A release cannot be joined with itself: the same noise, averaged, is no less.")
-        guarantee = compose([self.guarantee, other.guarantee])
+        guarantee = compose_releases([self, other])
         sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1
         if guarantee.mechanism not in _VARIANCE or sampled:
             raise ValueError(
@@ -335,7 +343,7 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     """Refuse a guarantee that promises more than the noise gives one unit."""
     rows = guarantee.max_rows or 1  # without max_rows, a unit has the weight of 1
     if guarantee.mechanism == "laplace":
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), guarantee.epsilon
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), float(guarantee.of_noise()[0])
         loss = sum(sensitivity / scale for scale in scales)
         if guarantee.sampling_rate < 1 and math.isfinite(loss):
             loss = amplified_epsilon(loss, guarantee.sampling_rate)
@@ -349,3 +357,5 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
         raise ValueError(
             f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
         )
+    if guarantee.rho is not None:
+        check_gaussian("NoisyMarginals", guarantee, loss)

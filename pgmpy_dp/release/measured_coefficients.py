@@ -15,7 +15,7 @@ from pgmpy_dp.privacy.fourier import Floats, coefficient_weights, contrasts
 from pgmpy_dp.release.archive import Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_total, counted, frozen_array
+from pgmpy_dp.release.guarantee import Guarantee, checked_total, counted, frozen_array, require_payments
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
 from pgmpy_dp.schema import Clique, Schema
@@ -201,6 +201,7 @@ def checked_coefficients(
         raise ValueError(f"{kind} have {mechanism.title()} noise, got mechanism {guarantee.mechanism!r}.")
     if guarantee.max_rows != 1:
         raise ValueError(f"{kind} are priced for single records: max_rows is 1.")
+    require_payments(schema, guarantee)
     checked = schema.require(cliques)
     closure = downward_closure(schema, checked)
     public_total = checked_total(total, guarantee)

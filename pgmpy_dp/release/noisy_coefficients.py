@@ -88,10 +88,11 @@ class NoisyCoefficients(
         cards = {v: self.schema.cardinality(v) for clique in cliques for v in clique}
         closure = downward_closure(self.schema, cliques)
         loss = fourier_sensitivity(closure, cards, self.guarantee.neighbours) / scale
-        if loss > self.guarantee.epsilon * (1 + 1e-9):
+        stated = float(self.guarantee.of_noise()[0])
+        if loss > stated * (1 + 1e-9):
             raise ValueError(
                 f"NoisyCoefficients: noise of this scale costs epsilon={loss:.6g}, more than the guarantee's "
-                f"{self.guarantee.epsilon:.6g}."
+                f"{stated:.6g}."
             )
         parts = {"cliques": cliques, "values": MappingProxyType(values), "scale": scale, "public_total": total}
         for name, value in parts.items():

@@ -21,7 +21,7 @@ from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales
 from pgmpy_dp.release.descriptor import entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number
+from pgmpy_dp.release.guarantee import Guarantee, check_gaussian, checked_number
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,
@@ -107,6 +107,7 @@ class NoisyResiduals(
                 f"NoisyResiduals: noise of these scales costs rho={rho:.6g}, more than the guarantee's "
                 f"{self.guarantee.rho:.6g}."
             )
+        check_gaussian("NoisyResiduals", self.guarantee, rho)
         parts = {"cliques": cliques, "values": values, "scales": scales, "public_total": total}
         for name, value in parts.items():
             object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)

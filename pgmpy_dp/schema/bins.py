@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
 from itertools import pairwise
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
 _MOST_WHOLE = 2**53  # up to which floats hold every whole number
@@ -32,6 +33,8 @@ class Bins:
     decimals : int, optional
         How many places after the point the numbers have, for those that are drawn from bins; 0 for whole numbers. By
         default they are whole where all edges are, and any number otherwise. Records are read alike.
+    found_by : tuple of Guarantee, optional
+        What was promised where the edges were chosen by records, as `PrivateDataset.quantile_bins` does.
 
     Raises
     ------
@@ -48,9 +51,14 @@ class Bins:
     edges: tuple[float, ...]
     labels: tuple[str, ...]
     decimals: int | None
+    found_by: tuple[Guarantee, ...] = field(default=(), repr=False, compare=False)
 
     def __init__(
-        self, edges: Iterable[float], labels: Iterable[str] | None = None, decimals: int | None = None
+        self,
+        edges: Iterable[float],
+        labels: Iterable[str] | None = None,
+        decimals: int | None = None,
+        found_by: Iterable[Guarantee] = (),
     ) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
         if len(values) < 2:
@@ -68,6 +76,7 @@ class Bins:
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "labels", names)
         object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
+        object.__setattr__(self, "found_by", checked_payments(found_by))
 
     def steps(self) -> list[int] | None:
         """Number the least value from each edge on, in units of the last decimal; the edges must be finite.
@@ -83,6 +92,14 @@ class Bins:
             return [_step(edge, self.decimals) for edge in self.edges]
         whole = all(edge.is_integer() and abs(edge) <= _MOST_WHOLE for edge in self.edges)
         return [int(edge) for edge in self.edges] if whole else None
+
+
+def checked_payments(found_by: Any) -> tuple[Guarantee, ...]:
+    """Check what was promised where states or bins were found in records, each payment by its name."""
+    found = tuple(dict.fromkeys(listed(found_by, "found_by")))
+    if not all(isinstance(part, Guarantee) and part.payment and not part.shared for part in found):
+        raise SchemaError("found_by lists guarantees with a payment, as discover_states and quantile_bins state them.")
+    return found
 
 
 def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:

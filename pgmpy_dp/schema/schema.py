@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -19,11 +19,20 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp._names import closest
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.schema.bins import Bins, checked_bounds
+from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_payments
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
-from pgmpy_dp.schema.table_schema import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, number_field, table_field
+from pgmpy_dp.schema.table_schema import (
+    CSV_PROPERTY,
+    FOUND_PROPERTY,
+    PROFILE,
+    RULES_PROPERTY,
+    declarations,
+    number_field,
+    table_field,
+)
 
 Clique = tuple[str, ...]
 _PLAIN = CsvFormat()
@@ -31,7 +40,7 @@ _PLAIN = CsvFormat()
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schema:
-    """A schema declares variables and their states, published before any record is looked at.
+    """A schema declares variables and their states, published before any record is looked at, or found privately.
 
     Parameters
     ----------
@@ -58,6 +67,9 @@ class Schema:
         What holds in every record, as is known without looking at one. See the notes.
     csv : CsvFormat, optional
         How CSV files of the records are written. Synthetic ones are written so as well.
+    found_by : mapping of str to tuple of Guarantee, optional
+        For each variable whose states were found in records, what was promised there. Releases under the schema count
+        it. Schemas that `discover_states`, `quantile_bins` and `merge_rare_states` lead to have it by themselves.
 
     Attributes
     ----------
@@ -73,6 +85,8 @@ class Schema:
     rules : tuple of rules
         As given; dependencies with the states of the finer variable in their order.
     csv : CsvFormat
+    found_by : mapping of str to tuple of Guarantee
+        As given, and of bins that know it themselves.
 
     Raises
     ------
@@ -108,6 +122,7 @@ class Schema:
     rules: tuple[Rule, ...]
     missing_values: Mapping[str, tuple[str, ...]]
     csv: CsvFormat
+    found_by: Mapping[str, tuple[Guarantee, ...]]
 
     def __init__(
         self,
@@ -118,6 +133,7 @@ class Schema:
         rules: Iterable[Rule] = (),
         missing_values: Mapping[str, Iterable[str]] | Iterable[str] = (),
         csv: CsvFormat = _PLAIN,
+        found_by: Mapping[str, Iterable[Guarantee]] = MappingProxyType({}),
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -148,21 +164,20 @@ class Schema:
         for role, given in (("missing", missing), ("other", other)):
             if given is not None and not isinstance(given, Mapping):
                 raise SchemaError(f"{role} needs a dict of variable -> state, got {type(given).__name__}.")
-            found: dict[str, State] = {}
+            named: dict[str, State] = {}
             for name, state in (given or {}).items():
                 _known(name, states, role)
                 stand_in = checked_state(f"Variable {name!r}", state)
                 if typed(stand_in) not in map(typed, states[name]):
                     states[name] = distinct(f"Variable {name!r}", (*states[name], stand_in))
-                found[str(name)] = stand_in
-            stand_ins[role] = MappingProxyType({v: found[v] for v in states if v in found})
+                named[str(name)] = stand_in
+            stand_ins[role] = MappingProxyType({v: named[v] for v in states if v in named})
         numeric = {checked_name(name): checked_bounds(name, ends) for name, ends in (bounds or {}).items()}
         for name in numeric:
             if name in states:
                 raise SchemaError(f"Variable {name!r} has both states and bounds: declare one of them.")
         object.__setattr__(self, "bounds", MappingProxyType(numeric))
         object.__setattr__(self, "states", MappingProxyType(states))
-        object.__setattr__(self, "bins", MappingProxyType(bins))
         object.__setattr__(self, "missing", stand_ins["missing"])
         object.__setattr__(self, "other", stand_ins["other"])
         said = _missing_values(missing_values, states, stand_ins["missing"])
@@ -172,6 +187,10 @@ class Schema:
             raise SchemaError(f"csv needs a CsvFormat, got {type(csv).__name__}: write CsvFormat(delimiter=';').")
         object.__setattr__(self, "csv", csv)
         _require_writable(csv, states, said)
+        found = _payments(found_by, states, bins)
+        known = {v: replace(own, found_by=found[v]) if v in found else own for v, own in bins.items()}
+        object.__setattr__(self, "bins", MappingProxyType(known))
+        object.__setattr__(self, "found_by", MappingProxyType(found))
 
     @cached_property
     def structure(self) -> Structure:
@@ -233,7 +252,17 @@ class Schema:
         >>> schema.replace(csv=CsvFormat(delimiter=";")).missing_values["smoke"]
         ('?',)
         """
-        return Schema(**self._arguments() | declared)
+        arguments = self._arguments() | declared
+        if "found_by" not in declared:  # what is no longer declared tells nothing, and bins know it themselves
+            variables = arguments["variables"]
+            kept = {v: own for v, own in self.found_by.items() if v in variables and not isinstance(variables[v], Bins)}
+            arguments["found_by"] = kept
+        return Schema(**arguments)
+
+    @property
+    def payments(self) -> tuple[Guarantee, ...]:
+        """Return what was promised wherever states were found in records, each payment once."""
+        return tuple(dict.fromkeys(part for parts in self.found_by.values() for part in parts))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -365,7 +394,8 @@ class Schema:
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
         rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
         said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
-        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv)
+        found = {v: self.found_by[v] for v in chosen if v in self.found_by}
+        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv, found_by=found)
 
     def join(self, other: Schema) -> Schema:
         """Take the variables of both, those of this one first.
@@ -399,7 +429,8 @@ class Schema:
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
         bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
         csv = self.csv if self.csv != _PLAIN else other.csv
-        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said, csv)
+        found = {v: (*self.found_by.get(v, ()), *other.found_by.get(v, ())) for v in (*self.found_by, *other.found_by)}
+        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said, csv, found)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -453,8 +484,9 @@ class Schema:
         States are ``constraints.enum``. Some properties of a field are our own: ``pgmpy_dp:bins`` holds ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
         the states that stand for missing and for undeclared values. Where there may be the latter, the states are
-        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``. Beside
-        the fields, ``pgmpy_dp:rules`` lists the rules, and ``pgmpy_dp:csv`` has ``delimiter``, ``encoding`` and
+        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``, and
+        those whose states were found in records have what was promised there in ``pgmpy_dp:found_by``. Beside the
+        fields, ``pgmpy_dp:rules`` lists the rules, and ``pgmpy_dp:csv`` has ``delimiter``, ``encoding`` and
         ``strip`` where they are declared.
 
         Examples
@@ -468,7 +500,8 @@ class Schema:
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
             field = table_field(variable, states, self.bins.get(variable), stand_ins)
             said = {"missingValues": list(self.missing_values[variable])} if variable in self.missing_values else {}
-            fields.append(field | said)
+            found = [part.to_dict() for part in self.found_by.get(variable, ())]
+            fields.append(field | said | ({FOUND_PROPERTY: found} if found else {}))
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
         csv = {CSV_PROPERTY: asdict(self.csv)} if self.csv != _PLAIN else {}
@@ -520,6 +553,7 @@ class Schema:
             frozenset(self.rules),
             tuple(self.missing_values.items()),
             self.csv,
+            tuple(self.found_by.items()),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -551,10 +585,22 @@ class Schema:
             "rules": self.rules,
             "missing_values": dict(self.missing_values),
             "csv": self.csv,
+            "found_by": dict(self.found_by),
         }
 
     def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
         return Schema, tuple(self._arguments().values())
+
+
+def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, tuple[Guarantee, ...]]:
+    """Check what was promised where states were found in records; bins know it themselves."""
+    if not isinstance(given, Mapping):
+        raise SchemaError(f"found_by needs a dict of variable -> guarantees, got {type(given).__name__}.")
+    found = {variable: own.found_by for variable, own in bins.items()}
+    for variable, parts in given.items():
+        _known(variable, states, "found_by")
+        found[variable] = checked_payments((*found.get(variable, ()), *checked_payments(parts)))
+    return {variable: found[variable] for variable in states if found.get(variable)}
 
 
 def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], said: Mapping[str, Any]) -> None:

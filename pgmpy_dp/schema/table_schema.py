@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.rules import rule_from_dict
@@ -18,6 +19,7 @@ STATES_PROPERTY = "pgmpy_dp:states"
 BOUNDS_PROPERTY = "pgmpy_dp:bounds"
 RULES_PROPERTY = "pgmpy_dp:rules"
 CSV_PROPERTY = "pgmpy_dp:csv"
+FOUND_PROPERTY = "pgmpy_dp:found_by"
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -71,6 +73,7 @@ def declarations(
     stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
     bounds: dict[str, Any] = {}
     said: dict[str, list[str]] = {}
+    found: dict[str, tuple[Guarantee, ...]] = {}
     for field in fields:
         name = checked_name(field.get("name"))
         if name in variables or name in bounds:
@@ -79,6 +82,8 @@ def declarations(
             bounds[name] = field[BOUNDS_PROPERTY]
             continue
         variables[name] = states = _field_states(name, field)
+        if not isinstance(states, Bins):
+            found[name] = _payments(name, field)
         texts = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
         said[name] = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
         for role, named in stand_ins.items():
@@ -94,7 +99,19 @@ def declarations(
         "rules": [rule_from_dict(rule) for rule in rules],
         "missing_values": said,
         "csv": _csv_format(descriptor.get(CSV_PROPERTY, {})),
+        "found_by": found,
     }
+
+
+def _payments(name: str, field: Mapping[str, Any]) -> tuple[Guarantee, ...]:
+    """Read what was promised where the states of a field were found in records."""
+    listed = field.get(FOUND_PROPERTY, [])
+    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+        raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} must be a list of guarantees.")
+    try:
+        return tuple(map(Guarantee.from_dict, listed))
+    except (ValueError, TypeError, KeyError) as error:
+        raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} holds no guarantee ({error}).") from None
 
 
 def _csv_format(declared: Any) -> CsvFormat:
@@ -136,7 +153,7 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
             raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
-            return Bins(edges, bins.get("labels"), bins.get("decimals"))
+            return Bins(edges, bins.get("labels"), bins.get("decimals"), _payments(name, field))
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

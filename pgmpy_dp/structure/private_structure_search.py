@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -75,9 +75,10 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         - cost: what those tables cost, in rho, or in epsilon where delta is 0;
         - found, verdict: the share of repeated searches that find it, "stable" or "doubtful".
     release_ : NoisyMarginals
-        All tables that were measured. Its guarantee includes the choice of what to measure.
+        All tables that were measured.
     releases_ : tuple of NoisyMarginals
-        The same, step by step, each with the guarantee of its own tables.
+        The same, step by step. Which tables a step measured was chosen privately: each has the guarantee of the search,
+        which those that are joined count once.
     guarantee_ : Guarantee
 
     Notes
@@ -168,7 +169,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
         found, self.guarantee_ = self._searched(dataset, knowledge, "Searching")
         self.releases_ = tuple(found.releases)
-        self.release_ = replace(found.release, guarantee=self.guarantee_)
+        self.release_ = found.release
         network = PrivateBayesianNetwork()
         network.add_nodes_from(variables)
         network.add_edges_from(found.named_edges())

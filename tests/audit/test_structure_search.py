@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.steps import Choose, TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import GaussianTables
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.data.mechanisms.tables import GaussianTables, promise
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.structure import search
 from pgmpy_dp.structure.knowledge import Knowledge
@@ -126,3 +126,41 @@ def test_a_search_keeps_its_claim(pair):
 )
 def test_planted_bugs_in_a_search_are_caught(bug, pair):
     assert refuted(pair, FEW, **bug)
+
+
+class OwnPrice(TablesInSteps):
+    """The release of a step promises what its own noise costs, and not what chose its tables."""
+
+    def draw(self, quote, public, exact, noise):
+        release, whole = super().draw(quote, public, exact, noise)
+        return replace(release, guarantee=promise(public, quote.terms[0][-1], "laplace")), whole
+
+
+def chosen_and_measured(data, method):
+    """Nine tenths of epsilon choose one of two tables, and a tenth measures it."""
+
+    def asking() -> Generator:
+        near, far = (
+            np.array([[1, 1], [1, 1]]),
+            np.array([[2, 1], [1, 1]]),
+        )  # one more record: off or there
+        (chosen,) = yield Choose({("a", "b"): near, ("b", "c"): far}, lambda _: [("a", "b"), ("b", "c")])
+        measured = yield Measure([chosen], [1.0])
+        return measured
+
+    release, _ = data.release(method([Step(0.9, 1), Step(0.1)], 2.0, 0.0, asking, "choose and measure"))
+    return release
+
+
+@pytest.mark.parametrize(("method", "caught"), [(TablesInSteps, False), (OwnPrice, True)])
+def test_a_searchs_release_with_its_own_price_is_caught(method, caught, quick_noise):
+    """A release by itself tells which tables were chosen: what it promises must hold for that as well."""
+    noise = quick_noise()
+    data = [dp.PrivateDataset(records, SCHEMA, Bottomless(2.0), noise=noise) for records in (SHORT, LONG)]
+    promised = chosen_and_measured(data[0], method).guarantee.epsilon
+    result = audit(
+        lambda one: VARIABLES.index(chosen_and_measured(one, method).cliques[0][0]),
+        data, promised, trials=300, confidence=1 - FALSE_ALARM,
+    )  # fmt: skip
+    assert result.refuted == caught, result
+    assert promised == pytest.approx(0.2 if caught else 2.0)

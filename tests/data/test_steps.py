@@ -86,8 +86,7 @@ def test_the_noise_of_all_steps_costs_the_one_charge(neighbours, rows, epsilon):
     assert 0.99 * epsilon < sequence_epsilon(parts, 1e-6) <= epsilon
     assert [rho / guarantee.rho for rho, _ in parts] == pytest.approx([0.25, 0.25, 0.5], rel=0.03)
     assert [rho / sum(of[:3]) for rho in of[:3]] == pytest.approx([0.25, 0.5, 0.25], rel=0.03)
-    assert result.guarantee.rho < of[5]
-    assert result.guarantee.epsilon == epsilon_from_renyi(zcdp_curve(result.guarantee.rho), 1e-6)
+    assert result.guarantee == guarantee  # which table it is was chosen before
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 7.7])
@@ -118,7 +117,7 @@ def test_without_a_delta_epsilons_add_up():
     assert sum(of) == pytest.approx(1.0)
     exact = [Fraction(1 if kind == "table" else 2 * selection._GRID) / Fraction(scale) for kind, scale in scales]
     assert sum(exact) <= 1
-    assert result.guarantee.epsilon == pytest.approx(0.5)
+    assert result.guarantee == guarantee
 
 
 def test_what_is_asked_for_follows_the_steps():

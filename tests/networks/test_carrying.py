@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from contextlib import suppress
 
@@ -62,14 +63,13 @@ def test_what_comes_back_answers_as_before(network, noisy, tmp_path):
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "m.zip").read_bytes()
 
 
-def test_what_was_paid_for_beside_the_release_stays_in_the_promise(data, tmp_path):
-    """A first stage chose what to measure; the release is of the second alone."""
+def test_a_release_that_a_first_stage_shaped_promises_both(data, tmp_path):
     network = dp.PrivateBayesianNetwork(EDGES).fit(data, dp.PrivateMLE(0.5, allocation="data_dependent"))
     network.save(tmp_path / "m.zip")
     for back in (load_network(tmp_path / "m.zip"), dp.PrivateBayesianNetwork.load(tmp_path / "m.zip")):
         assert back.guarantee_ == network.guarantee_
         assert back.release_ == network.release_
-        assert back.guarantee_.epsilon == 0.5 > back.release_.guarantee.epsilon
+        assert back.guarantee_.epsilon == back.release_.guarantee.epsilon == 0.5
 
 
 def test_mixtures_carry_theirs(data, tmp_path):
@@ -104,6 +104,56 @@ def test_releases_and_models_are_told_apart(noisy, tmp_path):
         dp.NoisyMarginals.load(tmp_path / "m.zip")
     with pytest.raises(ReleaseFormatError, match="not a model that carries its release"):
         load_network(tmp_path / "r.zip")
+
+
+def promising(path, **changes):
+    """Alter what the model in a file promises."""
+    parts = members(path)
+    content = json.loads(parts["model.json"])
+    content["guarantee"] |= changes
+    path.write_bytes(zipped({**parts, "model.json": json.dumps(content).encode()}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0.01},
+        {"epsilon": 0.999},
+        {"neighbours": "replace_one"},
+        {"unit": "person"},
+        {"mechanism": "several"},
+        {"private": True},
+        {"accepted": True},
+    ],
+    ids=lambda changes: " ".join(map(str, *changes.items())),
+)
+def test_a_model_that_promises_less_than_its_releases_or_something_else_is_refused(changes, noisy, tmp_path):
+    path = tmp_path / "m.zip"
+    network = dp.PrivateBayesianNetwork(EDGES).fit(noisy)
+    network.save(path)
+    promising(path, **changes)
+    for load in (load_network, dp.PrivateBayesianNetwork.load):
+        with pytest.raises(ReleaseFormatError, match="promises something else than the releases that it carries"):
+            load(path)
+
+
+def test_a_model_may_promise_more_than_its_releases(noisy, tmp_path):
+    """Files of earlier versions count a first stage, and their releases do not."""
+    path = tmp_path / "m.zip"
+    dp.PrivateBayesianNetwork(EDGES).fit(noisy).save(path)
+    promising(path, epsilon=1.5, delta=1e-9)
+    assert (load_network(path).guarantee_.epsilon, load_network(path).guarantee_.delta) == (1.5, 1e-9)
+
+
+def test_mixtures_that_promise_something_else_are_refused(tmp_path):
+    path, records = tmp_path / "m.zip", pd.DataFrame({"a": ["u", "v"] * 50, "d": ["x", "x", "y", "y"] * 25})
+    mixture = dp.PairwiseMixture(epsilon=1.0, delta=1e-9, state_names={v: STATES[v] for v in "ad"}, members=1)
+    network = mixture.fit(records).network_
+    for changes in ({"epsilon": 0.5}, {"delta": 1e-12}, {"rho": 1e-5}, {"neighbours": "replace_one"}):
+        network.save(path)
+        promising(path, **changes)
+        with pytest.raises(ReleaseFormatError, match="another promise than the network"):
+            dp.PrivateMixtureNetwork.load(path)
 
 
 def members(path):

@@ -54,7 +54,7 @@ def test_the_missing_edge_is_found_and_answers_follow_it(tmp_path):
     assert measured.cliques[0] == (NODES[0], NODES[-1])
     assert measured.chosen_among == dict.fromkeys(measured.cliques, 55)
     assert data.budget.remaining.epsilon == 0.5
-    assert (network.guarantee_.epsilon, measured.guarantee.epsilon) == (1.5, 0.5)
+    assert network.guarantee_.epsilon == measured.guarantee.epsilon == 1.5  # the release said what is far from it
     assert network.check_fit().fails
     assert network.check_fit().of_pairs[0].variables == (NODES[0], NODES[-1])
     held = frame.loc[frame[NODES[0]] == "z", NODES[-1]].value_counts(normalize=True)

@@ -81,7 +81,7 @@ def test_round_trip_is_exact(tmp_path):
             SCHEMA,
             {("b",): np.array([1, 2, 3])},
             {("b",): 7.1},
-            Guarantee(1.0, 1e-9, 0.02, "replace_one", "gaussian", False, "user"),
+            Guarantee(1.25, 1e-9, 0.02, "replace_one", "gaussian", False, "user"),
             10,
         ),
     ):
@@ -105,7 +105,9 @@ def test_round_trip_of_any_numbers(scale, epsilon, values, mechanism):
     if mechanism == "laplace":
         guarantee = Guarantee(max(epsilon, 1 / scale), 0.0, None, "add_remove", mechanism, True)
     else:
-        guarantee = Guarantee(epsilon, 1e-6, max(0.1, 0.5 / scale**2), "add_remove", mechanism, True)
+        rho = max(0.1, 0.5 / scale**2)
+        epsilon = max(epsilon, rho + 2 * math.sqrt(rho * math.log(1e6)))  # what zCDP implies
+        guarantee = Guarantee(epsilon, 1e-6, rho, "add_remove", mechanism, True)
     release = NoisyMarginals(SCHEMA, {("b",): np.array(values, np.int64)}, {("b",): scale}, guarantee)
     assert loaded(zipped(saved(release))) == release
 

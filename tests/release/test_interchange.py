@@ -51,7 +51,7 @@ def test_a_contingency_table_of_opendp():
             flatten=lambda: [measured((), [100.0]), measured(), measured(("smoke", "age"), [1, 2, 3, 4, 5, 6], 50.0)]
         ),
     )
-    promised = dp.Guarantee(1.0, 1e-6, 0.03, "add_remove", "gaussian", True)
+    promised = dp.Guarantee(1.25, 1e-6, 0.03, "add_remove", "gaussian", True)
     found = from_contingency_table(table, promised)
     assert found.schema.states == {"smoke": ("yes", "missing"), "age": (1, 2, 3)}
     assert found.tables["smoke", "age"].tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -60,7 +60,7 @@ def test_a_contingency_table_of_opendp():
 
 
 def test_several_measurements_of_a_clique_are_weighed_together():
-    promised = dp.Guarantee(1.0, 1e-6, 0.05, "add_remove", "gaussian", True)
+    promised = dp.Guarantee(1.5, 1e-6, 0.05, "add_remove", "gaussian", True)
     found = from_mbi([measured(values=[30, 60], stddev=5.0), measured(values=[40, 70], stddev=5.0)], SCHEMA, promised)
     assert found.tables["smoke",].tolist() == [35, 65]
     assert found.scales["smoke",] == pytest.approx(5.0 / 2**0.5)

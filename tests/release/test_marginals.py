@@ -17,7 +17,7 @@ from pgmpy_dp.schema import Schema
 SCHEMA = Schema({"a": ["x", "y", "z"], "b": [0, 1]})
 LAPLACE = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True)
 REPLACE = Guarantee(1.5, 0.0, None, "replace_one", "laplace", True)
-GAUSSIAN = Guarantee(0.5, 1e-6, 0.2, "add_remove", "gaussian", True)
+GAUSSIAN = Guarantee(3.0, 1e-6, 0.2, "add_remove", "gaussian", True)
 EXACT = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
 PERSONS = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=3)
 WEIGHED = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=None)

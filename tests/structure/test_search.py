@@ -55,7 +55,7 @@ def test_the_ledger_has_one_entry_of_the_whole_price(found):
     assert (search.guarantee_.epsilon, search.guarantee_.delta) == (3.0, 1e-6)
     assert search.guarantee_.rho > 1.1 * zcdp_limit(3.0, 1e-6)[0]  # as one block
     assert search.release_.guarantee == search.network_.guarantee_ == search.guarantee_
-    measured = sum(release.guarantee.rho for release in search.releases_)
+    measured = sum(1 / (2 * scale**2) for release in search.releases_ for scale in release.scales.values())
     plan = search.plan()
     assert plan["share"].sum() == pytest.approx(1.0)
     chosen = plan[plan["step"].str.contains("choose")]["share"].sum()

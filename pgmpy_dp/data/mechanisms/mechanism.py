@@ -21,6 +21,7 @@ from pgmpy_dp.records.frames import Integers
 from pgmpy_dp.records.memory import distinct
 from pgmpy_dp.records.units import Unit, require_single_records
 from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.schema import Schema
 
 
@@ -65,12 +66,13 @@ class Public:
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
         """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`.
 
-        On the ledger of a try it promises what holds for all tries together.
+        On the ledger of a try it promises what holds for all tries together. Where records were asked for the states of
+        the schema, it counts that too: the schema goes out with the release.
         """
         if (of_tries := self.budget.of_tries) is not None:
             epsilon, delta = max(epsilon, of_tries[0]), max(delta, of_tries[1])
             parts = {**parts, "accepted": True}
-        return Guarantee(
+        own = Guarantee(
             epsilon=decimal_above(epsilon),
             delta=delta,
             neighbours=self.neighbours,
@@ -79,6 +81,12 @@ class Public:
             versions=library_versions(self.private),
             **{"rho": None} | parts,
         )
+        return sharing(own, self.payments)
+
+    @property
+    def payments(self) -> tuple[Guarantee, ...]:
+        """What was promised where records were asked for the states that are declared."""
+        return ()
 
     def require_single_records(self) -> None:
         """Refuse units, for mechanisms whose sensitivity is that of one record."""
@@ -90,6 +98,11 @@ class PublicTable(Public):
     """What may be known of private records with declared variables."""
 
     schema: Schema
+
+    @property
+    def payments(self) -> tuple[Guarantee, ...]:
+        """As the schema says."""
+        return self.schema.payments
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import laplace_scale, table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource, payment_name
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
 from pgmpy_dp.schema import State
@@ -98,8 +98,11 @@ class PartitionSelection:
         values = sorted(exact, key=_order)
         noisy = noise.discrete_laplace(np.array([exact[value] for value in values], dtype=np.int64), scale)
         found = [value for value, rows in zip(values, noisy.tolist(), strict=True) if rows >= threshold]
+        guarantee = quote.guarantee.shared_as(payment_name(noise))
+        own = {self.variable: guarantee.shared[-1:]}
         schema = public.schema.with_states(self.variable, found)
-        return DiscoveredStates(schema, self.variable, scale, threshold, quote.guarantee)
+        schema = schema.replace(found_by={**schema.found_by, **own})
+        return DiscoveredStates(schema, self.variable, scale, threshold, guarantee)
 
 
 def least_threshold(scale: float, delta: float, rows: int) -> int:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.tables import promise
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource, payment_name
 from pgmpy_dp.privacy.selection import selection_scale
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.schema import Bins, Schema
@@ -44,7 +45,7 @@ class QuantileBins:
             for quantile in range(1, self.parts)
         ]
         charge = Charge(f"{self.parts} bins of {self.variable}", "permute-and-flip", epsilon=epsilon)
-        return Quote(charge, (edges, scales))
+        return Quote(charge, (edges, scales), promise(public, epsilon, "exponential"))
 
     def read(self, quote: Quote, held: Held) -> Counts:
         """Count the values in each fine bin."""
@@ -56,7 +57,9 @@ class QuantileBins:
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
-        return Bins([edges[0], *sorted(chosen), edges[-1]], decimals=public.schema.bins[self.variable].decimals)
+        fine, guarantee = public.schema.bins[self.variable], quote.guarantee.shared_as(payment_name(noise))
+        found_by = (*fine.found_by, guarantee.shared[-1])
+        return Bins([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found_by=found_by)
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:

@@ -3,8 +3,9 @@
 Sensitivity. Each step is a mechanism of :mod:`~pgmpy_dp.data.mechanisms.tables` or
 :mod:`~pgmpy_dp.data.mechanisms.selection`, at a price that is settled with the whole, before the first: with a delta a
 share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block, without it a share of epsilon,
-which add up whatever is asked for. What is asked for sees nothing but the answers, and may be nothing. Each step reads
-the records by itself: of units of which at most `max_rows` rows count, lazy records draw the rows of each step anew,
+which add up whatever is asked for. What is asked for sees nothing but the answers, and may be nothing. Which tables a
+step measures is such an answer, and the choices before it are told by it: so each release states the guarantee of the
+whole, which those of one sequence have in common. Each step reads the records by itself: of units of which at most `max_rows` rows count, lazy records draw the rows of each step anew,
 others have drawn them once; :mod:`pgmpy_dp.privacy.sequences` argues both. Shares of epsilon need no such care: given
 all draws each step is (epsilon, 0), and mixtures of such pairs are so.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
@@ -24,9 +25,9 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource, payment_name
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique
 
 Result = TypeVar("Result")
@@ -114,15 +115,18 @@ class TablesInSteps(Generic[Result]):
         """Answer step by step. The guarantee is that of all answers together."""
         asking, answer = self.asking(), None
         losses, _ = quote.terms
+        guarantee = quote.guarantee.shared_as(payment_name(noise))
         for step, loss in zip(self.steps, losses, strict=True):
             asked = asking.send(answer)
             if isinstance(asked, Choose) != bool(step.picks):
                 raise TypeError(f"A step of {step.picks} choices was asked for {type(asked).__name__}.")
             answer = self._answered(asked, step, loss, public, exact, noise)
+            if isinstance(answer, NoisyMarginals):
+                answer = replace(answer, guarantee=guarantee)
         try:
             asking.send(answer)
         except StopIteration as end:
-            return end.value, quote.guarantee
+            return end.value, guarantee
         raise TypeError("More was asked for than there are steps.")
 
     def _answered(

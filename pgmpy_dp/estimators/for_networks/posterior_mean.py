@@ -22,8 +22,9 @@ from pgmpy_dp.fitting.posterior_means import draw_mean
 from pgmpy_dp.fitting.posterior_networks import SLOWLY
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.privacy.checks import Constraint, whole
-from pgmpy_dp.release import Release, compose
+from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
@@ -136,7 +137,7 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
                 require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
                 release = measure(self, release, cliques, weights, public)
             releases = [release]
-        compose([release.guarantee for release in releases])  # refuses promises that differ, before the draws
+        compose_releases(releases)  # refuses promises that differ, before the draws
         held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior, mean = draw_mean(network, releases, self.draws)
         if posterior.poor:

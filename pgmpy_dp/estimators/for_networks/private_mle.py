@@ -29,9 +29,10 @@ from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
 from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.privacy.checks import Constraint, choice, decimal_above, exact_positive
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
@@ -189,9 +190,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         finish(self, cpds, release, schema)
         self.allocation_ = allocation_frame(network, tables, self.tables, features)
         self.stage1_release_ = first
-        if first is not None:
-            whole = decimal_above(exact_positive("epsilon", self.epsilon))
-            self.guarantee_ = replace(release.guarantee, epsilon=max(whole, release.guarantee.epsilon))
         return self
 
     def _checked_options(self) -> Allocation:
@@ -219,7 +217,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         """Charge epsilon as a whole, measure stage I, allocate by its features, measure stage II.
 
         Stage I costs its share by amplification on the sample, stage II the rest, chosen from stage I alone: together
-        they cost epsilon by (adaptive) composition.
+        they cost epsilon by (adaptive) composition. Scales of stage II tell of stage I: its release promises both.
         """
         schema, scopes = dataset.schema, families(network)
         if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
@@ -236,7 +234,8 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         first = part.measure(cliques, beginning, weights=weights, sampling_rate=allocation.sampling_rate)
         features = allocation_features(network, scopes, first, self._read(first, scopes), allocation)
         cliques, weights = second_plan(schema, scopes, features, self.tables)
-        return first, features, part.measure(cliques, whole - beginning, weights=weights)
+        second = part.measure(cliques, whole - beginning, weights=weights)
+        return first, features, replace(second, guarantee=sharing(second.guarantee, first.payments))
 
     def _read(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""

@@ -1,0 +1,320 @@
+"""A guarantee states what a release promises about the records behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pgmpy_dp._notebooks import table
+from pgmpy_dp.privacy.checks import decimal_above
+
+NEIGHBOURS = ("add_remove", "replace_one")
+MECHANISMS = (
+    "laplace",
+    "gaussian",
+    "sampled_gaussian",
+    "posterior_sampling",
+    "exponential",
+    "partition_selection",
+    "several",
+    "none",
+)
+
+_CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
+_NOISE = {
+    "laplace": "discrete Laplace noise",
+    "gaussian": "discrete Gaussian noise",
+    "sampled_gaussian": "Gaussian noise on sums over random samples",
+    "posterior_sampling": "draws from a truncated posterior",
+    "exponential": "exponential mechanism",
+    "partition_selection": "private partition selection",
+    "several": "several releases together",
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A guarantee states what a release promises about the records behind it.
+
+    Names of variables, states and tables are presumed public, unless the schema says that they were found in records:
+    epsilon and delta then count what finding them cost. Who chooses tables or edges by what was released before, such
+    as those of a graph that was searched for, releases both: what holds for them together is `compose`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon of the (epsilon, delta) guarantee; ``inf`` for exact counts.
+    delta : float
+        Delta, 0 <= delta < 1.
+    rho : float or None
+        Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
+    neighbours : {"add_remove", "replace_one"}
+        What may differ between two data sets that the release cannot tell apart.
+    mechanism : str
+        "laplace" or "gaussian", discrete noise added to every cell of tables; "sampled_gaussian", Gaussian noise added
+        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential", draws from
+        a truncated or tempered posterior; "partition_selection" of states; "several" releases by different ones;
+        "none" for exact counts.
+    private : bool
+        False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
+    unit : str
+        What one neighbour differs in: a "record", or the column that tells whose it is, such as "person_id": then
+        neighbours differ in all rows of one person.
+    versions : mapping of str to str
+        Versions of the libraries that made the release.
+    sampling_rate : float
+        Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
+        holds for all records, by amplification: the noise on the sample costs more.
+    max_rows : int or None
+        The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
+        weigh 1 together.
+    accepted : bool
+        Whether it was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then what all tries cost
+        together, and rho, where there is one, is that of the noise alone.
+    payment : str
+        Names what was paid once and is part of several promises; empty for all others.
+    shared : tuple of Guarantee
+        Parts of this promise that others may have in common with it, each with its `payment`: what found the states or
+        bins of the schema, or the search that a release is a step of. Epsilon, delta and rho count them, and
+        `compose` counts each once.
+
+    Raises
+    ------
+    ValueError
+        If the parts contradict each other or are out of range.
+
+    Examples
+    --------
+    >>> print(Guarantee(0.5, 0.0, None, "add_remove", "laplace", True))
+    differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
+    >>> print(Guarantee(float("inf"), 0.0, None, "add_remove", "none", False))
+    NOT PRIVATE: exact counts
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: str
+    mechanism: str
+    private: bool
+    unit: str = "record"
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    sampling_rate: float = 1.0
+    max_rows: int | None = 1
+    accepted: bool = False
+    payment: str = ""
+    shared: tuple[Guarantee, ...] = ()
+
+    def __post_init__(self) -> None:
+        epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
+        rho = None if self.rho is None else checked_number("rho", self.rho)
+        for name in ("private", "accepted"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"Guarantee: {name} must be True or False, got {getattr(self, name)!r}.")
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
+        if not epsilon > 0 or not 0 <= delta < 1:
+            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
+        if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
+            raise ValueError(
+                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
+                "noisy ones a finite epsilon."
+            )
+        if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
+            raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
+        if self.mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not delta:
+            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} needs a delta greater than 0.")
+        if not isinstance(self.unit, str) or not self.unit:
+            raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
+        rate = checked_number("sampling_rate", self.sampling_rate)
+        if not 0 < rate <= 1:
+            raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
+        if rate < 1 and (self.neighbours, self.mechanism) != ("add_remove", "laplace"):
+            raise ValueError(
+                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
+                f"got {self.neighbours!r} and {self.mechanism!r}."
+            )
+        if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
+            raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
+        if self.max_rows != 1 and (self.unit == "record" or rate < 1):
+            raise ValueError(
+                "Guarantee: a record is one row, and so is what a Poisson sample is taken of: max_rows is 1."
+            )
+        versions = dict(self.versions)
+        if not all(isinstance(text, str) for pair in versions.items() for text in pair):
+            raise ValueError("Guarantee: versions must map names of libraries to version strings.")
+        self._check_shared(epsilon, delta)
+        values: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
+            "private": bool(self.private),
+            "accepted": bool(self.accepted),
+            "sampling_rate": rate,
+        }
+        values["versions"] = MappingProxyType(dict(sorted(versions.items())))
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_shared(self, epsilon: float, delta: float) -> None:
+        if not isinstance(self.payment, str) or not isinstance(self.shared, tuple):
+            raise ValueError("Guarantee: payment must be a text, and shared a tuple of guarantees.")
+        for part in self.shared:
+            if not isinstance(part, Guarantee) or not part.payment or part.shared or part.mechanism == "none":
+                raise ValueError(
+                    "Guarantee: each shared part is a guarantee of noise with a payment, and shares nothing."
+                )
+            if (part.neighbours, part.unit) != (self.neighbours, self.unit) or part.private < self.private:
+                raise ValueError("Guarantee: a shared part promises something else: no one promise holds for both.")
+        if exact_sum(self.shared, "epsilon") > exact(epsilon) or exact_sum(self.shared, "delta") > exact(delta):
+            raise ValueError("Guarantee: epsilon and delta must count the shared parts, and are less.")
+
+    def own(self, name: str) -> Fraction:
+        """Compute what epsilon, delta or rho are without the shared parts."""
+        return max(exact(getattr(self, name)) - exact_sum(self.shared, name), Fraction(0))
+
+    def of_noise(self) -> tuple[Fraction, Fraction]:
+        """Compute the epsilon and delta that are left for its own noise beside shared parts of other mechanisms."""
+        others = [part for part in self.shared if part.mechanism != self.mechanism]
+        epsilon, delta = (exact(getattr(self, name)) - exact_sum(others, name) for name in ("epsilon", "delta"))
+        return epsilon, delta
+
+    def parts(self, payment: str) -> tuple[Guarantee, ...]:
+        """List the shared parts, and the rest under the name of its payment."""
+        epsilon, rho = self.own("epsilon"), self.own("rho")
+        if not epsilon:
+            return self.shared
+        amounts = {"epsilon": decimal_above(epsilon), "delta": decimal_above(self.own("delta"))}
+        rest = replace(self, **amounts, rho=decimal_above(rho) if rho else None, payment=payment, shared=())
+        return (*self.shared, rest)
+
+    def shared_as(self, payment: str) -> Guarantee:
+        """Let others have all of this promise in common with it, as one payment."""
+        parts = self.parts(payment)
+        amounts = {n: max(getattr(self, n), decimal_above(exact_sum(parts, n))) for n in ("epsilon", "delta")}
+        return replace(self, **amounts, shared=parts)
+
+    def covers(self, other: Guarantee) -> bool:
+        """Say whether whoever relies on this promise may rely on the other one as well: it is for the same, or less.
+
+        Examples
+        --------
+        >>> less, more = (Guarantee(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon in (0.5, 1.0))
+        >>> more.covers(less), less.covers(more)
+        (True, False)
+        """
+        kinds = ("neighbours", "unit", "max_rows", "mechanism", "sampling_rate", "accepted")
+        same = all(getattr(self, name) == getattr(other, name) for name in kinds)
+        amounts = ("epsilon", "delta", "rho")
+        return (
+            same
+            and self.private <= other.private
+            and all(exact(getattr(self, n)) >= exact(getattr(other, n)) for n in amounts)
+        )
+
+    @property
+    def counted(self) -> str:
+        """Name what the tables count: "records", "records of the sample", "rows" of units, or "units"."""
+        if self.unit == "record":
+            return "records" if self.sampling_rate == 1 else "records of the sample"
+        return "units" if self.max_rows is None else "rows"
+
+    def __str__(self) -> str:
+        if self.mechanism == "none":
+            return "NOT PRIVATE: exact counts"
+        noise = _NOISE[self.mechanism]
+        if self.sampling_rate < 1:
+            noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
+        if self.accepted:
+            noise += ", accepted among tries"
+        before = dict.fromkeys(_NOISE[part.mechanism] for part in self.shared if part.mechanism != self.mechanism)
+        noise += f", and {' and '.join(before)} before" if before else ""
+        if not self.private:
+            return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
+        delta = f" and delta = {self.delta!r}" if self.delta else ""
+        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
+        return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
+
+    def sentence(self) -> str:
+        """State what is promised, from a capital to a full stop.
+
+        Examples
+        --------
+        >>> Guarantee(1.0, 0.0, None, "add_remove", "laplace", True).sentence()
+        'Differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise).'
+        """
+        promise = str(self)
+        return f"{promise[0].upper()}{promise[1:]}."
+
+    def _repr_html_(self) -> str:
+        made = [(name, version) for name, version in self.versions.items()]
+        return table(self.sentence(), ["made with", "version"], made)
+
+    def _bound(self) -> str:
+        if self.max_rows is None:
+            return " (all rows, of weight 1 together)"
+        return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
+        parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
+        parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
+        parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
+        if self.sampling_rate != 1:
+            parts["sampling_rate"] = self.sampling_rate
+        if self.accepted:
+            parts["accepted"] = True
+        if self.payment:
+            parts["payment"] = self.payment
+        if self.shared:
+            parts["shared"] = [part.to_dict() for part in self.shared]
+        return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
+        """Invert `to_dict`.
+
+        It raises the errors of the constructor, and KeyError or TypeError for missing or unknown parts.
+        """
+        epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
+        shared = tuple(cls.from_dict(part) for part in parts.get("shared", ()))
+        return cls(**{**parts, "epsilon": epsilon, "shared": shared})
+
+    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
+        parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
+        rest = (self.sampling_rate, self.max_rows, self.accepted, self.payment, self.shared)
+        return Guarantee, (*parts, dict(self.versions), *rest)
+
+
+def exact(value: float | None) -> Fraction:
+    """Read a number as the decimal that it prints as; None is 0, and so is what is infinite: it is no amount."""
+    return Fraction(str(value)) if value is not None and math.isfinite(value) else Fraction(0)
+
+
+def exact_sum(guarantees: Iterable[Guarantee], name: str) -> Fraction:
+    """Add up epsilon, delta or rho."""
+    return sum((exact(getattr(one, name)) for one in guarantees), Fraction(0))
+
+
+def checked_number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got NaN or one too large.")
+    return number
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

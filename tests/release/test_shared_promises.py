@@ -1,0 +1,280 @@
+"""What chose the states or the tables of a release is part of what it promises, and is counted once in several."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.release import NoisyMarginals, Release, compose
+from pgmpy_dp.release.composition import sharing
+from pgmpy_dp.release.kinds import compose_releases
+
+RECORDS = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200, "age": [*range(100)] * 5})
+OPEN = dp.Schema({"place": [], "age": dp.Bins(range(0, 101, 10))}, other={"place": "elsewhere"})
+
+
+def data_set(schema, budget, **options):
+    return dp.PrivateDataset(RECORDS, schema, budget, **options)
+
+
+@pytest.fixture
+def budget():
+    return dp.PrivacyBudget(10.0, 1e-3)
+
+
+@pytest.fixture
+def found(budget):
+    return data_set(OPEN, budget).discover_states("place", 0.5, delta=1e-7)
+
+
+def stated(release):
+    return release.guarantee.epsilon, release.guarantee.delta
+
+
+def test_a_release_under_discovered_states_states_the_sum(found, budget):
+    noisy = data_set(found.schema, budget).measure([("place",)], 1.0)
+    assert stated(found) == (0.5, 1e-7)
+    assert stated(noisy) == (1.5, 1e-7)
+    assert noisy.guarantee.mechanism == "laplace"
+    assert "private partition selection before" in str(noisy.guarantee)
+    assert budget.spent.epsilon == 1.5  # the ledger is charged for each alone, as before
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda data: data.measure([("age",)], 1.0, delta=1e-6, mechanism="gaussian"),
+        lambda data: data.measure([("age",)], 1.0, delta=1e-6, mechanism="gaussian_block"),
+        lambda data: data.measure_coefficients([("age",)], 1.0),
+        lambda data: data.sample_posterior([("age",)], {("age",): np.ones(10)}, 1.0),
+        lambda data: data.plan(2, epsilon=1.0, delta=1e-6, sampling_rate=0.5),
+        lambda data: data.check(RECORDS, [dp.LargestError([("age",)], 0.1)], 1.0),
+        lambda data: data.release(TablesInSteps([Step(1.0)], 1.0, 0.0, _one_table, "steps"))[0],
+    ],
+    ids=["gaussian", "block", "coefficients", "posterior", "sums", "checks", "steps"],
+)
+def test_so_does_whatever_else_is_released_under_them(found, measure, budget):
+    """Also of other variables: the schema goes out with it."""
+    released = measure(data_set(found.schema, dp.PrivacyBudget(10.0, 1e-3)))
+    assert released.guarantee.epsilon == pytest.approx(1.5)
+    assert released.guarantee.epsilon >= 1.5 - 1e-12
+    assert found.guarantee.shared[0] in released.guarantee.shared
+
+
+def _one_table():
+    return (yield Measure([("age",)], [1.0]))
+
+
+def test_bins_know_where_they_are_from(budget):
+    data = data_set(OPEN, budget)
+    bins = data.quantile_bins("age", 3, 0.25)
+    assert [part.epsilon for part in bins.found_by] == [0.25]
+    assert pickle.loads(pickle.dumps(bins)).found_by == bins.found_by
+    schema = dp.Schema({"age": bins, "place": ["Ulm", "Bonn"]})
+    assert stated(data_set(schema, budget).measure([("place",)], 1.0)) == (1.25, 0.0)
+    assert schema.replace(variables={**schema.declared, "age": dp.Bins([0, 50, 100])}).payments == ()  # public ones
+    twice = data_set(schema, budget).quantile_bins("age", 2, 0.5)
+    assert [part.epsilon for part in twice.found_by] == [0.25, 0.5]
+
+
+def test_two_findings_sum_and_equal_findings_are_two(found, budget):
+    again = data_set(OPEN, budget).discover_states("place", 0.5, delta=1e-7)
+    assert again.states == found.states
+    one, two = (data_set(each.schema, budget).measure([("place",)], 1.0) for each in (found, again))
+    assert stated(one + two) == (3.0, 2e-7)
+    bins = data_set(found.schema, budget).quantile_bins("age", 3, 0.25)
+    both = found.schema.replace(variables={**found.schema.declared, "age": bins})
+    assert stated(data_set(both, budget).measure([("age",)], 1.0)) == (1.75, 1e-7)
+
+
+def test_releases_that_are_joined_count_what_they_have_in_common_once(found, budget):
+    data = data_set(found.schema, budget)
+    one, two = data.measure([("place",)], 1.0), data.measure([("age",)], 0.25)
+    assert stated(one + two) == (1.75, 1e-7)
+    assert stated(one + two + data.measure([("age", "place")], 1.0)) == (2.75, 1e-7)
+    network = dp.PrivateBayesianNetwork()
+    network.add_nodes_from(["place", "age"])
+    assert network.fit([one, two], estimator=dp.PosteriorMean()).guarantee_.epsilon == 1.75
+
+
+def test_schemas_and_releases_keep_it_in_files(found, budget, tmp_path):
+    found.schema.save(tmp_path / "schema.json")
+    schema = dp.Schema.load(tmp_path / "schema.json")
+    assert schema == found.schema
+    assert schema.payments == found.schema.payments == pickle.loads(pickle.dumps(schema)).payments
+    bins = data_set(schema, budget).quantile_bins("age", 3, 0.25)
+    schema = schema.replace(variables={**schema.declared, "age": bins})
+    assert dp.Schema.from_dict(schema.to_dict()).bins["age"].found_by == bins.found_by
+    noisy = data_set(schema, budget).measure([("place",)], 1.0)
+    for release in (found, noisy):
+        release.save(tmp_path / "release.zip")
+        back = Release.load(tmp_path / "release.zip")
+        assert (back, back.guarantee, back.schema.payments) == (release, release.guarantee, release.schema.payments)
+    two = data_set(schema, budget).measure([("age",)], 0.25)
+    assert stated(back + two) == (2.0, 1e-7)
+
+
+def test_a_part_of_a_schema_keeps_what_it_says(found):
+    assert found.schema.select(["age"]).payments == ()
+    assert found.schema.select(["place"]).payments == found.schema.payments
+    assert found.schema.with_states("place", ["Ulm"]).payments == found.schema.payments
+    assert dp.Schema({"x": [0, 1]}).join(found.schema).payments == found.schema.payments
+    household = dp.HouseholdSchema(dp.Schema({"home": ["a", "b"]}), found.schema, key="id", max_persons=2)
+    assert household.measured.payments == found.schema.payments
+
+
+def test_found_for_another_change_nothing_is_released_or_charged(found):
+    budget = dp.PrivacyBudget(10.0)
+    data = data_set(found.schema, budget, neighbours="replace_one")
+    with pytest.raises(ValueError, match="no one promise holds for both"):
+        data.measure([("place",)], 1.0)
+    assert budget.history == ()
+
+
+def test_rows_of_units_may_count_otherwise_than_where_states_were_found():
+    """All rows of a person differ between neighbours, however many of them count."""
+    records, budget = RECORDS.assign(person=[*range(250)] * 2), dp.PrivacyBudget(10.0, 1e-3)
+    data = dp.PrivateDataset(records, OPEN, budget, unit="person", max_rows=2)
+    schema = data.discover_states("place", 1.0, delta=1e-7).schema
+    noisy = dp.PrivateDataset(records, schema, budget, unit="person").measure([("place",)], 1.0)
+    assert (*stated(noisy), noisy.guarantee.max_rows) == (2.0, 1e-7, None)
+
+
+def test_states_that_were_merged_by_a_release_carry_its_promise(budget):
+    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
+    places = data_set(schema, budget).measure([("place",)], 0.5)
+    merged = dp.merge_rare_states(places, "place", "area")
+    pairs = data_set(merged, budget).measure([("area", "age")], 1.0)
+    assert stated(pairs) == (1.5, 0.0)
+    assert stated(places + pairs) == stated(pairs + places) == (1.5, 0.0)  # the same half is in both
+    assert stated(pairs + data_set(merged, budget).measure([("age",)], 0.25)) == (1.75, 0.0)
+
+
+def _chosen():
+    ones = np.ones((2, 2))
+    chosen = yield Choose({("a", "b"): ones, ("b", "c"): 9 * ones}, lambda _: [("a", "b"), ("b", "c")])
+    one = yield Measure(chosen, [1.0])
+    two = yield Measure([("a",)], [1.0])
+    return one, two
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_every_release_of_a_sequence_promises_the_whole_and_several_promise_it_once(delta, tmp_path):
+    data = dp.PrivateDataset(
+        np.zeros((9, 3), int), dp.Schema({"a": [0, 1], "b": [0, 1], "c": [0, 1]}), dp.PrivacyBudget(9.0, 1e-3)
+    )
+    steps = [Step(0.8, 1), Step(0.1), Step(0.1)]
+    (one, two), whole = data.release(TablesInSteps(steps, 1.0, delta, _chosen, "steps"))
+    assert one.guarantee == two.guarantee == whole
+    assert (whole.epsilon, whole.delta) == (1.0, delta)
+    assert (one + two).guarantee == whole
+    one.save(tmp_path / "one.zip")
+    assert stated(NoisyMarginals.load(tmp_path / "one.zip") + two) == (1.0, delta)
+    (other, _), _ = data.release(TablesInSteps(steps, 1.0, delta, _chosen, "steps"))
+    assert stated(one + two + other) == (2.0, 2 * delta)
+    measured = data.measure([("c",)], 0.5, **({"delta": delta, "mechanism": "gaussian"} if delta else {}))
+    assert (one + measured + two).guarantee.epsilon == 1.5
+
+
+PARTS = [
+    dp.Guarantee(e, d, None, "add_remove", "laplace", True, payment=name)
+    for name, e, d in [("p", 0.1, 0.0), ("q", 0.7, 1e-7), ("r", 1e-3, 0.0)]
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 2.5]), st.sets(st.integers(0, 2))), min_size=1, max_size=4))
+def test_composition_is_the_sum_over_distinct_payments(drawn):
+    own = [dp.Guarantee(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon, _ in drawn]
+    whole = compose([sharing(g, [PARTS[i] for i in sorted(held)]) for g, (_, held) in zip(own, drawn, strict=True)])
+    distinct = set().union(*(held for _, held in drawn))
+    for name in ("epsilon", "delta"):
+        exact = sum(Fraction(str(getattr(g, name))) for g in (*own, *(PARTS[i] for i in distinct)))
+        assert Fraction(str(getattr(whole, name))) == exact
+    assert set(whole.shared) == {PARTS[i] for i in distinct}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shared": (PARTS[0], PARTS[1])}, "must count the shared parts"),
+        ({"shared": (replace(PARTS[0], payment=""),)}, "with a payment"),
+        ({"shared": (replace(PARTS[0], neighbours="replace_one"),)}, "promises something else"),
+        ({"shared": (replace(PARTS[0], private=False),)}, "promises something else"),
+        ({"shared": [PARTS[0]]}, "shared a tuple"),
+        ({"payment": 7}, "payment must be a text"),
+    ],
+)
+def test_unsound_parts_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dp.Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, **changes)
+
+
+def test_a_file_that_leaves_out_what_found_its_states_is_refused(found, budget, tmp_path):
+    path = tmp_path / "release.zip"
+    data_set(found.schema, budget).measure([("place",)], 1.0).save(path)
+    _altered(path, lambda held: held["guarantee"].pop("shared"))
+    with pytest.raises(ReleaseFormatError, match="does not count the cost"):
+        Release.load(path)
+    data_set(found.schema, budget).measure([("place",)], 1.0).save(path)
+    _altered(path, lambda held: held["guarantee"].update(epsilon=0.6))
+    with pytest.raises(ReleaseFormatError, match=r"costs epsilon=1, more than the guarantee's 0\.1"):
+        Release.load(path)
+
+
+def _altered(path, change):
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(parts["datapackage.json"])
+    change(content["pgmpy_dp:release"])
+    parts["datapackage.json"] = json.dumps(content).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+
+
+GAUSSIAN = {
+    "tables": lambda data: data.measure([("a",)], 1.0, delta=1e-6, mechanism="gaussian"),
+    "block": lambda data: data.measure([("a",), ("a", "b")], 1.0, delta=1e-6, mechanism="gaussian_block"),
+    "residuals": lambda data: data.measure_residuals({(): 5.0, ("a",): 7.0}, delta=1e-6),
+}
+
+
+@pytest.mark.parametrize("kind", GAUSSIAN)
+def test_epsilon_and_delta_are_held_against_the_price_of_the_noise(kind, tmp_path):
+    schema, path = dp.Schema({"a": [0, 1], "b": [0, 1]}), tmp_path / "release.zip"
+    data = dp.PrivateDataset(np.zeros((9, 2), int), schema, dp.PrivacyBudget(9.0, 1e-3))
+    release = GAUSSIAN[kind](data)
+    for change in ({"epsilon": 1e-6}, {"epsilon": 0.85 * release.guarantee.epsilon}, {"delta": 1e-8}):
+        with pytest.raises(ValueError, match="Gaussian noise of these scales costs"):
+            replace(release, guarantee=replace(release.guarantee, **change))
+        release.save(path)
+        _altered(path, lambda held, change=change: held["guarantee"].update(change))
+        with pytest.raises(ReleaseFormatError, match="Gaussian noise of these scales costs"):
+            Release.load(path)
+    more = replace(release.guarantee, epsilon=4.0, delta=1e-3, accepted=True)  # such as that of several tries
+    assert replace(release, guarantee=more).guarantee == more
+
+
+def test_releases_of_two_kinds_of_noise_promise_both(budget):
+    """Where the first chose what the second measures: counted once, and named as several."""
+    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
+    places = data_set(schema, budget).measure([("place",)], 0.5)
+    merged = dp.merge_rare_states(places, "place", "area")
+    pairs = data_set(merged, budget).measure([("area", "age")], 1.0, delta=1e-6, mechanism="gaussian")
+    both = compose_releases([places, pairs])
+    assert (both.epsilon, both.delta, both.rho, both.mechanism) == (1.5, 1e-6, None, "several")
+    with pytest.raises(ValueError, match="noise of one kind"):
+        places + pairs
