@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import lazy_loader
 
-from pgmpy_dp._names import closest
+from pgmpy_dp._names import closest, current
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
 _find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
@@ -18,7 +18,7 @@ except PackageNotFoundError:
 
 def __getattr__(name: str) -> object:
     try:
-        return _find(name)
+        return _find(current(name))
     except AttributeError as error:
         close = closest(name, _names)
         raise AttributeError(f"{error}{f': did you mean {close!r}?' if close else ''}") from None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
+
+# Names of an earlier version, which go with the next one.
+_FORMER = {"MaximumLikelihood": "NotPrivateMLE"}
 
 _LONGEST, _MOST = 100, 2000  # comparing names takes time of the square of their length
 
@@ -33,3 +37,23 @@ def suggestion(name: Any, known: Iterable[Any]) -> str:
     """
     close = closest(name, known)
     return f" Did you mean {close!r}?" if close else ""
+
+
+def current(name: str) -> str:
+    """Give the name that a public object has today, and warn if it had another one before.
+
+    Warns
+    -----
+    DeprecationWarning
+
+    Examples
+    --------
+    >>> current("NaiveMLE")
+    'NaiveMLE'
+    """
+    now = _FORMER.get(name, name)
+    if now != name:
+        warnings.warn(
+            f"{name} is called {now} now, and the old name goes with the next version.", DeprecationWarning, 3
+        )
+    return now

@@ -15,7 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import AutoMLE, CollectiveEM, MaximumLikelihood, PrivateMLE
+from pgmpy_dp.estimators import AutoMLE, CollectiveEM, NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting import plan_measurements
 from pgmpy_dp.networks import PrivateMarkovNetwork
@@ -101,7 +101,7 @@ def run(out: Path, epsilon: float) -> None:
         moral = PrivateMarkovNetwork(structure.moralize().edges())
         markov = moral.fit(noisy, estimator=CollectiveEM())
         markov.save(out / "markov.json")
-        exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=MaximumLikelihood(state_names=SCHEMA))
+        exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=NotPrivateMLE(state_names=SCHEMA))
         progress.update()
 
         progress.set_description("Answering queries, drawing marginals")

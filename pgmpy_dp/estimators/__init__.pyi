@@ -5,8 +5,8 @@ from .for_arrays.private_lda import PrivateLDA
 from .for_arrays.sigmoid_belief_network import PrivateSigmoidBeliefNetwork
 from .for_networks.auto_mle import AutoMLE
 from .for_networks.collective_em import CollectiveEM
-from .for_networks.maximum_likelihood import MaximumLikelihood
 from .for_networks.naive_mle import NaiveMLE
+from .for_networks.not_private_mle import NotPrivateMLE
 from .for_networks.posterior_mean import PosteriorMean
 from .for_networks.posterior_sampling import ExponentialMAP, PosteriorSampler
 from .for_networks.private_bayesian import PrivateBayesianEstimator
@@ -20,8 +20,8 @@ __all__ = [
     "CollectiveEM",
     "ExponentialMAP",
     "LinearPosteriorSampler",
-    "MaximumLikelihood",
     "NaiveMLE",
+    "NotPrivateMLE",
     "PosteriorMean",
     "PosteriorSampler",
     "PrivateBayesianEstimator",

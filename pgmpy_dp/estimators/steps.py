@@ -138,7 +138,7 @@ def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> 
     if estimator.epsilon is not None:
         raise ValueError("A release is already paid for: leave epsilon out of the estimator, or hand it the data set.")
     if release.guarantee.mechanism == "none":
-        raise ValueError("These are exact counts, not a release: fit the records with MaximumLikelihood.")
+        raise ValueError("These are exact counts, not a release: fit the records with NotPrivateMLE.")
     _require_variables(release.schema, variables, "release")
     _require_agreement(release, release.guarantee.neighbours, variables, estimator.neighbours, estimator.state_names)
     return release

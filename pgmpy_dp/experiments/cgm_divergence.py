@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE, PrivateSGD
+from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE, PrivateSGD
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
@@ -152,7 +152,7 @@ def _references(graph: str, size: int, population: int) -> dict[str, float]:
     """Fit what does not depend on epsilon: nothing, without privacy, and from random marginals."""
     truth, _, theta = _truth(graph)
     exact = PrivateMarkovNetwork(truth.edges())
-    exact.fit(_records(graph, size, population), MaximumLikelihood(state_names=truth.schema_, max_iter=500))
+    exact.fit(_records(graph, size, population), NotPrivateMLE(state_names=truth.schema_, max_iter=500))
     random = random_marginals_fit(list(truth.edges()), truth.schema_, seed=population)
     return {
         "uniform": _divergence(graph, np.zeros_like(theta)),

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
-from pgmpy_dp.estimators import MaximumLikelihood, NaiveMLE
+from pgmpy_dp.estimators import NaiveMLE, NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.protocol import erdos_renyi, third_order_chain
@@ -70,7 +70,7 @@ def run(part: str, size: int, weight: float, release: int) -> list[dict[str, Any
             for little, weight in (("", None), (", little regularised", LITTLE))
         }
     else:
-        exact_fit = MaximumLikelihood(state_names=truth.schema_, regularization=weight, max_iter=500)
+        exact_fit = NotPrivateMLE(state_names=truth.schema_, regularization=weight, max_iter=500)
         series = {
             "noisy": _divergence(truth, NaiveMLE(regularization=weight), noisy),
             "exact": _divergence(truth, exact_fit, records),

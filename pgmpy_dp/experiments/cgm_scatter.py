@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, MaximumLikelihood, NaiveMLE
+from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE
 from pgmpy_dp.evaluation import random_markov_network
 from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.protocol import erdos_renyi
@@ -45,7 +45,7 @@ def run(method: str) -> list[dict[str, Any]]:
         "CollectiveEM": CollectiveEM(),
     }.get(method)
     if estimator is None:
-        source, estimator = records, MaximumLikelihood(state_names=truth.schema_)
+        source, estimator = records, NotPrivateMLE(state_names=truth.schema_)
     true = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(theta).marginals
     own, fitted, _ = log_linear(PrivateMarkovNetwork(truth.edges()).fit(source, estimator), truth.schema_.states)
     tree = JunctionTree.build(own.cardinalities, own.scopes)

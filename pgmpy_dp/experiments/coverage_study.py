@@ -14,7 +14,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import MaximumLikelihood, PrivateMLE
+from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.fitting.dirichlet import network_of
 from pgmpy_dp.fitting.factors import conditional, families, log_linear, tabular_cpd
@@ -187,7 +187,7 @@ def _one_set(
     network.add_nodes_from(truth.nodes())
     fit = PrivateMLE(epsilon, **options).fit(network, data)
     posterior = engine(network, fit.release_, number)
-    own = MaximumLikelihood(state_names=schema).fit(network, frame)
+    own = NotPrivateMLE(state_names=schema).fit(network, frame)
     conditioning = Conditioning(posterior.layout, posterior.schema)
     tables = {}
     for label, cpds in (("fit", fit.parameters_), ("records", own.parameters_), ("population", truth.get_cpds())):

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import MaximumLikelihood, PrivateMLE
+from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation import (
     conditional_errors,
     inference_error_bounds,
@@ -66,7 +66,7 @@ def run(network: str, epsilon: float, set: int) -> list[dict[str, Any]]:
     truth = bnlearn_network(network)
     records = simulate(truth, RECORDS, seed=set)
     schema = Schema.from_model(truth)
-    exact = _fit(truth, records, MaximumLikelihood(state_names=schema))
+    exact = _fit(truth, records, NotPrivateMLE(state_names=schema))
     queries = _queries(exact, seed=set)
     rows = []
     for method in METHODS:

@@ -39,12 +39,13 @@ def escape(text: str) -> str:
     return held.replace("//", "/%2F")  # two of them begin a comment
 
 
-def to_bif(network: DiscreteBayesianNetwork, schema: Schema) -> bytes:
-    """Write the network as BIF; two names that cannot be told apart in it are a SchemaError."""
+def to_bif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
+    """Write the network as BIF, with a remark; two names that cannot be told apart in it are a SchemaError."""
     from pgmpy.readwrite import BIFWriter
 
     safe = renamed(network, schema, escaped_schema(schema, escape, str.lower))
-    return f"{_START}{note_on(schema)}\n{BIFWriter(safe)}".encode()
+    remark = f"{_START}{remark}\n" if remark else ""
+    return f"{_START}{note_on(schema)}\n{remark}{BIFWriter(safe)}".encode()
 
 
 def from_bif(content: bytes) -> DiscreteBayesianNetwork:

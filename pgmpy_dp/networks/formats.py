@@ -37,7 +37,7 @@ def save_network(
         Probabilities survive to the last digit. Names that a format cannot hold are escaped, and `load_network` brings
         them back. UAI holds no names: they go into ``<path>.schema.json``.
     guarantee : Guarantee, optional
-        A JSON file notes it; the default is the network's own.
+        A JSON file notes it, and BIF and XMLBIF files say where it is NOT PRIVATE; the default is the network's own.
     filetype : {"bif", "xmlbif", "uai", "json", "zip"}, optional
         It says the format where the name does not. A name without an end is BIF, as in pgmpy.
 
@@ -67,10 +67,14 @@ def save_network(
     network.check_model()
     if isinstance(network, DiscreteMarkovNetwork) and suffix not in (".uai", ".json", SUFFIX):
         raise ValueError(f"{path}: {suffix} holds Bayesian networks; save this Markov network as .json or .uai.")
+    promise = getattr(network, "guarantee_", None) if guarantee is None else guarantee
     if suffix in (".json", SUFFIX):
-        content = to_json(network, schema, getattr(network, "guarantee_", None) if guarantee is None else guarantee)
+        content = to_json(network, schema, promise)
+    elif suffix == ".uai":
+        content = to_uai(network, schema)
     else:
-        content = {".bif": to_bif, ".xmlbif": to_xmlbif, ".uai": to_uai}[suffix](network, schema)
+        remark = "" if promise is None or promise.private else str(promise)
+        content = (to_bif if suffix == ".bif" else to_xmlbif)(network, schema, remark)
     if suffix == ".uai":
         schema.save(_names_of(path))
     if suffix == SUFFIX:

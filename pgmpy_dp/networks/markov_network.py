@@ -19,6 +19,7 @@ from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.private_network import PrivateNetwork
+from pgmpy_dp.networks.provenance import NO_GUARANTEE
 from pgmpy_dp.networks.questions import checked_evidence
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema
@@ -102,7 +103,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         ----------
         data : NoisyMarginals, list of them, PrivateDataset or data frame
             A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
-        estimator : CollectiveEM, NaiveMLE or MaximumLikelihood, optional
+        estimator : CollectiveEM, NaiveMLE or NotPrivateMLE, optional
             The default is `CollectiveEM()`.
         public : mapping of clique to table, optional
             Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
@@ -114,7 +115,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             estimator.fit(self, data)
         else:
             require_informable(estimator).fit(self, data, public=public)
-        self.set_factors(estimator.parameters_, getattr(estimator, "guarantee_", None))
+        self.set_factors(estimator.parameters_, getattr(estimator, "guarantee_", NO_GUARANTEE))
         self._keep(estimator)
         return self
 

@@ -29,6 +29,7 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
         "version": _VERSION,
         "schema": schema.to_dict(),
         "guarantee": None if guarantee is None else guarantee.to_dict(),
+        **({} if guarantee is None or guarantee.private else {"promise": str(guarantee)}),
         **({"tied": _ties_out(tied)} if tied else {}),
         **(_markov_out if markov else _bayesian_out)(network, schema),
     }

@@ -32,7 +32,7 @@ from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
-from pgmpy_dp.networks.provenance import Provenance
+from pgmpy_dp.networks.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, impossible, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
@@ -384,15 +384,18 @@ class PrivateNetwork(Provenance):
             )
         return held if isinstance(held, tuple) else (held,)
 
+    def __repr__(self) -> str:
+        network: Any = self
+        return f"{type(self).__name__}({len(network.nodes())} variables, {len(network.edges())} edges)\n  {self._promise()}"
+
     def _repr_html_(self) -> str:
         network: Any = self
         nodes = list(network.nodes())
         directed = hasattr(network, "get_parents")
         joined = {node: (network.get_parents if directed else network.neighbors)(node) for node in nodes}
-        promise = str(self.guarantee_) if hasattr(self, "guarantee_") else "no guarantee: it is not fitted"
         heads = ["variable", "parents" if directed else "neighbours"]
         rows = [(node, ", ".join(map(str, others))) for node, others in joined.items()]
-        return table(f"{type(self).__name__} of {len(nodes)} variables: {promise}.", heads, rows, most=60)
+        return table(f"{type(self).__name__} of {len(nodes)} variables: {self._promise()}.", heads, rows, most=60)
 
     def attach_release(self, *releases: Release) -> None:
         """Keep the release, or several of the same records, that bounds are to be drawn from.
@@ -574,10 +577,21 @@ class PrivateNetwork(Provenance):
         raise NotImplementedError
 
     def _keep(self, estimator: Any) -> None:
-        """Keep what an estimator was fitted to, what holds for it, and the posterior if it drew one."""
+        """Keep what an estimator was fitted to, what holds for it, and the posterior if it drew one.
+
+        Warns
+        -----
+        UserWarning
+            If it promises nothing and its name does not say so, as with pgmpy's own estimators.
+        """
         self._forget()
-        if hasattr(estimator, "guarantee_"):
-            self.guarantee_ = estimator.guarantee_
+        self.guarantee_ = getattr(estimator, "guarantee_", NO_GUARANTEE)
+        if self.guarantee_ is NO_GUARANTEE:
+            warnings.warn(
+                f"NOT PRIVATE: {type(estimator).__name__} promises nothing for the records, and the network may tell "
+                "all of them. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
+                stacklevel=3,
+            )
         release = getattr(estimator, "release_", None)
         if release is not None and (isinstance(release, tuple) or release.cliques):  # bounds do not follow from draws
             self.release_ = release

@@ -6,6 +6,7 @@ watched: what the network holds is compared to what it held when the promise was
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -20,6 +21,8 @@ _BOUNDS = ("release_", "_fitted_as", "_posterior", "_conditioning", "_deviating"
 
 Tables = frozenset[Any]
 
+NO_GUARANTEE = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
+
 
 class Provenance:
     """A fitted network knows where its parameters come from.
@@ -31,16 +34,25 @@ class Provenance:
 
     @property
     def guarantee_(self) -> Guarantee:
-        """Return what holds for the records behind the parameters."""
+        """Return what holds for the records behind the parameters.
+
+        An estimator that promises nothing, such as pgmpy's own, leaves one by the mechanism "none".
+        """
         self._follow_parameters()
         if "guarantee_" not in vars(self):
-            raise AttributeError("The network has no guarantee: it is not fitted, or holds parameters of other origin.")
+            raise AttributeError(f"The network has {self._promise()}.")
         found: Guarantee = vars(self)["guarantee_"]
         return found
 
     @guarantee_.setter
     def guarantee_(self, guarantee: Guarantee) -> None:
         vars(self).update(guarantee_=guarantee, _promised=_tables(self))
+
+    def _promise(self) -> str:
+        """Say what is promised, or why nothing is."""
+        if "guarantee_" in vars(self):
+            return str(vars(self)["guarantee_"])
+        return f"no guarantee: it {'holds parameters of other origin' if _tables(self) else 'is not fitted'}"
 
     @property
     def release_(self) -> Release | tuple[Release, ...]:
@@ -58,7 +70,8 @@ class Provenance:
 
     def _follow_parameters(self) -> None:
         """Take the guarantee away if one of the tables was not there when it was given."""
-        if "guarantee_" in vars(self) and not _tables(self) <= vars(self)["_promised"]:
+        held = vars(self).get("guarantee_", NO_GUARANTEE)
+        if held.mechanism != "none" and not _tables(self) <= vars(self)["_promised"]:
             self._forget()
             warnings.warn(
                 "The network has no guarantee any more: parameters that do not come from its fit may tell anything "

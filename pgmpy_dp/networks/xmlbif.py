@@ -26,14 +26,16 @@ def escape(text: str) -> str:
     return escaped(text, str.isprintable)
 
 
-def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema) -> bytes:
-    """Write the network as XMLBIF."""
+def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
+    """Write the network as XMLBIF, with a remark."""
     safe = escaped_schema(schema, escape)
     names = dict(zip(schema.variables, safe.variables, strict=True))
     root = ElementTree.Element("BIF", VERSION="0.3")
     body = ElementTree.SubElement(root, "NETWORK")
     _add(body, "NAME", "unknown")
     _add(body, "PROPERTY", note_on(schema))
+    if remark:
+        _add(body, "PROPERTY", remark)
     for variable in safe.variables:
         element = ElementTree.SubElement(body, "VARIABLE", TYPE="nature")
         _add(element, "NAME", variable)

@@ -189,18 +189,26 @@ class Guarantee:
 
     def parts(self, payment: str) -> tuple[Guarantee, ...]:
         """List the shared parts, and the rest under the name of its payment."""
+        if self.mechanism == "none":
+            return (replace(self, payment=payment),)
         epsilon, rho = self.own("epsilon"), self.own("rho")
         if not epsilon:
             return self.shared
-        amounts = {"epsilon": decimal_above(epsilon), "delta": decimal_above(self.own("delta"))}
-        rest = replace(self, **amounts, rho=decimal_above(rho) if rho else None, payment=payment, shared=())
+        rest = replace(
+            self,
+            epsilon=decimal_above(epsilon),
+            delta=decimal_above(self.own("delta")),
+            rho=decimal_above(rho) if rho else None,
+            payment=payment,
+            shared=(),
+        )
         return (*self.shared, rest)
 
     def shared_as(self, payment: str) -> Guarantee:
         """Let others have all of this promise in common with it, as one payment."""
         parts = self.parts(payment)
-        amounts = {n: max(getattr(self, n), decimal_above(exact_sum(parts, n))) for n in ("epsilon", "delta")}
-        return replace(self, **amounts, shared=parts)
+        epsilon, delta = (max(getattr(self, n), decimal_above(exact_sum(parts, n))) for n in ("epsilon", "delta"))
+        return replace(self, epsilon=epsilon, delta=delta, shared=parts)
 
     def covers(self, other: Guarantee) -> bool:
         """Say whether whoever relies on this promise may rely on the other one as well: it is for the same, or less.

@@ -233,7 +233,7 @@ def test_planned_for_gaussian_noise_is_by_size(network, records):
 
 def test_the_paper_reading(network, records):
     """Without noise to speak of it is maximum likelihood; P(u) and zero rows are handled."""
-    exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.MaximumLikelihood(state_names=SCHEMA))
+    exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.NotPrivateMLE(state_names=SCHEMA))
     for consistency in (None, "mutual", "inference"):
         for tables in ("joint", "paper"):
             estimator = dp.PrivateMLE(1e5, allocation="uniform", tables=tables, consistency=consistency)

@@ -20,10 +20,10 @@ def chain():
     return truth, records, data.measure([tuple(edge) for edge in truth.edges()], 1.0)
 
 
-@pytest.mark.parametrize("kind", [dp.NaiveMLE, dp.CollectiveEM, dp.MaximumLikelihood])
+@pytest.mark.parametrize("kind", [dp.NaiveMLE, dp.CollectiveEM, dp.NotPrivateMLE])
 def test_too_few_iterations_are_told(chain, kind):
     truth, records, noisy = chain
-    options, data = ({"state_names": truth.schema_}, records) if kind is dp.MaximumLikelihood else ({}, noisy)
+    options, data = ({"state_names": truth.schema_}, records) if kind is dp.NotPrivateMLE else ({}, noisy)
     network = dp.PrivateMarkovNetwork(truth.edges())
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)

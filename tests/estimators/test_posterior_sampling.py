@@ -30,7 +30,7 @@ def naive():
 def test_naive_bayes_predicts_nearly_as_well_as_without_privacy(estimator, naive):
     schema, train, test = naive
     exact, model = (NaiveBayes([v for v in train.columns if v != "y"], "y") for _ in range(2))
-    best = dp.MaximumLikelihood(state_names=schema).fit(exact, train)
+    best = dp.NotPrivateMLE(state_names=schema).fit(exact, train)
     exact.add_cpds(*best.parameters_)
     fitted = estimator(60.0, prior_type="K2", state_names=schema).fit(model, train)
     model.add_cpds(*fitted.parameters_)

@@ -224,7 +224,7 @@ def test_collective_fits_of_coefficients(small):
     limits for means of 20 are four standard errors off and more.
     """
     schema, records = small
-    exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.MaximumLikelihood(state_names=schema))
+    exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.NotPrivateMLE(state_names=schema))
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(5))
     collective, plain, markov = [], [], []
     for _ in range(20):

@@ -45,7 +45,7 @@ def test_without_noise_or_clipping_it_climbs_to_the_maximum_likelihood(statistic
     options = {"statistic": statistic, "total": 2000, "clip_norm": 10.0, "sampling_rate": 1.0, "learning_rate": 1.5}
     estimator = dp.PrivateSGD(1.0, 1e-6, steps=300, **options)
     model = network().fit(private(frame, noise=NoNoise(1)), estimator)
-    best = network().fit(frame, dp.MaximumLikelihood(state_names=STATES))
+    best = network().fit(frame, dp.NotPrivateMLE(state_names=STATES))
     for edge in EDGES:
         assert model.query(edge).values == pytest.approx(best.query(edge).values, abs=2e-3)
 
@@ -57,7 +57,7 @@ def test_tables_of_three_tell_an_exclusive_or():
         frame, dp.Schema({name: [0, 1] for name in "abc"}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
     )
     options = {"total": 2000, "sampling_rate": 1.0, "clip_norm": 10.0, "cliques": [("a", "b", "c")]}
-    exact = dp.MaximumLikelihood(state_names=data.schema, cliques=[("a", "b", "c")])
+    exact = dp.NotPrivateMLE(state_names=data.schema, cliques=[("a", "b", "c")])
     for source, estimator in ((data, dp.PrivateSGD(1.0, 1e-6, steps=300, **options)), (frame, exact)):
         model = dp.PrivateMarkovNetwork(edges).fit(source, estimator)
         assert model.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.97
@@ -77,7 +77,7 @@ def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
     )
     sgd = dp.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
     model = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, sgd)
-    best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.MaximumLikelihood(state_names=data.schema))
+    best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.NotPrivateMLE(state_names=data.schema))
     for edge in edges:
         assert model.query(list(edge)).values == pytest.approx(best.query(list(edge)).values, abs=5e-3)
     tables = [factor.values for factor in model.get_factors() if len(factor.variables) == 2]
@@ -106,7 +106,7 @@ def test_a_private_fit_is_close(statistic, neighbours):
     data = private(frame, neighbours)
     estimator = dp.PrivateSGD(1.0, 1e-6, steps=200, statistic=statistic, **size)
     model = network().fit(data, estimator)
-    best = network().fit(frame, dp.MaximumLikelihood(state_names=STATES))
+    best = network().fit(frame, dp.NotPrivateMLE(state_names=STATES))
     assert model.log_likelihood(test) > best.log_likelihood(test) - 0.02
     (charge,) = data.budget.history
     assert (float(charge.epsilon), float(charge.delta)) == (1.0, 1e-6)

@@ -81,7 +81,7 @@ def test_the_printed_algorithm_measures_two_tables_a_family_and_reads_the_record
     schema, noise = dp.Schema({node: [0, 1] for node in "abcd"}), NoNoise()
     cpds = papers.independent(network, records, schema, 2.0, noise)
     assert noise.scales == [4.0] * 6  # c and d each have a table of (a, b) of their own; a quarter of epsilon, halved
-    exact = dp.MaximumLikelihood(state_names=schema).fit(network, records).parameters_
+    exact = dp.NotPrivateMLE(state_names=schema).fit(network, records).parameters_
     for own, expected in zip(cpds, exact, strict=True):
         np.testing.assert_allclose(own.values, expected.values)
     noise = NoNoise()

@@ -100,7 +100,7 @@ def test_bounds_cover_records_and_population():
     for seed in range(8):
         frame = records(seed)
         release = released(seed, 0.5, frame=frame)
-        own = dp.MaximumLikelihood(state_names=SCHEMA).fit(TRUTH, frame)
+        own = dp.NotPrivateMLE(state_names=SCHEMA).fit(TRUTH, frame)
         fitted = DiscreteBayesianNetwork(EDGES)
         fitted.add_cpds(*own.parameters_)
         scales = {clique: scale / 4 for clique, scale in release.scales.items()}

@@ -184,7 +184,7 @@ def test_single_node(records, schema):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_recovers_the_noiseless_fit_as_epsilon_grows(records, schema, mechanism):
     delta = 1e-6 if mechanism == "gaussian" else 0.0
-    exact = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=dp.MaximumLikelihood(state_names=schema))
+    exact = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=dp.NotPrivateMLE(state_names=schema))
     assert not exact.guarantee_.private
     for estimator in (
         dp.CollectiveEM(epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
@@ -278,7 +278,7 @@ def test_tables_larger_than_the_networks_own_give_the_records_fit(records, schem
     sampling; and noise. In 60 runs at epsilon 1 the largest error of 14 was 0.0024, with a deviation of 0.0009.
     """
     exact = dp.PrivateMarkovNetwork(CHAIN)
-    exact.fit(records, estimator=dp.MaximumLikelihood(state_names=schema.select(["a", "b", "c"])))
+    exact.fit(records, estimator=dp.NotPrivateMLE(state_names=schema.select(["a", "b", "c"])))
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(0))
     release = data.measure(cliques, epsilon=epsilon)
     for estimator in (dp.CollectiveEM(), dp.PosteriorMean()):

@@ -176,3 +176,49 @@ def test_a_text_is_no_edge(kind):
         with pytest.raises(dp.SchemaError, match="pair of names"):
             kind().add_edges_from(iter([text]))
     assert set(kind(iter(EDGES)).edges()) == set(EDGES)
+
+
+def fit_by_pgmpy(kind):
+    from pgmpy.parameter_estimator import DiscreteMLE
+
+    network = kind([("a", "b")])
+    with pytest.warns(UserWarning, match="NOT PRIVATE: DiscreteMLE promises nothing") as caught:
+        network.fit(pd.DataFrame({"a": ["x", "y"] * 5, "b": ["u", "v", "v", "v", "u"] * 2}), estimator=DiscreteMLE())
+    assert len([each for each in caught if "NOT PRIVATE" in str(each.message)]) == 1
+    return network
+
+
+@pytest.mark.parametrize("end", ["json", "bif", "xmlbif"])
+def test_parameters_that_promise_nothing_say_so_wherever_they_are_shown(end, tmp_path):
+    network = fit_by_pgmpy(dp.PrivateBayesianNetwork)
+    assert (network.guarantee_.mechanism, network.guarantee_.private) == ("none", False)
+    for shown in (repr(network), network._repr_html_(), repr(network.copy()), repr(network.do(["b"]))):
+        assert "NOT PRIVATE: exact counts" in shown
+    path = tmp_path / f"network.{end}"
+    network.save(path)
+    assert "NOT PRIVATE: exact counts" in path.read_text()
+    back = dp.PrivateBayesianNetwork.load(path)
+    assert back.get_cpds("b") == network.get_cpds("b")
+    assert ("NOT PRIVATE" if end == "json" else "no guarantee: it holds parameters of other origin") in repr(back)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once; and what promises nothing loses nothing
+        network.add_cpds(network.get_cpds("a").copy())
+        network.get_cpds("a").values = np.array([0.5, 0.5])
+        assert not network.guarantee_.private
+
+
+def test_a_fit_that_says_so_by_its_name_does_not_warn():
+    records, states = pd.DataFrame({"a": ["x", "y"] * 5, "b": ["u", "v"] * 5}), {"a": ["x", "y"], "b": ["u", "v"]}
+    for kind in (dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            network = kind([("a", "b")]).fit(records, estimator=dp.NotPrivateMLE(state_names=states))
+        assert "NOT PRIVATE: exact counts" in repr(network)
+        assert "no guarantee: it is not fitted" in repr(kind([("a", "b")]))
+
+
+def test_the_former_name_of_the_fit_without_privacy_is_deprecated():
+    for room in (dp, dp.estimators):
+        with pytest.warns(DeprecationWarning, match="MaximumLikelihood is called NotPrivateMLE now"):
+            assert room.MaximumLikelihood is dp.NotPrivateMLE
+    assert "MaximumLikelihood" not in dp.__all__

@@ -61,7 +61,7 @@ def test_pooled_marginals_are_the_derivative_of_the_log_partition_function():
 
 
 def test_maximum_likelihood_matches_the_mean_of_the_steps(days):
-    fitted = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
+    fitted = tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA))
     first = table(fitted, EDGES[0])
     for edge in EDGES[1:]:
         assert np.allclose(table(fitted, edge) / table(fitted, edge).sum(), first / first.sum())
@@ -74,12 +74,12 @@ def test_maximum_likelihood_matches_the_mean_of_the_steps(days):
 
 def test_cliques_of_tied_parameters_are_refused(days):
     with pytest.raises(ValueError, match="cliques="):
-        tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA, cliques=[("a", "b", "c")]))
+        tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA, cliques=[("a", "b", "c")]))
 
 
 @pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.NaiveMLE()])
 def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
-    exact = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
+    exact = tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA))
     budget, source = dp.PrivacyBudget(200.0), dp.SimulatedNoise(0)
     pairs = dp.Schema({"now": STATES, "next": STATES})
     moves = dp.PrivateDataset(steps, pairs, budget, noise=source, unit="person").measure([("now", "next")], 100.0)
@@ -94,7 +94,7 @@ def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
 
 def test_tied_parameters_need_less_data(days):
     """Half the divergence in the mean of 60 releases; of 20, less than three quarters, by five standard errors."""
-    exact = tied_network().fit(days, dp.MaximumLikelihood(state_names=SCHEMA))
+    exact = tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA))
     untied, tied = [], []
     for seed in range(20):
         data = dp.PrivateDataset(days, SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(seed))
@@ -137,7 +137,7 @@ def test_what_cannot_be_tied_is_refused(days):
 def test_ties_are_saved(days, tmp_path, groups):
     source = days if groups is None else pd.DataFrame({"now": ["a", "b"], "next": ["b", "c"], "first": ["a", "c"]})
     schema = SCHEMA if groups is None else dp.Schema(dict.fromkeys(["now", "next", "first"], STATES))
-    network = tied_network(groups).fit(source, dp.MaximumLikelihood(state_names=schema, regularization=0.01))
+    network = tied_network(groups).fit(source, dp.NotPrivateMLE(state_names=schema, regularization=0.01))
     network.save(tmp_path / "chain.json")
     loaded = dp.PrivateMarkovNetwork.load(tmp_path / "chain.json")
     assert loaded.tied == network.tied

@@ -278,3 +278,11 @@ def test_releases_of_two_kinds_of_noise_promise_both(budget):
     assert (both.epsilon, both.delta, both.rho, both.mechanism) == (1.5, 1e-6, None, "several")
     with pytest.raises(ValueError, match="noise of one kind"):
         places + pairs
+
+
+def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
+    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
+    merged = dp.merge_rare_states(dp.exact_marginals(RECORDS, schema, [("place",)]), "place", "area")
+    with pytest.raises(ValueError, match="found in exact counts"):
+        data_set(merged, budget).measure([("area",)], 1.0)
+    assert budget.history == ()

@@ -36,7 +36,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
+class NotPrivateMLE(Parameters, DiscreteParameterEstimator):
     """NOT PRIVATE: the likelihood of exact counts is maximised, for Markov and Bayesian networks.
 
     The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
@@ -68,7 +68,7 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes", "no", "no", "no"] * 25})
     >>> states = {"smoke": ["yes", "no"], "lung": ["yes", "no"]}
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
-    >>> network = network.fit(records, estimator=dp.MaximumLikelihood(state_names=states))
+    >>> network = network.fit(records, estimator=dp.NotPrivateMLE(state_names=states))
     >>> float(network.get_cpds("lung").get_value(lung="yes", smoke="yes"))
     0.5
     """
@@ -92,7 +92,7 @@ class MaximumLikelihood(Parameters, DiscreteParameterEstimator):
     max_iter: int = 2000
     tolerance: float = 1e-8
 
-    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> MaximumLikelihood:
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NotPrivateMLE:
         """Fit the records of a data frame exactly.
 
         Raises
