@@ -53,7 +53,6 @@ def current(name: str) -> str:
     """
     now = _FORMER.get(name, name)
     if now != name:
-        warnings.warn(
-            f"{name} is called {now} now, and the old name goes with the next version.", DeprecationWarning, 3
-        )
+        said = f"{name} is called {now} now, and the old name goes with the next version."
+        warnings.warn(said, DeprecationWarning, stacklevel=3)
     return now

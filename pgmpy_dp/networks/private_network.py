@@ -386,7 +386,8 @@ class PrivateNetwork(Provenance):
 
     def __repr__(self) -> str:
         network: Any = self
-        return f"{type(self).__name__}({len(network.nodes())} variables, {len(network.edges())} edges)\n  {self._promise()}"
+        size = f"{len(network.nodes())} variables, {len(network.edges())} edges"
+        return f"{type(self).__name__}({size})\n  {self._promise()}"
 
     def _repr_html_(self) -> str:
         network: Any = self

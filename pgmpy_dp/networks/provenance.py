@@ -50,6 +50,7 @@ class Provenance:
 
     def _promise(self) -> str:
         """Say what is promised, or why nothing is."""
+        self._follow_parameters()
         if "guarantee_" in vars(self):
             return str(vars(self)["guarantee_"])
         return f"no guarantee: it {'holds parameters of other origin' if _tables(self) else 'is not fitted'}"
