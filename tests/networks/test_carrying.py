@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 import pgmpy_dp as dp
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.networks import load_network
-from pgmpy_dp.release.carrying import carries
+from pgmpy_dp.release.carrying import carries, write_carrying
 from pgmpy_dp.report import render_report
 
 STATES = {"a": ["u", "v"], "b": [0, 1, 2], "c": dp.Bins([0, 1, 5, 9]), "d": ["x", "y"]}
@@ -205,3 +205,9 @@ def test_hostile_files_are_refused_by_name(noisy, tmp_path):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ int(chance.integers(1, 256))]) + whole[at + 1 :])
         with suppress(ReleaseFormatError):
             assert load_network(path).release_ == noisy
+
+
+def test_more_releases_than_a_file_holds_are_refused_before_anything_is_written(noisy, tmp_path):
+    with pytest.raises(ValueError, match="carries 1 to 16 releases"):
+        write_carrying(tmp_path / "m.zip", b"{}", (noisy,) * 17)
+    assert not (tmp_path / "m.zip").exists()
