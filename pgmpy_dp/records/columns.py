@@ -235,7 +235,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
         return np.where(known[nearest] == values, order[nearest], UNDECLARED)
 
     least, most = float(known[0]), float(known[-1])  # arithmetic in a short type would overflow
-    narrow = most - least < _WIDEST and -(2**53) < least and most < 2**53
+    narrow = most - least < _WIDEST and least > -(2**53) and most < 2**53
     if dtype.kind != "f" or not narrow or not (known == np.rint(known)).all():
         return search
     by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))

@@ -5,9 +5,10 @@ Sensitivity. Each step is a mechanism of :mod:`~pgmpy_dp.data.mechanisms.tables`
 share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block, without it a share of epsilon,
 which add up whatever is asked for. What is asked for sees nothing but the answers, and may be nothing. Which tables a
 step measures is such an answer, and the choices before it are told by it: so each release states the guarantee of the
-whole, which those of one sequence have in common. Each step reads the records by itself: of units of which at most `max_rows` rows count, lazy records draw the rows of each step anew,
-others have drawn them once; :mod:`pgmpy_dp.privacy.sequences` argues both. Shares of epsilon need no such care: given
-all draws each step is (epsilon, 0), and mixtures of such pairs are so.
+whole, which those of one sequence have in common. Each step reads the records by itself: of units of which at most
+`max_rows` rows count, lazy records draw the rows of each step anew, others have drawn them once;
+:mod:`pgmpy_dp.privacy.sequences` argues both. Shares of epsilon need no such care: given all draws each step is
+(epsilon, 0), and mixtures of such pairs are so.
 """
 
 from __future__ import annotations
