@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -691,6 +692,43 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     assert not (asia / "made.csv").exists()
     assert not (asia / "release.zip").exists()
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+
+
+def test_pairs_that_the_network_does_not_join_are_measured_unless_told_otherwise(tmp_path, monkeypatch):
+    """Tables are those of the library's plan; Gaussian noise is advised where it would be far less."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"v{i}" for i in range(30)]
+    schema = dp.Schema(dict.fromkeys(names, range(3)))
+    schema.save("schema.json")
+    Path("edges.txt").write_text("".join(f"{first} -> {second}\n" for first, second in itertools.pairwise(names)))
+    network = dp.PrivateBayesianNetwork(list(itertools.pairwise(names)))
+    asked = ["--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
+    gaussian = ["--mechanism", "gaussian", "--delta", 1e-9]
+    calls = (["plan"], ["release", "records.csv", "--dry-run"])
+    Path("records.csv").write_text("not read\n")
+    for call in calls:
+        for more, plan in {
+            (): dp.plan_measurements(network, schema),
+            ("--check", 0): dp.plan_measurements(network, schema, check=0),
+            ("--check", 0.5): dp.plan_measurements(network, schema, check=0.5),
+            tuple(gaussian): dp.plan_measurements(network, schema, mechanism="gaussian"),
+        }.items():
+            held = json.loads(run(*call, *asked, *more, "--json"))
+            assert [tuple(table["variables"]) for table in held["tables"]] == list(plan[0])
+        advised = re.search(r"--mechanism gaussian --delta 1e-09, would be ([\d.]+) times less", run(*call, *asked))
+        assert float(advised[1]) > 2
+        assert "times less" not in run(*call, *asked, *gaussian)
+        assert "--check belongs to --model" in run(
+            *call, *asked[:2], *_instead(call), *asked[4:], "--check", 0.1, code=2
+        )
+
+
+def _instead(call):
+    """What to measure, but not by a network."""
+    if call[0] == "plan":
+        return ["--pairs"]
+    Path("tables.json").write_text('[["v0", "v1"]]')
+    return ["--cliques", "tables.json"]
 
 
 @pytest.mark.parametrize("more", [(), ("--mechanism", "gaussian", "--delta", 1e-6), ("--unit", "xray")])

@@ -10,7 +10,15 @@ import click
 
 from pgmpy_dp.cli.common import Command, json_option, refuse_to_overwrite
 from pgmpy_dp.cli.files import STRUCTURES, file_option
-from pgmpy_dp.cli.records import foreseen, noise_options, public_table, require_delta
+from pgmpy_dp.cli.records import (
+    GAUSSIAN_DELTA,
+    check_option,
+    foreseen,
+    gaussian_advice,
+    noise_options,
+    public_table,
+    require_delta,
+)
 
 
 @click.command(cls=Command)
@@ -18,13 +26,7 @@ from pgmpy_dp.cli.records import foreseen, noise_options, public_table, require_
 @file_option("--model", kinds=STRUCTURES, help="Network whose tables to plan: a network file, or edges in .txt.")
 @click.option("--pairs", is_flag=True, help="Or every variable and every pair, for a mixture.")
 @click.option("--target", metavar="VARIABLE", help="With --pairs: a variable that is to be predicted gets less noise.")
-@click.option(
-    "--check",
-    type=click.FloatRange(0, 0.9),
-    default=0.0,
-    show_default=True,
-    help="With --model: this share of the budget measures pairs that the network does not join, which test it.",
-)
+@check_option
 @noise_options
 @file_option("--out", exists=False, help="Tables and their shares to write, .json, for release --cliques.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -34,7 +36,7 @@ def plan(
     model: Path | None,
     pairs: bool,
     target: str | None,
-    check: float,
+    check: float | None,
     epsilon: float,
     delta: float,
     mechanism: str,
@@ -45,7 +47,7 @@ def plan(
     """Say which tables to measure and how noisy they would be. No record is needed, and nothing is charged.
 
     \b
-      pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --check 0.2 --out tables.json
+      pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.structure import planned, schema_of
@@ -55,16 +57,17 @@ def plan(
 
     if (model is None) == (not pairs):
         raise click.UsageError("Say what to plan for: give either --model or --pairs.")
-    if (target is not None and not pairs) or (check and pairs):
-        raise click.UsageError("--target belongs to --pairs, and --check to --model.")
+    if (target is not None and not pairs) or (check is not None and pairs):
+        raise click.UsageError("--target belongs to --pairs, --check belongs to --model.")
     require_delta(mechanism, delta)
     refuse_to_overwrite(out, force, ".json")
     schema = Schema.load(schema_path)
-    wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check)
+    wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check, mechanism)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
     schema = schema_of(schema, wanted)
     quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
-    foreseen(quote, schema, as_json, lines=_written(out, wanted, weights))
+    advised = gaussian_advice(asked, quote, public_table(schema, GAUSSIAN_DELTA)) if model is not None else []
+    foreseen(quote, schema, as_json, lines=[*advised, *_written(out, wanted, weights)])
 
 
 def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pgmpy_dp.cli.files import file_option
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
     from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
     from pgmpy_dp.privacy import PrivacyBudget
     from pgmpy_dp.schema import Clique, Schema
 
@@ -88,6 +90,8 @@ def written_option(name: str, help: str) -> Callable[[Any], Any]:
     return file_option(name, exists=False, callback=given, help=f"{help} Needed but for a --dry-run.")
 
 
+# The delta of the Gaussian noise that is advised, where its noise is so many times less than that of Laplace noise.
+GAUSSIAN_DELTA, _WORTHWHILE = 1e-9, 2.0
 _EPSILON = "Privacy loss of this release."
 _NOISE = (
     click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise only."),
@@ -113,6 +117,15 @@ def noise_options_or_plan(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed((click.option("--epsilon", type=float, help=_EPSILON), *_NOISE)):
         command = option(command)
     return command
+
+
+check_option = click.option(
+    "--check",
+    type=click.FloatRange(0, 0.9),
+    show_default="0.15",
+    help="With --model: this share of the budget measures pairs that the network does not join. They test it, and tell "
+    "bounds how far the records are from it; with 0 there are none, and bounds hold only if the network is right.",
+)
 
 
 def require_delta(mechanism: str, delta: float) -> None:
@@ -239,6 +252,15 @@ def public_table(
     return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema=schema)
 
 
+def deviations(quote: Quote) -> dict[Clique, float]:
+    """Find the standard deviation of the noise in a cell of each table."""
+    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance
+
+    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+    variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
+    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
+
+
 def foreseen(
     quote: Quote,
     schema: Schema,
@@ -251,12 +273,7 @@ def foreseen(
 
     `noise` is its standard deviation in the cells of each table, where the price does not state scales of tables.
     """
-    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance
-
-    if noise is None:
-        parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
-        variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
-        noise = {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
+    noise = deviations(quote) if noise is None else noise
     tables: list[dict[str, Any]] = [
         {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
         for clique, deviation in noise.items()
@@ -270,6 +287,21 @@ def foreseen(
         *lines,
     ]
     emit(as_json, {"guarantee": quote.guarantee.to_dict(), "tables": tables, **held}, text)
+
+
+def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
+    """Say how much less Gaussian noise tables would have that are to have Laplace noise; `public` has its delta."""
+    if asked.mechanism != "laplace" or asked.sampling_rate < 1:
+        return []
+    price = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian").quote(public)
+    laplace, gaussian = (statistics.median(deviations(each).values()) for each in (quote, price))
+    if gaussian > laplace / _WORTHWHILE:
+        return []
+    return [
+        "",
+        f"Gaussian noise, --mechanism gaussian --delta {GAUSSIAN_DELTA:g}, would be {laplace / gaussian:.2g} times "
+        "less, and leaves room for more pairs that the network does not join. The ledger needs a delta as well.",
+    ]
 
 
 def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:

@@ -10,9 +10,12 @@ import click
 from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, refuse_to_overwrite, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.records import (
+    GAUSSIAN_DELTA,
     RecordOptions,
+    check_option,
     dry_run_option,
     foreseen,
+    gaussian_advice,
     listed_tables,
     noise_options_or_plan,
     record_options,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     kinds=("a plan for an accuracy",),
     help="Or the residuals to measure, as pgmpy-dp plan-accuracy writes them; it says how noisy they are.",
 )
+@check_option
 @noise_options_or_plan
 @click.option(
     "--sampling-rate",
@@ -58,6 +62,7 @@ def release(
     model: Path | None,
     cliques: Path | None,
     plan: Path | None,
+    check: float | None,
     epsilon: float | None,
     delta: float,
     mechanism: str,
@@ -90,6 +95,8 @@ def release(
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
     if plan is not None and (epsilon is not None or delta or mechanism != "laplace" or sampling_rate != 1):
         raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
+    if check is not None and model is None:
+        raise click.UsageError("--check belongs to --model.")
     if epsilon is None:
         if plan is None:
             raise click.UsageError("Missing option '--epsilon'.")
@@ -104,13 +111,19 @@ def release(
         if plan is not None:
             asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
         else:
-            wanted, weights = planned(schema, model) if model is not None else read_cliques(cliques)  # type: ignore[arg-type]
+            if model is not None:
+                wanted, weights = planned(schema, model, check, mechanism)
+            else:
+                wanted, weights = read_cliques(cliques)  # type: ignore[arg-type]
             wanted = schema.require(wanted)
             schema = schema_of(schema, wanted)
             asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
             quote = asked.quote(chosen.public(schema, delta))
-            foreseen(quote, schema, as_json, *chosen.affordable(epsilon, delta), noise=noise)
+            held, lines = chosen.affordable(epsilon, delta)
+            if model is not None:
+                lines = [*gaussian_advice(asked, quote, chosen.public(schema, GAUSSIAN_DELTA)), *lines]
+            foreseen(quote, schema, as_json, held, lines, noise)
             return
         assert out is not None
         budget = chosen.budget(epsilon, delta)

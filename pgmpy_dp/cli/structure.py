@@ -105,13 +105,14 @@ def _meant(text: str, variables: Collection[str]) -> str:
     return f" Did you mean: {edges[0][0]} -> {edges[0][1]}?" if edges else ""
 
 
-def planned(schema: Schema, model: Path, check: float = 0.0) -> tuple[Any, list[float]]:
-    """Plan the tables of a network, and the shares of the budget."""
+def planned(schema: Schema, model: Path, check: float | None, mechanism: str) -> tuple[Any, list[float]]:
+    """Plan the tables of a network, and the shares of the budget; without a `check`, with the library's own."""
     from pgmpy_dp.fitting import plan_measurements
 
     structure = read_structure(model, schema.variables)
     schema.require([list(structure.nodes())])
-    return plan_measurements(structure, schema, check)
+    own = {} if check is None else {"check": check}
+    return plan_measurements(structure, schema, mechanism=mechanism, **own)
 
 
 def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:

@@ -36,7 +36,7 @@ _PHRASES = (
     (r"with CollectiveEM or PrivateBayesianEstimator", "by --estimator collective-em or private-bayesian"),
     (r"fit with CollectiveEM", "fit by --estimator collective-em"),
     (r"fit PairwiseMixture, which (needs no network|does)", r"take pgmpy-dp synthesize, which \1"),
-    (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp plan --check \1"),
+    (r"plan_measurements\(\.\.\., check=([\d.]+)\)", r"pgmpy-dp release --check \1"),
     (rf"\b({_NAMES})=\.\.\.", lambda found: f"--{found[1].replace('_', '-')}"),
     (rf" in ({_NAMES})=", lambda found: f" for --{found[1].replace('_', '-')}"),
     (

@@ -163,7 +163,7 @@ def resolve_allocation(allocation: Any, tables: str) -> Allocation:
 def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str, mechanism: str = "laplace") -> Plan:
     """Choose the tables to measure and their shares; for a data-dependent allocation, those of stage I."""
     if isinstance(allocation, PlannedAllocation) and mechanism == "laplace":
-        return plan_measurements(network, schema)
+        return plan_measurements(network, schema, check=0)
     scopes = _measured(families(network), tables)
     if isinstance(allocation, PlannedAllocation):
         power = _GAUSSIAN_POWER

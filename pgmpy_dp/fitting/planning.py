@@ -8,6 +8,11 @@ given tables the sum over tables is least when shares go with the square root of
 So tables are chosen to make S small: a family inside another is not measured, and overlapping tables are replaced by
 their union where that lowers S. Such tables say little of whether the network is right; for that, pairs of variables
 outside the families are measured with a share that is set aside.
+
+How noisy such pairs may be is decided without the number of records, which may be private: whoever chose an epsilon
+at which families are worth measuring can use pairs that are a few times noisier. A table of c cells has Laplace noise
+in proportion to S / (share sqrt(c)), with the share and S those of all families or of all such pairs; Gaussian noise
+goes with the root of that. So many pairs drown by Laplace noise where they do not by Gaussian noise.
 """
 
 from __future__ import annotations
@@ -23,10 +28,12 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.factors import Network, families, markov_scopes
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.privacy.checks import number
+from pgmpy_dp.privacy.checks import choice, number
 from pgmpy_dp.release.observations import joined_pairs, maximal
 from pgmpy_dp.schema import Clique, Schema
 
+# The share of the budget that goes to such pairs.
+CHECK = 0.15
 # At most so many pairs are measured to test a network, or as many as it has variables.
 _MOST_PAIRS = 75
 # A table that stands for pairs has at most so many times their cells: with Laplace noise pairs have the less noise the
@@ -34,21 +41,30 @@ _MOST_PAIRS = 75
 _GROWTH, _STARTS = 2, 10
 # With so few joint states, tables that test may hold families: any tree is small.
 _FEW_CELLS = 2**13
+# The noise of a table that tests is at most so many times that of a family with as many cells, unless the tables hold
+# fewer pairs than bounds need to learn from. On census records (the benchmark real_coverage.py) bounds by more and
+# noisier tables hold the records' answers less often, and answers are farther off.
+_NOISIEST, _FEWEST_PAIRS = 6.0, 3
 
 
-def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> tuple[tuple[Clique, ...], list[float]]:
+def plan_measurements(
+    network: Network, schema: Schema, check: float = CHECK, mechanism: str = "laplace"
+) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
-    Decided from the structure and the sizes alone, so it costs no privacy. `CollectiveEM` does this when it is handed
-    records; use it to measure once and fit often.
+    Decided from the structure and the sizes alone, so it costs no privacy. Use it to measure once and fit often.
 
     Parameters
     ----------
     network : pgmpy DAG, DiscreteBayesianNetwork or PrivateMarkovNetwork
     schema : Schema
     check : float
-        This share of the budget, at most 0.9, goes to pairs of variables that the network does not join: all, or those
-        with a common neighbour where they are many. Without them, `check_fit` hardly sees that an edge is missing.
+        This share of the budget, at most 0.9, goes to pairs of variables that the network does not join. From them
+        `check_fit` sees missing edges, and bounds of answers learn how far the records are from the network. With 0
+        there are none, and bounds hold only if the network is right.
+    mechanism : {"laplace", "gaussian", "gaussian_block"}
+        The noise that the tables will have. Where pairs are many, Gaussian noise allows for more of them: with Laplace
+        noise as many are measured, the nearest first, as are not much noisier than families.
 
     Returns
     -------
@@ -66,6 +82,7 @@ def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> t
     ((('lung', 'smoke'),), [2.0])
     """
     number(most=0.9)("check", check)
+    choice("laplace", "gaussian", "gaussian_block")("mechanism", mechanism)
     if not isinstance(schema, Schema) or not hasattr(network, "nodes"):
         raise TypeError(
             "plan_measurements takes a network and a schema, in this order, got "
@@ -77,11 +94,13 @@ def plan_measurements(network: Network, schema: Schema, check: float = 0.0) -> t
     else:
         cliques = merged_cliques(schema, families(network))
     weights = shares(schema, cliques)
-    outside = _pairs_outside(network, schema, cliques) if check else ()
+    odds = check / (1.0 - check) * sum(weights)
+    room = odds * _NOISIEST ** (1 if mechanism == "laplace" else 2)
+    outside = _pairs_outside(network, schema, cliques, room) if check else ()
     if not outside:
         return cliques, weights
     own = shares(schema, outside)
-    scale = check / (1.0 - check) * sum(weights) / sum(own)
+    scale = odds / sum(own)
     return (*cliques, *outside), [*weights, *(scale * weight for weight in own)]
 
 
@@ -90,11 +109,12 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
     return [float(schema.cells(clique)) ** power for clique in cliques]
 
 
-def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) -> tuple[Clique, ...]:
+def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], room: float) -> tuple[Clique, ...]:
     """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
 
-    Tables are those that stand for most such pairs for the root of their cells, one after the other. None holds two
-    variables that the network joins, so that it says nothing of a family.
+    Tables are those that stand for most such pairs for the root of their cells, one after the other, until these roots
+    add up to more than there is room for. None holds two variables that the network joins, so that it says nothing of a
+    family.
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
@@ -103,14 +123,19 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique]) 
     joined = joined_pairs([*cliques, *scopes])
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
-    pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), schema.cells(pair)))
+    cards = schema.cardinalities()
+    pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), cards[pair[0]] * cards[pair[1]]))
     left = nx.Graph(pairs[: max(_MOST_PAIRS, len(neighbours))])
     if schema.cells(tuple(neighbours)) <= _FEW_CELLS:
         neighbours.remove_edges_from(list(neighbours.edges()))
-    tables = []
+    tables: list[Clique] = []
+    wanted = left.size()
     while left.size():
         starts = islice((pair for pair in pairs if left.has_edge(*pair)), _STARTS)
         _, table = max((_grown(pair, left, neighbours, schema) for pair in starts), key=lambda found: found[0])
+        room -= math.sqrt(schema.cells(table))
+        if room < 0 and wanted - left.size() >= _FEWEST_PAIRS:
+            break
         tables.append(table)
         left.remove_edges_from(combinations(table, 2))
     return tuple(tables)

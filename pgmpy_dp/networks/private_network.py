@@ -44,7 +44,7 @@ from pgmpy_dp.schema import Schema
 
 _STRUCTURE = (
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.1) measures such "
+    "its structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.15) measures such "
     "pairs."
 )
 
@@ -122,7 +122,7 @@ class PrivateNetwork(Provenance):
         `posterior_`, moved and widened by how far the release deviates from the network, see
         `pgmpy_dp.networks.deviations`. Where variables were measured together, that is known. Otherwise it is judged by
         other pairs of variables that the network does not join, if the release has at least three, as those of
-        ``plan_measurements(..., check=0.1)``; bounds for the records then hold the records' own answer. If it has none,
+        ``plan_measurements(..., check=0.15)``; bounds for the records then hold the records' own answer. If it has none,
         bounds take the structure for right, and say so in ``attrs["note"]``.
 
         Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
@@ -299,7 +299,7 @@ class PrivateNetwork(Provenance):
         Notes
         -----
         Tables of families say little of edges that are missing. `measure_misfit` looks for them at the least cost, and
-        `plan_measurements(..., check=0.1)` measures some other tables in the first place.
+        `plan_measurements(..., check=0.15)` measures some other tables in the first place.
 
         Records are counted as independent; where units have several rows, the test errs to the side of the network.
         """

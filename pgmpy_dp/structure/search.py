@@ -156,7 +156,7 @@ class Search:
         network = DiscreteBayesianNetwork()
         network.add_nodes_from(self.variables)
         network.add_edges_from(self.named_edges())
-        yield from self._measure(*plan_measurements(network, self.schema))
+        yield from self._measure(*plan_measurements(network, self.schema, check=0))
 
     def drop_edges(self) -> None:
         """Take away the edges that the tables do not speak for, one of a node at a time."""

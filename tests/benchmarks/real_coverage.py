@@ -2,13 +2,13 @@
 
     python tests/benchmarks/real_coverage.py FOLDER [--epsilons .3,1,10] [--seeds 10] [--questions 200] [--check .15]
         [--models adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture] [--target population]
-        [--delta 1e-9] [--out real_coverage.csv]
+        [--mechanism gaussian_block] [--delta 1e-9] [--out real_coverage.csv]
 
 FOLDER holds the census records (see synthesis.py), of which 13 columns are used; RAND's are those of the demo. Two
 networks of each were written down by hand; the third of the census is the tree of greatest mutual information of its
 records, which a private owner would not have. Families are measured, and with a share of the budget pairs that the
-network does not join (--check 0: none); the mixtures measure all pairs. Questions are about one variable given one to
-three others, in the states that some record has, if 50 records have them.
+network does not join (--check 0: none), with the noise of --mechanism; the mixtures measure all pairs. Questions are
+about one variable given one to three others, in the states that some record has, if 50 records have them.
 
 With --target population, records are drawn from the file with replacement, another set for each seed: the population
 is then the file, and its answers are known.
@@ -48,7 +48,7 @@ GUESSES = {
     "rand-2": "health diseases, health limitation, diseases visits, coinsurance visits, coinsurance deductible",
 }
 MODELS = "adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture"
-KEY = ["model", "epsilon", "target", "seed", "questions", "check"]
+KEY = ["model", "epsilon", "target", "seed", "questions", "check", "mechanism"]
 MEANS = [f"{kind}_{mean}" for kind in ("answer", "posterior") for mean in ("covered", "width", "error")]
 FOUND = ["fails", *MEANS, *(f"given_{count}" for count in range(1, MOST_GIVEN + 1))]
 
@@ -99,6 +99,7 @@ def main() -> None:
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--target", choices=["records", "population"], default="records")
     parser.add_argument("--out", type=Path, default=Path("real_coverage.csv"))
+    parser.add_argument("--mechanism", choices=["laplace", "gaussian", "gaussian_block"], default="gaussian_block")
     for option, value in (("seeds", 10), ("questions", 200), ("check", 0.15), ("delta", 1e-9)):
         parser.add_argument(f"--{option}", type=type(value), default=value)
     asked = parser.parse_args()
@@ -108,13 +109,14 @@ def main() -> None:
     done = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=KEY)
     made = set(done[KEY].itertuples(index=False, name=None))
     for seed, name, epsilon in itertools.product(range(asked.seeds), models, epsilons):
-        key = (name, epsilon, asked.target, seed, asked.questions, asked.check)
+        key = (name, epsilon, asked.target, seed, asked.questions, asked.check, asked.mechanism)
         if key not in made:
             row = dict(zip(KEY, key, strict=True)) | judged(cases[name], wanted[name], asked, epsilon, seed)
             line = pd.DataFrame([row], columns=[*KEY, *FOUND])
             line.to_csv(asked.out, mode="a", header=not asked.out.exists(), index=False)
     table = pd.read_csv(asked.out)
     kept = table["target"].eq(asked.target) & table["questions"].eq(asked.questions) & table["check"].eq(asked.check)
+    kept &= table["mechanism"].eq(asked.mechanism)
     print(
         "model         epsilon  sets  fails  covered (from, to)        width            error     covered given 1, 2, 3"
     )
@@ -137,8 +139,9 @@ def judged(
         if edges:
             network = dp.PrivateBayesianNetwork(edges)
             network.add_nodes_from(schema.variables)
-            cliques, weights = dp.plan_measurements(network, schema, check=asked.check)
-            noisy = data.measure(cliques, epsilon, delta=asked.delta, mechanism="gaussian_block", weights=weights)
+            cliques, weights = dp.plan_measurements(network, schema, asked.check, asked.mechanism)
+            delta = 0.0 if asked.mechanism == "laplace" else asked.delta
+            noisy = data.measure(cliques, epsilon, delta=delta, mechanism=asked.mechanism, weights=weights)
             network.fit(noisy, estimator=dp.PrivateMLE())
             fails = network.check_fit().fails
             remember(network)

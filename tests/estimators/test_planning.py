@@ -105,8 +105,8 @@ def test_a_share_of_the_budget_tests_the_network(name, bnlearn):
     """The share goes to tables outside the families; of few variables, every pair can be compared."""
     network = bnlearn(name)
     schema = dp.Schema.from_model(network)
-    plain, own = dp.plan_measurements(network, schema)
-    cliques, weights = dp.plan_measurements(network, schema, check=0.2)
+    plain, own = dp.plan_measurements(network, schema, check=0)
+    cliques, weights = dp.plan_measurements(network, schema, check=0.2, mechanism="gaussian")
     assert cliques[: len(plain)] == plain
     assert sum(weights[len(plain) :]) == pytest.approx(0.2 * sum(weights))
     np.testing.assert_allclose(weights[: len(plain)], own)
@@ -123,8 +123,34 @@ def test_a_share_of_the_budget_tests_the_network(name, bnlearn):
     for wrong in (-0.1, 1.0, True):
         with pytest.raises(ValueError, match="check must be"):
             dp.plan_measurements(network, schema, check=wrong)
+    with pytest.raises(ValueError, match="mechanism is 'normal'; choose one of 'laplace', "):
+        dp.plan_measurements(network, schema, mechanism="normal")
     with pytest.raises(TypeError, match="a network and a schema, in this order, got Schema and "):
         dp.plan_measurements(schema, network)
+
+
+@pytest.mark.parametrize("name", ["asia", "child", "alarm", "insurance"])
+def test_pairs_are_measured_by_default_and_laplace_noise_does_not_drown_them(name, bnlearn):
+    """A table of c cells has Laplace noise in proportion to 1 / its share, and Gaussian noise to the root of that."""
+    network = bnlearn(name)
+    schema = dp.Schema.from_model(network)
+    _, own = dp.plan_measurements(network, schema, check=0)
+    joined = {frozenset(pair) for scope in families(network) for pair in combinations(scope, 2)}
+    found = {}
+    for mechanism, power in (("laplace", 1.0), ("gaussian", 0.5), ("gaussian_block", 0.5)):
+        cliques, weights = dp.plan_measurements(network, schema, mechanism=mechanism)
+        assert sum(weights[len(own) :]) == pytest.approx(0.15 * sum(weights))
+        noise = np.array(weights) ** -power * np.array([schema.cells(clique) for clique in cliques]) ** (power / 2)
+        outside = {frozenset(pair) for clique in cliques[len(own) :] for pair in combinations(clique, 2)} - joined
+        assert len(outside) >= 3
+        assert noise[len(own) :].max() <= 6.0 * noise[: len(own)].min() or len(cliques) - len(own) <= 3
+        found[mechanism] = cliques[len(own) :]
+    assert (
+        found["laplace"]
+        == found["gaussian"][: len(found["laplace"])]
+        == found["gaussian_block"][: len(found["laplace"])]
+    )
+    assert (len(found["laplace"]) < len(found["gaussian"])) == (name != "insurance")  # its families are large
 
 
 def test_what_nothing_joins_is_measured_together():
@@ -133,5 +159,5 @@ def test_what_nothing_joins_is_measured_together():
     schema = dp.Schema(dict.fromkeys(names, range(2)))
     network = dp.PrivateBayesianNetwork(list(pairwise(names[:-1])))
     network.add_node("v29")
-    cliques, _ = dp.plan_measurements(network, schema, check=0.1)
+    cliques, _ = dp.plan_measurements(network, schema, check=0.1, mechanism="gaussian")
     assert {v for clique in cliques if "v29" in clique for v in clique} == set(names)

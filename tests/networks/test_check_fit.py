@@ -48,7 +48,7 @@ def measured(network, seed, epsilon=1.0, records=2000, mechanism="laplace", chec
     delta = 1e-6 if mechanism == "gaussian" else 0.0
     noise = dp.SimulatedNoise(seed)
     data = dp.PrivateDataset(tree_records(records, seed), BITS, dp.PrivacyBudget(epsilon, delta), noise=noise)
-    cliques, weights = dp.plan_measurements(network, BITS, check=check)
+    cliques, weights = dp.plan_measurements(network, BITS, check, mechanism)
     return data.measure(cliques, epsilon=epsilon, weights=weights, mechanism=mechanism, delta=delta)
 
 
@@ -133,7 +133,7 @@ def test_an_edge_is_missed_that_lies_between_variables_that_no_tree_holds(bnlear
         if edge:
             assumed.remove_edge(*edge)
         data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
-        cliques, weights = dp.plan_measurements(assumed, schema, check=0.2)
+        cliques, weights = dp.plan_measurements(assumed, schema, check=0.2, mechanism="gaussian")
         release = data.measure(cliques, epsilon=1.0, delta=1e-6, weights=weights, mechanism="gaussian")
         found[edge] = assumed.fit(release, estimator=dp.PrivateMLE()).check_fit()
     assert not found[None].p_value < 1e-4

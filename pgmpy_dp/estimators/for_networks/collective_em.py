@@ -178,7 +178,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         nodes = list(network.nodes())
         release = resolve(self, data, nodes, network, public)
         if not isinstance(release, Release):
-            release = measure(self, release, *plan_measurements(network, release.schema, self.check), public)
+            release = measure(
+                self, release, *plan_measurements(network, release.schema, self.check, self.mechanism), public
+            )
         schema, seen = release.schema.select(nodes), release.observe(nodes)
         scopes = markov_scopes(network, [*seen.cliques, *(rule.variables for rule in schema.rules)])
         cards = schema.cardinalities()
@@ -211,7 +213,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
 
     def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
-        cliques, weights = plan_measurements(network, schema, self.check)
+        cliques, weights = plan_measurements(network, schema, self.check, self.mechanism)
         if self.inference == "junction_tree":
             scopes = families(network)
             require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
