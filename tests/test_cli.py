@@ -73,7 +73,18 @@ def test_the_whole_path_on_asia(asia):
         ("auto", "bif"),
     ):
         fitted = json.loads(
-            run("fit", "release.zip", "--model", "asia.bif", "--estimator", method, "--out", f"a.{suffix}", "--json")
+            run(
+                "fit",
+                "release.zip",
+                "--model",
+                "asia.bif",
+                "--estimator",
+                method,
+                "--out",
+                f"a.{suffix}",
+                "--force",
+                "--json",
+            )
         )
         assert fitted["guarantee"] == held["guarantee"]
         call = ["query", f"a.{suffix}", "--target", "lung", "--evidence", "smoke=yes", "--json"]
@@ -85,7 +96,7 @@ def test_the_whole_path_on_asia(asia):
     )
     tables = [tuple(table["variables"]) for table in held["tables"]]
     simulated.measure(tables, 1.0).save("simulated.zip")  # which reading is chosen depends on the noise
-    call = ["fit", "simulated.zip", "--model", "asia.bif", "--out", "simulated.bif"]
+    call = ["fit", "simulated.zip", "--model", "asia.bif", "--out", "simulated.bif", "--force"]
     fitted = json.loads(run(*call, "--json"))
     assert (fitted["method"], fitted["reading"]) == ("auto", "inference")
     assert "by auto: all tables inform every CPD." in run(*call)
@@ -226,16 +237,16 @@ def test_a_release_that_cannot_be_written_says_that_it_was_paid(asia, monkeypatc
 
 def test_files_are_named_as_they_were_asked_for(asia):
     release()
-    assert "nowhere: there is no such folder; make it first" in refused(
+    assert "nowhere: no folder that can be written to; make it first" in refused(
         "fit", "release.zip", "--model", "asia.json", "--out", "nowhere/x.bif"
     )
     assert "needs a --delta" in release("--mechanism", "gaussian", "--force", code=1)
     assert "schema.json exists already" in refused("schema", "asia.json", "--out", "schema.json")
     fit = ("fit", "release.zip", "--model", "asia.json", "--out")
-    assert "release.zip is a release, which the network would overwrite" in refused(*fit, "release.zip")
+    assert "release.zip: named for --out and for RELEASE" in refused(*fit, "release.zip", "--force")
     assert "records.csv exists already" in refused("sample", "asia.json", "--rows", 5, "--out", "records.csv")
     call = ("synthesize", "records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon", 1, "--delta", 1e-6)
-    assert "holds the records that are read" in refused(*call, "--out", "records.csv", "--force")
+    assert "records.csv: named for --out and for DATA" in refused(*call, "--out", "records.csv", "--force")
     run("schema", "asia.json", "--out", "schema.json", "--force")
 
 
@@ -587,7 +598,9 @@ def test_persons_in_households(tmp_path, monkeypatch):
     planned = json.loads(run(*call, *files, "--dry-run", "--json"))
     assert ["age", "another sex"] in [table["variables"] for table in planned["tables"]]
     assert not (tmp_path / "made.csv").exists()
-    assert "name one file" in run(*call, "--out", "made.csv", "--persons-out", "made.csv", code=2)
+    assert "made.csv: named for --persons-out and for --out" in refused(
+        *call, "--out", "made.csv", "--persons-out", "made.csv"
+    )
     assert "'sexx'" in refused(*call, *files, "--missing", "sexx=unknown")
     more = ["--missing", "tenure=unknown", "--other", "sex=else"]
     assert "tenure, sex" in run(*call, *files, "--dry-run", *more)
@@ -651,7 +664,7 @@ def test_a_fitted_network_is_probed(asia):
     call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
     assert "at most 3 pairs" in run(*call, "--model", "fitted.zip", "--dry-run")
     assert "carries no release" in refused(*call, "--model", "fitted.bif", "--out", "probed.zip")
-    assert "written to a .zip file" in refused(*call, "--model", "fitted.zip", "--out", "probed.bif")
+    assert "such files end in .zip" in refused(*call, "--model", "fitted.zip", "--out", "probed.bif")
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
     told = json.loads(run(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1, "--json"))
     assert set(told["measured"][0]) == {"either", "xray"}

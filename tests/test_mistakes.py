@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
+from pgmpy_dp.cli.files import FileOf
 
 SECRET = "Xylophone-4711"
 
@@ -36,6 +38,7 @@ def folder(tmp_path_factory):
         (work / f"{name}.txt").write_text(f"{line}\n", encoding="utf-8")
     (work / "tables.json").write_text('[["age", "race"]]')
     (work / "ill.json").write_text('[["ill"]]')
+    (work / "accuracy.json").write_text('{"residuals": []}')
     (work / "words.csv").write_text("variable,states\nill,yes|no\n")
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("age", "race")], 1.0)
     noisy.save(work / "release.zip")
@@ -167,6 +170,107 @@ COMMANDS = [
     (swapped(ILL, ("records.csv", "gaps.csv")), "--missing ill=unknown"),
     (f"{ILL} --missing ill=gone --cliques ill.json --other il=x", "did you mean 'ill'"),
 ]  # fmt: skip
+
+
+def commands(group=main, path=()):
+    """All commands, with their names."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def writes(parameter):
+    return isinstance(parameter.type, FileOf) and parameter.type.endings is not None
+
+
+def named(parameter):
+    return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+
+
+WRITTEN = [
+    pytest.param(path, command, out, other, id=f"{' '.join(path)} {named(out)} {named(other)}")
+    for path, command in commands()
+    for number, out in enumerate(command.params)
+    for other in command.params
+    if writes(out) and isinstance(other.type, FileOf)
+    if not writes(other) or command.params.index(other) < number
+]
+FILES = {
+    "records": "records.csv", "a schema": "schema.json", "a network": "fitted.zip", "a list of edges": "edges.txt",
+    "a release": "release.zip", "a ledger": "ledger.json", "a list of tables": "tables.json",
+    "a plan for an accuracy": "accuracy.json", "a data dictionary": "words.csv", "a model of households": "none.json",
+}  # fmt: skip
+VALUES = {"text": "x", "float": "1", "integer": "3", "float range": "0.5", "integer range": "3"}
+
+
+def called(path, command, places):
+    """A call of a command with all options that it needs, and files at some places; the others are files of a kind."""
+    call = list(path)
+    for parameter in command.params:
+        if not (parameter.required or parameter.name in places or parameter.callback):
+            continue
+        if parameter.name in places:
+            value = places[parameter.name]
+        elif isinstance(parameter.type, FileOf):
+            fresh = f"fresh_{parameter.name}{next(iter(parameter.type.endings or ()), '.txt')}"
+            value = fresh if writes(parameter) else FILES[parameter.type.kinds[0]]
+        else:
+            value = VALUES[parameter.type.name]
+        call += [parameter.opts[0], value] if isinstance(parameter, click.Option) else [value]
+    return [*call, "--force"]
+
+
+@pytest.mark.parametrize(("path", "command", "out", "other"), WRITTEN)
+def test_no_command_writes_over_what_it_reads_nor_two_results_to_one_file(
+    path, command, out, other, folder, monkeypatch, tmp_path
+):
+    """Whatever is forced, and by whatever name the file goes."""
+    monkeypatch.chdir(folder)
+    file = "fresh.zip" if writes(other) else FILES[other.type.kinds[0]]
+    (tmp_path / "link").symlink_to(folder / file)
+    before = {each: each.read_bytes() for each in folder.iterdir()}
+    for same in (file, f"../{folder.name}/{file}", str(tmp_path / "link")):
+        result = CliRunner().invoke(main, called(path, command, {out.name: same, other.name: file}))
+        assert result.exit_code == 1, result.output
+        assert f"{same}: named for {named(out)} and for " in result.output  # of two that are read, the first
+    assert {each: each.read_bytes() for each in folder.iterdir()} == before
+
+
+OUTS = {
+    (*path, out.name): (path, command, out) for path, command in commands() for out in command.params if writes(out)
+}
+
+
+@pytest.mark.parametrize(("path", "command", "out"), OUTS.values(), ids=map(" ".join, OUTS))
+def test_what_exists_is_overwritten_by_force_alone_and_nothing_of_another_kind(path, command, out, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    kept = folder / f"kept{next(iter(out.type.endings), '.unknown')}"
+    kept.write_text("kept")
+    before = {each: each.read_bytes() for each in folder.iterdir()}
+    unforced = called(path, command, {out.name: kept.name})[:-1]
+    assert f"{kept.name} exists already" in CliRunner().invoke(main, unforced).output
+    line = CliRunner().invoke(main, called(path, command, {out.name: "gaussian.json"})).output
+    assert f"gaussian.json is a ledger, which {named(out)} would" in line or "gaussian.json: such files end in" in line
+    assert {each: each.read_bytes() for each in folder.iterdir()} == before
+    kept.unlink()
+
+
+def test_every_file_of_a_command_is_declared_as_read_or_written():
+    """But for folders to write to, and a ledger, which is made and never overwritten."""
+    others = {
+        (path, parameter.name)
+        for path, command in commands()
+        for parameter in command.params
+        if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, FileOf)
+    }
+    assert others == {(("demo",), "out"), (("reproduce",), "out"), (("ledger", "create"), "path")}
+    assert all(
+        any(parameter.name == "force" for parameter in command.params)
+        for _, command in commands()
+        if any(map(writes, command.params))
+    )
 
 
 @pytest.mark.parametrize(("call", "hint"), COMMANDS, ids=range(len(COMMANDS)))

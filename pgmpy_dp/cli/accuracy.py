@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite
-from pgmpy_dp.cli.files import file_option
+from pgmpy_dp.cli.common import Command, emit, json_option
+from pgmpy_dp.cli.files import file_option, out_option
 
 
 @click.command("plan-accuracy", cls=Command)
@@ -24,7 +24,9 @@ from pgmpy_dp.cli.files import file_option
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="How often cells are as close as that.")
 @click.option("--delta", type=float, default=1e-9, show_default=True, help="Of the Gaussian noise.")
 @click.option("--replace", is_flag=True, help="Neighbours replace a record; by default one is added or removed.")
-@file_option("--out", exists=False, help="Plan to write, .json, for release --plan.")
+@out_option(
+    "--out", kind="a plan for an accuracy", endings=(".json",), help="Plan to write, .json, for release --plan."
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def plan_accuracy(
@@ -34,7 +36,6 @@ def plan_accuracy(
     delta: float,
     replace: bool,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Find what to measure so that tables are as accurate as asked for, and the least epsilon that pays for it.
@@ -57,7 +58,6 @@ def plan_accuracy(
             found = ""
         if not found:
             raise click.BadParameter(f"{given!r}: write names and records, such as age,sex=50.", param_hint="--table")
-    refuse_to_overwrite(out, force, ".json")
     plan = planned(Schema.load(schema_path), wanted, confidence, delta, "replace_one" if replace else "add_remove")
     held = {
         "epsilon": plan.epsilon,

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite, stages
-from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.common import Command, emit, json_option, stages
+from pgmpy_dp.cli.files import out_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, record_options
 
 
@@ -18,12 +18,12 @@ from pgmpy_dp.cli.records import RecordOptions, record_options
 @click.option("--parts", type=click.IntRange(2), required=True, help="How many bins of about equally many records.")
 @click.option("--epsilon", type=float, required=True, help="Privacy loss of the choice.")
 @record_options
-@file_option("--out", exists=False, required=True, help="Schema file to write, with the chosen bins.")
+@out_option(
+    "--out", kind="a schema", endings=(".json",), required=True, help="Schema file to write, with the chosen bins."
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
-def bins(
-    data: Path, variable: str, parts: int, epsilon: float, out: Path, force: bool, as_json: bool, **options: Any
-) -> None:
+def bins(data: Path, variable: str, parts: int, epsilon: float, out: Path, as_json: bool, **options: Any) -> None:
     """Choose bins of a number at private quantiles of the records.
 
     The schema declares the variable with fine public bins (edges 0|1|2|...|120 in the dictionary). Some of these edges
@@ -34,7 +34,6 @@ def bins(
       pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\
           --ledger ledger.json --out schema.json
     """
-    refuse_to_overwrite(out, force, ".json")
     chosen = RecordOptions(**options)
     with stages(2) as begin:
         begin("Reading the records")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,12 +21,15 @@ BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
 
 
 class Command(click.Command):
-    """A command refuses with one line on stderr and exit code 1."""
+    """A command refuses with one line on stderr and exit code 1, and what it cannot write before it begins."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        from pgmpy_dp.cli.files import require_writable
+
         # On import pgmpy warns of its own deprecated modules; nobody at the command line can help that.
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
         try:
+            require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
             return super().invoke(ctx)
         except click.UsageError:
             raise
@@ -102,25 +103,6 @@ def quiet() -> None:
     import pgmpy  # noqa: F401  # pgmpy sets the level on import
 
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
-
-
-def refuse_to_overwrite(out: Path | None, force: bool, *endings: str) -> None:
-    """Find out before a charge whether its result can be written, if at all: later, the charge would be lost."""
-    if out is None:
-        return
-    if endings and out.suffix.lower() not in endings:
-        raise click.ClickException(f"{out}: such files end in {' or '.join(endings)}: choose another name.")
-    if out.exists() and not force:
-        raise click.ClickException(f"{out} exists already: choose another name, or add --force to overwrite it.")
-    if not os.access(out.parent, os.W_OK):
-        raise click.ClickException(f"{out.parent}: no folder that can be written to; make it first.")
-
-
-def refuse_own_input(data: Path, *outs: Path | None) -> None:
-    """Refuse to write over the records that are read, whatever is forced."""
-    for out in outs:
-        if out is not None and out.exists() and out.samefile(data):
-            raise click.ClickException(f"{out} holds the records that are read: choose another name.")
 
 
 def delta_cautions(delta: float) -> list[str]:

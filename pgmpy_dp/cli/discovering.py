@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, refuse_to_overwrite, stages
-from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, stages
+from pgmpy_dp.cli.files import out_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, record_options
 
 
@@ -18,8 +18,16 @@ from pgmpy_dp.cli.records import RecordOptions, record_options
 @click.option("--epsilon", type=float, required=True, help="Privacy loss of the choice.")
 @click.option("--delta", type=float, required=True, help="Chance that what a single record has is found.")
 @record_options
-@file_option("--out", exists=False, required=True, help="Schema file to write, with the states that were found.")
-@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
+@out_option(
+    "--out",
+    kind="a schema",
+    endings=(".json",),
+    required=True,
+    help="Schema file to write, with the states that were found.",
+)
+@out_option(
+    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
+)
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def states(
@@ -29,7 +37,6 @@ def states(
     delta: float,
     out: Path,
     release_path: Path | None,
-    force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -43,8 +50,6 @@ def states(
       pgmpy-dp states records.csv --schema open.json --variable town --epsilon 0.5 --delta 1e-7 \\
           --ledger ledger.json --out schema.json
     """
-    for path, ending in ((out, ".json"), (release_path, ".zip")):
-        refuse_to_overwrite(path, force, ending)
     chosen = RecordOptions(**options)
     with stages(2) as begin:
         begin("Reading the records")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, refuse_to_overwrite
-from pgmpy_dp.cli.files import DICTIONARY_COLUMNS, file_argument, file_option
+from pgmpy_dp.cli.common import Command, emit, json_option
+from pgmpy_dp.cli.files import DICTIONARY_COLUMNS, file_argument, out_option
 from pgmpy_dp.cli.records import csv_options, with_format
 from pgmpy_dp.errors import SchemaError
 
@@ -25,7 +25,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @click.command(cls=Command)
 @file_argument("source", "a network", "a data dictionary", "a schema", "records")
-@file_option("--out", exists=False, help="Schema file to write; by default it is printed.")
+@out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
 @csv_options
 @click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
 @json_option
@@ -35,7 +35,6 @@ def schema(
     encoding: str | None,
     strip: bool | None,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Draft a schema file from a network or a data dictionary.
@@ -71,7 +70,6 @@ def schema(
     Look the draft over before use: its states and their order are those of all that follows. Those that stand for no
     value and for values that are not declared are marked (missing) and (other).
     """
-    refuse_to_overwrite(out, force)
     drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
     if out is not None:
         drafted.save(out)

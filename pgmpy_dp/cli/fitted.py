@@ -19,11 +19,10 @@ from pgmpy_dp.cli.common import (
     json_option,
     one_line,
     quiet,
-    refuse_to_overwrite,
     shown,
     stages,
 )
-from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of
+from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, kind_of, out_option
 from pgmpy_dp.cli.wording import at_the_command_line
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
 
@@ -65,12 +64,13 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     show_default=True,
     help="See above.",
 )
-@file_option(
+@out_option(
     "--out",
-    exists=False,
+    kind="a network",
     required=True,
     help="Network to write: .zip, which carries its release, .bif, .xmlbif, .uai or .json.",
 )
+@click.option("--force", is_flag=True, help="Overwrite an existing network.")
 @json_option
 def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
@@ -92,9 +92,6 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
       pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
     """
     quiet()
-    kind = kind_of(out) if out.exists() else None
-    if kind not in (None, "a network"):
-        raise click.ClickException(f"{out} is {kind}, which the network would overwrite: choose another name.")
     if method == "mixture":
         _fit_mixture(release, model, out, as_json)
         return
@@ -457,7 +454,7 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
     help="A variable that others are to predict: of a mixture, tables of it with two others are kept close too.",
 )
 @file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
-@file_option("--out", exists=False, help="File to write, .csv or .parquet; by default CSV is printed.")
+@out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @spreadsheet_option
 @json_option
@@ -469,7 +466,6 @@ def sample(
     target: str | None,
     release: Path | None,
     out: Path | None,
-    force: bool,
     spreadsheet: bool,
     as_json: bool,
 ) -> None:
@@ -485,7 +481,6 @@ def sample(
 
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
-    refuse_to_overwrite(out, force)
     with noted() as notes, stages(2) as begin:
         begin("Reading the network")
         loaded = loaded_network(network)

@@ -14,11 +14,9 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
-    refuse_own_input,
-    refuse_to_overwrite,
     stages,
 )
-from pgmpy_dp.cli.files import file_argument, file_option
+from pgmpy_dp.cli.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.records import (
     RecordOptions,
     dry_run_option,
@@ -62,10 +60,17 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
 @click.option(
     "--seed", type=click.IntRange(0), help="For the same tables from the same release; no privacy hangs on it."
 )
-@written_option("--out", help="Synthetic households to write, .csv or .parquet.")
-@written_option("--persons-out", help="Synthetic persons to write, .csv or .parquet.")
-@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
-@file_option("--model", exists=False, help="Model to write as well, .json: for PrivateHouseholdNetwork.load.")
+@written_option("--out", "records", endings=RECORDS, help="Synthetic households to write, .csv or .parquet.")
+@written_option("--persons-out", "records", endings=RECORDS, help="Synthetic persons to write, .csv or .parquet.")
+@out_option(
+    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
+)
+@out_option(
+    "--model",
+    kind="a model of households",
+    endings=(".json",),
+    help="Model to write as well, .json: for PrivateHouseholdNetwork.load.",
+)
 @spreadsheet_option
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @dry_run_option
@@ -87,7 +92,6 @@ def households(
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
-    force: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -109,12 +113,6 @@ def households(
     from pgmpy_dp.schema import HouseholdSchema
     from pgmpy_dp.synthesis.household_mixture import HouseholdMixture, tables_of_households
 
-    if out is not None and out == persons_out:
-        raise click.UsageError("--out and --persons-out name one file: two tables are written.")
-    for path, endings in ((out, RECORDS), (persons_out, RECORDS), (release_path, (".zip",)), (model, (".json",))):
-        refuse_to_overwrite(path, force, *endings)
-    for records in (homes, people):
-        refuse_own_input(records, out, persons_out)
     with stages(4) as begin:
         begin("Reading the schemas")
         chosen, schemas = _schemas(persons_schema, key, options)

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, json_option, refuse_to_overwrite
-from pgmpy_dp.cli.files import STRUCTURES, file_option
+from pgmpy_dp.cli.common import Command, json_option
+from pgmpy_dp.cli.files import STRUCTURES, file_option, out_option
 from pgmpy_dp.cli.records import (
     GAUSSIAN_DELTA,
     check_option,
@@ -28,7 +28,12 @@ from pgmpy_dp.cli.records import (
 @click.option("--target", metavar="VARIABLE", help="With --pairs: a variable that is to be predicted gets less noise.")
 @check_option
 @noise_options
-@file_option("--out", exists=False, help="Tables and their shares to write, .json, for release --cliques.")
+@out_option(
+    "--out",
+    kind="a list of tables",
+    endings=(".json",),
+    help="Tables and their shares to write, .json, for release --cliques.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def plan(
@@ -41,7 +46,6 @@ def plan(
     delta: float,
     mechanism: str,
     out: Path | None,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Say which tables to measure and how noisy they would be. No record is needed, and nothing is charged.
@@ -60,7 +64,6 @@ def plan(
     if (target is not None and not pairs) or (check is not None and pairs):
         raise click.UsageError("--target belongs to --pairs, --check belongs to --model.")
     require_delta(mechanism, delta)
-    refuse_to_overwrite(out, force, ".json")
     schema = Schema.load(schema_path)
     wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check, mechanism)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)

@@ -14,7 +14,6 @@ from pgmpy_dp.cli.common import (
     emit,
     json_option,
     quiet,
-    refuse_to_overwrite,
     stages,
 )
 from pgmpy_dp.cli.files import file_option, records_argument
@@ -35,7 +34,7 @@ from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, 
 )
 @click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="The most pairs that are measured.")
 @record_options
-@written_option("--out", help="Network to write, .zip, which carries both releases.")
+@written_option("--out", "a network", endings=(".zip",), help="Network to write, .zip, which carries both releases.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @dry_run_option
 @json_option
@@ -46,7 +45,6 @@ def probe(
     delta: float,
     pairs: int,
     out: Path | None,
-    force: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -66,9 +64,6 @@ def probe(
     quiet()
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
-    if out is not None and out.suffix.lower() != ".zip":
-        raise click.ClickException(f"{out}: a network with its releases is written to a .zip file.")
-    refuse_to_overwrite(out, force)
     chosen = RecordOptions(**options)
     with stages(3) as begin:
         begin("Reading the network")

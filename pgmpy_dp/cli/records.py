@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp.cli.common import assignments, delta_cautions, emit
-from pgmpy_dp.cli.files import file_option
+from pgmpy_dp.cli.files import file_option, out_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
@@ -79,7 +79,7 @@ dry_run_option = click.option(
 )
 
 
-def written_option(name: str, help: str) -> Callable[[Any], Any]:
+def written_option(name: str, kind: str, help: str, endings: tuple[str, ...] = ()) -> Callable[[Any], Any]:
     """Take a file to write, which a dry run alone does without."""
 
     def given(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -87,7 +87,8 @@ def written_option(name: str, help: str) -> Callable[[Any], Any]:
             raise click.MissingParameter(ctx=context, param=option)
         return path
 
-    return file_option(name, exists=False, callback=given, help=f"{help} Needed but for a --dry-run.")
+    help = f"{help} Needed but for a --dry-run."
+    return out_option(name, kind=kind, endings=endings, callback=given, help=help)
 
 
 # The delta of the Gaussian noise that is advised, where its noise is so many times less than that of Laplace noise.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, refuse_to_overwrite, stages
+from pgmpy_dp.cli.common import Command, delta_cautions, emit, json_option, one_line, stages
 from pgmpy_dp.cli.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.records import (
     GAUSSIAN_DELTA,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "are stated with it.",
 )
 @record_options
-@written_option("--out", help="Release file to write, .zip.")
+@written_option("--out", "a release", endings=(".zip",), help="Release file to write, .zip.")
 @click.option("--force", is_flag=True, help="Overwrite an existing release file.")
 @dry_run_option
 @json_option
@@ -68,7 +68,6 @@ def release(
     mechanism: str,
     sampling_rate: float,
     out: Path | None,
-    force: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -102,7 +101,6 @@ def release(
             raise click.UsageError("Missing option '--epsilon'.")
         epsilon = 0.0  # until the plan is read
     require_delta(mechanism, delta)
-    refuse_to_overwrite(out, force, ".zip")
     chosen = RecordOptions(**options)
     with stages(3) as begin:
         begin("Reading the schema and the model")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.common import Command, emit, json_option, one_line, quiet, stages
-from pgmpy_dp.cli.files import file_argument, file_option
+from pgmpy_dp.cli.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.fitted import released_and_fitted
 
 
@@ -18,7 +18,8 @@ from pgmpy_dp.cli.fitted import released_and_fitted
 @file_option(
     "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
 )
-@file_option("--out", exists=False, required=True, help="Page to write, .html.")
+@out_option("--out", kind=None, required=True, help="Page to write, .html.")
+@click.option("--force", is_flag=True, help="Overwrite an existing page.")
 @click.option("--title", default="Privacy report", show_default=True, help="Heads the page.")
 @click.option("--date", help="Stands below the title; today, by default.")
 @json_option

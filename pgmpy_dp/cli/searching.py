@@ -15,10 +15,9 @@ from pgmpy_dp.cli.common import (
     emit,
     json_option,
     quiet,
-    refuse_to_overwrite,
     stages,
 )
-from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.files import out_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, written_option
 
 
@@ -47,10 +46,12 @@ from pgmpy_dp.cli.records import RecordOptions, dry_run_option, record_options, 
     help="Repeat the search so often on synthetic records, to say which edges are stable. It costs time only.",
 )
 @record_options
-@written_option("--out", help="Edges to write, .txt: for --model of other commands.")
-@file_option("--model", exists=False, help="Network to write as well: .bif, .xmlbif, .uai or .json.")
-@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
-@file_option("--picture", exists=False, help="Picture of the graph to write as well: .png, .svg or .pdf.")
+@written_option("--out", "a list of edges", help="Edges to write, .txt: for --model of other commands.")
+@out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .uai or .json.")
+@out_option(
+    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
+)
+@out_option("--picture", kind=None, help="Picture of the graph to write as well: .png, .svg or .pdf.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @dry_run_option
 @json_option
@@ -66,7 +67,6 @@ def structure(
     model: Path | None,
     release_path: Path | None,
     picture: Path | None,
-    force: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -90,8 +90,6 @@ def structure(
         raise click.ClickException(f"{picture}: pictures are written to .png, .svg and .pdf files.")
     if model is not None and model.suffix.lower() not in SUFFIXES:
         raise click.ClickException(f"{model}: networks are written to {', '.join(SUFFIXES)} files.")
-    for path in (out, model, release_path, picture):
-        refuse_to_overwrite(path, force)
     chosen = RecordOptions(**options)
     if repeat and chosen.unit is not None and chosen.max_rows != 1:
         raise click.ClickException("--repeat is for single records, and units may have several rows: leave it out.")

@@ -13,11 +13,9 @@ from pgmpy_dp.cli.common import (
     delta_cautions,
     emit,
     json_option,
-    refuse_own_input,
-    refuse_to_overwrite,
     stages,
 )
-from pgmpy_dp.cli.files import file_option, records_argument
+from pgmpy_dp.cli.files import out_option, records_argument
 from pgmpy_dp.cli.records import RecordOptions, dry_run_option, foreseen, record_options, written_option
 from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
 
@@ -54,11 +52,14 @@ from pgmpy_dp.cli.written import NUMBERS, RECORDS, columns_of_files, spreadsheet
     "--seed", type=click.IntRange(0), help="For the same records from the same release; no privacy hangs on it."
 )
 @record_options
-@written_option("--out", help="Synthetic records to write, .csv or .parquet.")
-@file_option("--release", "release_path", exists=False, help="Release file to write as well, .zip.")
-@file_option(
+@written_option("--out", "records", endings=RECORDS, help="Synthetic records to write, .csv or .parquet.")
+@out_option(
+    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
+)
+@out_option(
     "--model",
-    exists=False,
+    kind="a network",
+    endings=(".json", ".zip"),
     help="Model to write as well, for pgmpy-dp query and sample: .zip, which carries its release, or .json.",
 )
 @spreadsheet_option
@@ -78,7 +79,6 @@ def synthesize(
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
-    force: bool,
     dry_run: bool,
     as_json: bool,
     **options: Any,
@@ -97,9 +97,6 @@ def synthesize(
     from pgmpy_dp.networks.numbers import require_numbers
     from pgmpy_dp.synthesis.pairwise_mixture import PairwiseMixture, tables_of_pairs
 
-    for path, endings in ((out, RECORDS), (release_path, (".zip",)), (model, (".json", ".zip"))):
-        refuse_to_overwrite(path, force, *endings)
-    refuse_own_input(data, out)
     chosen = RecordOptions(**options)
     with stages(4) as begin:
         begin("Reading the schema")

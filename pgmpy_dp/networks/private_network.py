@@ -122,8 +122,8 @@ class PrivateNetwork(Provenance):
         `posterior_`, moved and widened by how far the release deviates from the network, see
         `pgmpy_dp.networks.deviations`. Where variables were measured together, that is known. Otherwise it is judged by
         other pairs of variables that the network does not join, if the release has at least three, as those of
-        ``plan_measurements(..., check=0.15)``; bounds for the records then hold the records' own answer. If it has none,
-        bounds take the structure for right, and say so in ``attrs["note"]``.
+        ``plan_measurements(..., check=0.15)``; bounds for the records then hold the records' own answer. If it has
+        none, bounds take the structure for right, and say so in ``attrs["note"]``.
 
         Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
         release hides the evidence they are those of the prior, and no better than it.

@@ -248,10 +248,10 @@ def test_a_mixture_from_the_command_line(tmp_path, monkeypatch):
     release = all_pairs(4)
     release.save("pairs.zip")
     independent(release).save("mixture.json")
-    call = ["report", "pairs.zip", "--model", "mixture.json", "--out", "r.html"]
+    call = ["report", "pairs.zip", "--model", "mixture.json", "--out", "r.html", "--force"]
     assert json.loads(CliRunner().invoke(main, [*call, "--json"]).stdout)["not_met"] == [["v2", "v3"]]
     assert "beyond the noise of 1 of 10 tables" in CliRunner().invoke(main, call).output
-    refused = CliRunner().invoke(main, ["report", "mixture.json", "--out", "r.html"])
+    refused = CliRunner().invoke(main, ["report", "mixture.json", "--out", "r.html", "--force"])
     assert refused.exit_code == 1
     assert "report RELEASE --model mixture.json" in refused.output
 
@@ -261,7 +261,7 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     release = made({"a": ["x", "y"], "b": range(40)}, [("a", "b"), ("a",)], total=90)
     release.save("r.zip")
     save_network(DiscreteBayesianNetwork([("a", "b")]).fit(release, estimator=dp.PrivateMLE()), "n.json")
-    call = ["report", "r.zip", "--model", "n.json", "--out", "r.html"]
+    call = ["report", "r.zip", "--model", "n.json", "--out", "r.html", "--force"]
     result = CliRunner().invoke(main, [*call, "--json"])
     assert json.loads(result.stdout) == {"file": "r.html", "noise_exceeds_signal": [["a", "b"]]}
     assert "Noise exceeds signal in 1 of 2 tables" in CliRunner().invoke(main, call).output
