@@ -8,15 +8,19 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
+from pgmpy_dp.cli.structure import edge_lines, read_structure
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.fitting import fit_checks
 from pgmpy_dp.privacy.mechanisms import laplace_variance
@@ -72,20 +76,8 @@ def test_the_whole_path_on_asia(asia):
         ("collective-em", "bif"),
         ("auto", "bif"),
     ):
-        fitted = json.loads(
-            run(
-                "fit",
-                "release.zip",
-                "--model",
-                "asia.bif",
-                "--estimator",
-                method,
-                "--out",
-                f"a.{suffix}",
-                "--force",
-                "--json",
-            )
-        )
+        call = ["fit", "release.zip", "--model", "asia.bif", "--estimator", method, "--force"]
+        fitted = json.loads(run(*call, "--out", f"a.{suffix}", "--json"))
         assert fitted["guarantee"] == held["guarantee"]
         call = ["query", f"a.{suffix}", "--target", "lung", "--evidence", "smoke=yes", "--json"]
         answer = {row["states"]["lung"]: row["probability"] for row in json.loads(run(*call))["answer"]}
@@ -222,6 +214,61 @@ def test_what_is_wrong_with_edges_is_named(edges, message, tmp_path, monkeypatch
     (tmp_path / "records.csv").write_text("a,b,c\nx,y,x\n")
     call = ["release", "records.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
     assert message in refused(*call, "--out", "r.zip")
+
+
+ODD = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=4) | st.lists(
+    st.sampled_from(
+        ["->", "--", "<-", "=>", "-", ">", "#", '"', "\\", "\n", "\x85", "\u2028", "\u202e", " ", "a", ",", "|"]
+    ),
+    min_size=1,
+    max_size=4,
+).map("".join)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ODD, min_size=4, max_size=4, unique=True), st.booleans())
+def test_edges_that_are_written_read_back_as_the_same(tmp_path_factory, names, known):
+    """Whatever the names, also of variables without edges; what reads them may know the names or not."""
+    first, second, third, _ = names
+    path = tmp_path_factory.getbasetemp() / "written.txt"
+    edges = [(first, second), (second, third)]
+    path.write_text("\n".join([*edge_lines(edges, names), ""]), encoding="utf-8")
+    read = read_structure(path, names if known else ())
+    assert set(read.edges()) == set(edges)
+    assert set(read.nodes()) == set(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "endings"),
+    [
+        (["a -> b", "c\nd", '"e" -- f'], ["zip", "bif"]),
+        (["\u202eright", "\x1b[2J", "#, | = "], ["json", "xmlbif", "uai"]),
+    ],
+)
+def test_every_file_that_a_command_writes_is_read_by_those_that_take_its_kind(tmp_path, names, endings):
+    """From a schema to synthetic records, which are released again, with odd names of variables and states."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        schema = dp.Schema(dict.fromkeys(names, names[:2]))
+        schema.save("declared.json")
+        run("schema", "declared.json", "--out", "schema.json")
+        assert dp.Schema.load("schema.json") == schema
+        pd.DataFrame(dict.fromkeys(names, names[:2] * 20)).to_csv("records.csv", index=False)
+        Path("edges.txt").write_text("\n".join(edge_lines([tuple(names[:2])], names)), encoding="utf-8")
+        asked = ["--schema", "schema.json", "--epsilon", 5]
+        run("plan", *asked, "--model", "edges.txt", "--out", "tables.json")
+        run("release", "records.csv", *asked, "--cliques", "tables.json", "--no-ledger", "--out", "release.zip")
+        for ending in endings:
+            model = f"fitted.{ending}"
+            run("fit", "release.zip", "--model", "edges.txt", "--out", model)
+            fitted = load_network(model)
+            assert set(fitted.edges()) == {tuple(names[:2])}
+            assert set(fitted.nodes()) == set(names)
+            run("plan", *asked, "--model", model)
+            run("query", model, "--target", names[2], "--evidence", f"{names[0]}={names[1]}")
+            run("sample", model, "--rows", 20, "--release", "release.zip", "--out", f"{ending}.csv")
+            again = ["release", f"{ending}.csv", *asked, "--model", model, "--no-ledger", "--out", f"{ending}.zip"]
+            run(*again)
 
 
 def test_a_release_that_cannot_be_written_says_that_it_was_paid(asia, monkeypatch):
@@ -475,6 +522,50 @@ def test_names_of_others_do_not_reach_the_terminal(tmp_path, monkeypatch):
     for text in said:
         assert "\\x1b[2Jx\\n\\u202eEpsilon" in text
         assert not {"\x1b", "\u202e"} & set(text)
+
+
+def test_json_and_records_that_are_printed_move_no_cursor_and_read_back_as_the_same(tmp_path, monkeypatch):
+    """JSON escapes what is not printable; CSV on a terminal does, and where it is sent to a file it stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    hostile = "\x7f\x9b2J\u202e\u2028\U000e0001\x1b[2J\n"
+    schema = dp.Schema({hostile: ["a", hostile], "é": ["ü", "ö"]})
+    schema.save("schema.json")
+    pd.DataFrame({hostile: ["a"], "é": ["ü"]}).to_csv("records.csv", index=False)
+    Path("tables.json").write_text(json.dumps([[hostile, "é"]]))
+    asked = ["--schema", "schema.json", "--epsilon", 1]
+    run("release", "records.csv", *asked, "--cliques", "tables.json", "--no-ledger", "--out", "r.zip")
+    dp.PrivateBayesianNetwork([(hostile, "é")]).fit(dp.NoisyMarginals.load("r.zip")).save("n.zip")
+    sampled = ["sample", "n.zip", "--rows", 50, "--seed", 1]
+    printed = {
+        "schema": run("schema", "schema.json", "--json"),
+        "inspect": run("inspect", "r.zip", "--json"),
+        "plan": run("plan", *asked, "--pairs", "--json"),
+        "query": run("query", "n.zip", "--target", hostile, "--json"),
+        "sample": run(*sampled, "--json"),
+    }
+    for text in printed.values():
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert repr(hostile) in repr(json.loads(text))
+    assert "é" in printed["inspect"]
+    frame = pd.DataFrame(json.loads(printed["sample"]))
+    assert set(frame) == {hostile, "é"}
+    plain = run(*sampled)
+    assert pd.read_csv(io.StringIO(plain)).equals(frame)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
+    shown = run(*sampled)
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert "\\x9b2J" in shown
+
+
+def test_warnings_of_the_library_are_said_safely(asia, monkeypatch):
+    def warning(*_):
+        warnings.warn("of \x1b[2J, leave out\nmax_rows=...", stacklevel=1)
+        raise ValueError("no")
+
+    release()
+    monkeypatch.setattr(dp.NoisyMarginals, "load", warning)
+    monkeypatch.setattr("pgmpy_dp.release.Release.load", warning)
+    assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J, leave out --max-rows\nError: no\n"
 
 
 def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,17 +27,24 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         from pgmpy_dp.cli.files import require_writable
 
-        # On import pgmpy warns of its own deprecated modules; nobody at the command line can help that.
-        warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
         try:
             require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                # On import pgmpy warns of its own deprecated modules; nobody at the command line can help that.
+                warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
+                warnings.showwarning = _note  # type: ignore[assignment]
+                return super().invoke(ctx)
         except click.UsageError:
             raise
         except click.ClickException as error:
             raise click.ClickException(shown(error.message)) from error
         except (ValueError, OSError, ImportError) as error:
             raise click.ClickException(shown(one_line(error))) from error
+
+
+def _note(message: Warning | str, *_: Any) -> None:
+    """Say what the library warns of on one line, in the command line's words."""
+    click.echo(shown(f"Note: {at_the_command_line(' '.join(str(message).split()))}"), err=True)
 
 
 def shown(line: str) -> str:
@@ -51,16 +59,34 @@ def one_line(error: BaseException) -> str:
     return at_the_command_line(" ".join(str(error).split()))
 
 
+def as_json_text(data: Any, **options: Any) -> str:
+    """Write JSON of which no character moves a terminal's cursor or turns its direction: it reads back as the same."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, **options)
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    """Write a character as JSON does, of which one beyond 16 bits is a pair."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
     """Print a result, as JSON or as text; lines that hold names of others are handed over one by one."""
     if as_json:
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+        click.echo(as_json_text(data, indent=2))
     else:
         lines = text.splitlines() if isinstance(text, str) else text
         click.echo("\n".join(map(shown, lines)))
+
+
+def emit_records(text: str) -> None:
+    """Print CSV: on a terminal made safe for it, and to a file or another program as it is."""
+    seen = sys.stdout.isatty()
+    click.echo("".join(f"{shown(line)}\n" for line in text.splitlines()) if seen else text, nl=False, color=True)
 
 
 @contextmanager

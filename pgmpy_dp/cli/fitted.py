@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +15,10 @@ import click
 
 from pgmpy_dp.cli.common import (
     Command,
+    as_json_text,
     assignments,
     emit,
+    emit_records,
     json_option,
     one_line,
     quiet,
@@ -506,8 +509,10 @@ def sample(
                 f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
             )
     if out is None:
-        text = records.to_json(orient="records") if as_json else to_csv(records, None, declared, spreadsheet)
-        click.echo(text, nl=as_json)
+        if as_json:
+            click.echo(as_json_text(json.loads(records.to_json(orient="records"))))
+        else:
+            emit_records(to_csv(records, None, declared, spreadsheet) or "")
         for note in notes:
             click.echo(shown(f"Note: {note}"), err=True)
         return

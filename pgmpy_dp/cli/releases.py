@@ -109,10 +109,11 @@ def release(
         if plan is not None:
             asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
         else:
-            if model is not None:
-                wanted, weights = planned(schema, model, check, mechanism)
-            else:
-                wanted, weights = read_cliques(cliques)  # type: ignore[arg-type]
+            wanted, weights = (
+                read_cliques(cliques)  # type: ignore[arg-type]
+                if model is None
+                else planned(schema, model, check, mechanism)
+            )
             wanted = schema.require(wanted)
             schema = schema_of(schema, wanted)
             asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)

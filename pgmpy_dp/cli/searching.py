@@ -82,6 +82,7 @@ def structure(
     """
     quiet()
     import pgmpy_dp as dp
+    from pgmpy_dp.cli.structure import edge_lines
     from pgmpy_dp.networks import SUFFIXES
 
     if out is not None and out.suffix.lower() not in (".txt", ".edges"):
@@ -111,7 +112,8 @@ def structure(
         begin("Searching")
         search.fit(dataset)
         with charged_already():
-            out.write_text("".join(_lines(search)), encoding="utf-8")
+            found = zip(search.edges_["parent"], search.edges_["child"], strict=True)
+            out.write_text("\n".join([*edge_lines(found, search.network_.nodes()), ""]), encoding="utf-8")
             if model is not None:
                 search.network_.save(model)
             if release_path is not None:
@@ -147,14 +149,6 @@ def structure(
         line,
     ]
     emit(as_json, held | ledger, lines)
-
-
-def _lines(search: Any) -> list[str]:
-    """Write one edge a line, and variables without edges by themselves."""
-    edges = list(zip(search.edges_["parent"], search.edges_["child"], strict=True))
-    joined = {variable for edge in edges for variable in edge}
-    alone = [variable for variable in search.network_.nodes() if variable not in joined]
-    return [f"{parent} -> {child}\n" for parent, child in edges] + [f"{variable}\n" for variable in alone]
 
 
 def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._files import parse_json
+from pgmpy_dp.cli.common import as_json_text
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
-_EDGE = re.compile(r"(?P<first>.*\S)\s+(?P<arrow>->|--)\s+(?P<second>\S.*)")
+# A name as it is, or in quotation marks, as JSON writes it.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_NAME = re.compile(_QUOTED)
+_EDGE = re.compile(rf'(?P<first>{_QUOTED}|[^"].*?)\s+(?P<arrow>->|--)\s+(?P<second>{_QUOTED}|[^"].*)')
 _ARROWS = ("->", "--", "=>", "<-")
 _LISTS = (".txt", ".edges")
 # What stands between two names for an arrow, by hand, from other programs or from a word processor.
@@ -25,8 +29,9 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     """Read a network without parameters: a PrivateBayesianNetwork or a PrivateMarkovNetwork.
 
     It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
-    ``a -- b``, all of one kind; a line with one name is a variable without edges. Where ``variables`` are known, an
-    edge that lacks its arrow is told from a name.
+    ``a -- b``, all of one kind; a line with one name is a variable without edges. A name that holds an arrow, or
+    could be taken for something else, stands in quotation marks. Where ``variables`` are known, an edge that lacks its
+    arrow is told from a name.
     """
     from pgmpy.models import DiscreteMarkovNetwork
 
@@ -78,22 +83,54 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
         if not text or text.startswith("#"):
             continue
         found = _EDGE.fullmatch(text)
-        ends = (found["first"], found["second"]) if found else (text,)
-        meant = "" if found or text in variables else _meant(text, variables)
-        if meant or any(arrow in name for name in ends for arrow in _ARROWS):
+        written = (found["first"], found["second"]) if found else (text,)
+        ends = [name for name in map(_unquoted, written) if name is not None]
+        unclear = len(ends) < len(written)
+        meant = _meant(text, variables) if unclear or (ends == [text] and text not in variables) else ""
+        if meant or unclear:
             raise click.ClickException(
                 f"{path}, line {number}: write one edge a line, with blanks around its arrow, such as: smoke -> lung."
                 f"{meant}"
             )
         nodes.update(dict.fromkeys(ends))
         if found:
-            edges.append(ends)
+            edges.append((ends[0], ends[1]))
             arrows.add(found["arrow"])
     if len(arrows) > 1:
         raise click.ClickException(f"{path}: edges are all directed (a -> b) or all undirected (a -- b), not both.")
     if not nodes:
         raise click.ClickException(f"{path}: no edges; write one a line, such as: smoke -> lung")
-    return list(nodes), edges, arrows == {"--"}  # type: ignore[return-value]
+    return list(nodes), edges, arrows == {"--"}
+
+
+def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[str]:
+    """Write one edge a line, and variables without edges by themselves.
+
+    Examples
+    --------
+    >>> edge_lines([("a", "b -> c")], ["a", "b -> c", "d e", "#1"])
+    ['a -> "b -> c"', 'd e', '"#1"']
+    """
+    edges = list(edges)
+    joined = {name for edge in edges for name in edge}
+    alone = [_quoted(name) for name in nodes if name not in joined]
+    return [f"{_quoted(parent)} -> {_quoted(child)}" for parent, child in edges] + alone
+
+
+def _quoted(name: str) -> str:
+    """Put a name in quotation marks that would not be read back as it is."""
+    plain = name.isprintable() and name == name.strip() and name[:1] not in ("", "#", '"')
+    return name if plain and not any(arrow in name for arrow in _ARROWS) else as_json_text(name)
+
+
+def _unquoted(text: str) -> str | None:
+    """Read a name, or None where a text is none."""
+    if text.startswith('"'):
+        try:
+            return str(parse_json(text.encode())) if _NAME.fullmatch(text) else None
+        except ValueError:
+            return None
+    return None if any(arrow in text for arrow in _ARROWS) else text
 
 
 def _meant(text: str, variables: Collection[str]) -> str:
