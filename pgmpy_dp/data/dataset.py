@@ -55,7 +55,8 @@ class PrivateDataset(Wall):
         - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
           folder of them: checked here in one scan, and read again in one scan for each measurement, some records at
           a time and never all of them in memory. It must not change meanwhile: another number of rows is refused.
-          Spark's workers need a Python with this package and PyArrow.
+          Partitions of a Dask frame must have the types that the frame states. Spark's workers need a Python with this
+          package and PyArrow, which the environment variable PYSPARK_PYTHON names.
         - A two-dimensional array of integers: positions of states, one column for each variable of the schema, in
           its order.
         - A mapping of cliques to arrays of whole numbers: ready-made counts, axes in clique order, states in
