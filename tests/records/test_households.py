@@ -164,3 +164,16 @@ def test_mechanisms_for_single_records_refuse_households_before_a_charge():
     with pytest.raises(ValueError, match="single records"):
         data.sample_posterior([("age",)], {("age",): np.ones(4)}, 0.5)
     assert budget.remaining.epsilon == 1.0
+
+
+def test_states_are_not_discovered_in_households_and_nothing_is_charged():
+    """A value would count by its rows, of which a household has any number."""
+    persons = dp.Schema({"sex": []}, other={"sex": "other"})
+    schema = dp.HouseholdSchema(SCHEMA.households, persons, key="id", max_persons=3)
+    budget = dp.PrivacyBudget(1.0, delta=1e-6)
+    data = opened(HOMES, PEOPLE, schema, budget)
+    with pytest.raises(ValueError, match="States are discovered among rows"):
+        data.discover_states("sex", 0.5, delta=1e-7)
+    assert budget.history == ()
+    with pytest.raises(dp.SchemaError, match=r"'sex' cannot be discovered in .* tables of households"):
+        data._records.value_counts("sex")
