@@ -333,6 +333,30 @@ def test_where_other_values_are_mapped_nothing_constrains_the_column():
         Schema({"n": [0, 1]}, other="rest")
 
 
+@pytest.mark.parametrize(
+    ("declared", "roles", "field"),
+    [
+        (
+            Bins([0, 18, 65, 120]),
+            {},
+            {"type": "number", "constraints": {"required": True, "minimum": 0, "maximum": 120}},
+        ),
+        (Bins([-math.inf, 18, 65]), {"missing": "unknown"}, {"type": "number", "constraints": {"maximum": 65}}),
+        (Bins([0, 18, math.inf]), {}, {"type": "number", "constraints": {"required": True, "minimum": 0}}),
+        (Bins([0, 18, 65]), {"other": "odd"}, {"type": "number", "constraints": {"required": True}}),
+        (["x", ""], {}, {"type": "string", "constraints": {"required": True, "enum": ["x", ""]}, "missingValues": []}),
+        ([1, 2], {"missing": "none"}, {"type": "integer", "constraints": {"enum": [1, 2]}}),
+        ([1, "x"], {"missing": "none"}, {"type": "any", "constraints": {"enum": [1, "x", "none"]}}),
+        ([True, False], {"other": "odd"}, {"type": "boolean", "constraints": {"required": True}}),
+    ],
+)
+def test_a_table_schema_says_of_a_column_what_its_records_may_hold(declared, roles, field):
+    """Other programs validate the records by it."""
+    schema = Schema({"v": declared}, **{role: {"v": state} for role, state in roles.items()})
+    (written,) = schema.to_dict()["fields"]
+    assert {key: value for key, value in written.items() if ":" not in key and key != "name"} == field
+
+
 def test_foreign_table_schema():
     descriptor = {
         "missingValues": ["", "NA"],
