@@ -167,7 +167,7 @@ class PrivacyBudget:
     @property
     def protects(self) -> str | None:
         """State what neighbours differ in, for all charges of this ledger; None until one of them says so."""
-        return self._stated(self._ledger.charges())
+        return next(iter(self._stated(self._ledger.charges())), None)
 
     @property
     def of_tries(self) -> tuple[Fraction, float] | None:
@@ -347,10 +347,10 @@ class PrivacyBudget:
         part._of_tries = self._of_tries
         return part
 
-    def _stated(self, history: tuple[Charge, ...]) -> str | None:
-        """Find what the ledger protects, by itself or by its charges."""
-        by_charges = (charge.protects for charge in history if charge.protects is not None)
-        return self._ledger.protects or next(by_charges, None)
+    def _stated(self, history: tuple[Charge, ...]) -> list[str]:
+        """List what the ledger says that it protects, by itself and by its charges."""
+        said = (self._ledger.protects, *(charge.protects for charge in history))
+        return [protects for protects in said if protects is not None]
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:
         """Count what the ledger has beyond the charges that were counted before."""
@@ -489,13 +489,15 @@ def _exact(delta: float) -> Fraction:
     return Fraction(str(delta))
 
 
-def _require_agreement(charge: Charge, protects: str | None) -> None:
+def _require_agreement(charge: Charge, stated: list[str]) -> None:
     """Refuse to add up what is not stated of the same neighbours."""
-    if None not in (charge.protects, protects) and charge.protects != protects:
-        raise ValueError(
-            f"This charge protects {charge.protects}, and this budget's charges protect {protects}: they do not add "
-            "up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a budget for each."
-        )
+    for protects in stated if charge.protects is not None else ():
+        if protects != charge.protects:
+            raise ValueError(
+                f"This charge protects {charge.protects}, and this budget's charges protect {protects}: they do not "
+                "add up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a budget for "
+                "each."
+            )
 
 
 def _refusal(charge: Charge, account: _Account) -> str:
