@@ -325,3 +325,12 @@ def test_too_little_for_any_gaussian_refuses_it_and_takes_the_rest_purely():
     assert len(budget.history) == 1
     budget.charge(pure(left))
     assert budget.remaining.epsilon == 0.0
+
+
+@pytest.mark.parametrize("parts", range(3, 40))
+def test_what_blocks_leave_of_delta_is_not_rounded_up(parts):
+    budget, taken = PrivacyBudget(1.0, 1e-6), Fraction(1, parts * 10**6)
+    budget.charge(block(0.1, taken))
+    left = Fraction(1, 10**6) - taken
+    assert Fraction(str(budget.remaining.delta)) <= left
+    budget.charge(block(0.1, budget.remaining.delta))  # and may be asked for

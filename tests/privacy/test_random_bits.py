@@ -47,3 +47,11 @@ def test_categorical_draws_follow_the_weights(outcomes):
 def test_impossible_outcomes_are_never_drawn():
     table = Categorical(np.array([[-np.inf, 0.0, -np.inf, -np.inf, -3.0]]))
     assert {table.draw(0, secrets.randbelow) for _ in range(500)} <= {1, 4}
+
+
+@pytest.mark.parametrize("outcomes", [1, 2, 3, 7, 16])
+def test_the_total_is_that_of_all_weights_of_a_row(outcomes):
+    weights = np.random.default_rng(outcomes).normal(scale=3.0, size=(3, outcomes)) - 900.0
+    table = Categorical(weights)
+    for row in range(3):
+        assert table.log_total(row) == pytest.approx(np.logaddexp.reduce(weights[row]), rel=1e-14)

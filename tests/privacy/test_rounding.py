@@ -17,7 +17,7 @@ from pgmpy_dp.privacy.checks import decimal_above, decimal_below, rounded_down
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import gaussian_scale, laplace_scale
-from pgmpy_dp.privacy.regression import root_above
+from pgmpy_dp.privacy.regression import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
 from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
 from pgmpy_dp.privacy.sequences import _before_choice, _before_noise, with_discrete_noise
@@ -175,3 +175,10 @@ def test_the_recursion_of_a_sequence_is_not_below_the_exact_values(rho):
 @example(Fraction(4))
 def test_a_root_is_not_below_itself(value):
     assert root_above(value) ** 2 >= value
+
+
+@given(losses.filter(lambda loss: loss < 1000), st.integers(0, 6), st.sampled_from(["add_remove", "replace_one"]))
+@settings(deadline=None)
+def test_a_tempered_regression_costs_no_less_than_its_likelihood_varies(epsilon, parents, neighbours):
+    drawn = temper(parents, 1.7, 2.0, 1.0, epsilon, neighbours)
+    assert Fraction(drawn.precision) * unit_cost(parents, 1.7, neighbours) <= drawn.cost <= epsilon
