@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
@@ -15,12 +15,14 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
+from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
+from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.numbers import numbered
 from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.networks.questions import checked_evidence, impossible
+from pgmpy_dp.networks.questions import checked_evidence, checked_records, impossible
 from pgmpy_dp.schema import Schema
 
 
@@ -125,12 +127,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     def add_cpds(self, *cpds: TabularCPD) -> None:
         """Add CPDs or replace them; others than those of the fit take the guarantee away.
 
+        The network keeps copies, whose states go by their names: pgmpy's inference refuses positions.
+
         Warns
         -----
         UserWarning
             If the network had a guarantee and has none any more.
         """
-        super().add_cpds(*cpds)
+        super().add_cpds(*(named(cpd) if isinstance(cpd, TabularCPD) else cpd for cpd in cpds))
         self._follow_parameters()
 
     def remove_node(self, node: Any) -> None:
@@ -195,8 +199,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
                 return super().simulate(n_samples, seed=seed, **options)
         numbers = options.pop("numbers", "states")
         schemas = self._schemas_of_numbers(numbers)
-        if "evidence" in options:
-            options["evidence"] = checked_evidence(self._fitted(), options["evidence"], schemas)
+        schema = self._fitted()
+        fixed = {name: options[name] for name in ("evidence", "do") if name in options}
+        options |= {name: checked_evidence(schema, given, schemas) for name, given in fixed.items()}
+        partial = {}
+        if "partial_samples" in options:
+            partial, options["partial_samples"] = self._positions(options["partial_samples"])
+            if twice := set(partial) & {variable for given in fixed.values() for variable in given}:
+                raise SchemaError(f"Variable {min(twice)!r} is in partial_samples and in evidence or do: give it once.")
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
@@ -205,8 +215,86 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(promising_nothing, n_samples, seed=seed, **options)
         finally:
             np.random.set_state(held)  # noqa: NPY002
+        for column in drawn.columns.intersection([name for v in partial for name in (v, f"{v}_full")]):
+            drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]
         return numbered(drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, seed)
+
+    def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
+        """Read partial samples; pgmpy's sampler takes positions for states, in the order of the tables."""
+        states = self._states(records)
+        if states.isna().any(axis=None):
+            raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
+        names = {variable: list(self.get_cpds(variable).state_names[variable]) for variable in states}
+        return names, pd.DataFrame({v: states[v].map(names[v].index) for v in states}, index=states.index)
+
+    def _states(self, records: pd.DataFrame) -> pd.DataFrame:
+        """Read the cells of public records as evidence is read."""
+        require_public(records)
+        return checked_records(self._fitted(), records, self._declared())
+
+    def predict(self, data: pd.DataFrame, *arguments: Any, **options: Any) -> pd.DataFrame:
+        """Predict the variables that a frame lacks, as pgmpy does: by the most probable joint state of them.
+
+        Parameters
+        ----------
+        data : DataFrame
+            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
+            `query`. Missing cells (None, NaN) are predicted too.
+        *arguments, **options
+            pgmpy's: ``algo``, ``stochastic``, ``n_jobs``, ``seed`` and those of the algorithm.
+
+        Returns
+        -------
+        DataFrame
+            It has the rows and columns of `data`, sorted by the index, and a column for each other variable.
+
+        Raises
+        ------
+        SchemaError
+            If a column or state is unknown.
+        ValueError
+            If there is no variable to predict.
+        """
+        states = self._states(data)
+        found: pd.DataFrame = super().predict(states.reset_index(drop=True), *arguments, **options)
+        for column in data:  # as they were given
+            held = pd.Series(data[column].to_numpy(), found.index, name=column)
+            found[column] = held.where(data[column].notna().to_numpy(), found[column])
+        return found.set_axis(data.index, axis=0).sort_index(kind="stable")
+
+    def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Find the probability of each state of the variables that a frame lacks, for each of its rows.
+
+        Parameters
+        ----------
+        data : DataFrame
+            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
+            `query`.
+
+        Returns
+        -------
+        DataFrame
+            It has the rows of `data`, and a column ``variable_state`` for each state.
+
+        Raises
+        ------
+        SchemaError
+            If a column or state is unknown, or a cell is missing.
+        ValueError
+            If there is no variable to predict.
+        """
+        states = self._states(data)
+        if absent := [column for column in states if states[column].isna().any()]:
+            raise SchemaError(
+                f"Variable {absent[0]!r} has missing values in the records: leave out rows or the column."
+            )
+        found: pd.DataFrame = super().predict_probability(states)
+        return found
+
+    def get_state_probability(self, states: Mapping[str, Any]) -> float:
+        """Find the probability of some variables' states, which are read as the evidence of `query`."""
+        return float(super().get_state_probability(checked_evidence(self._fitted(), states, self._declared())))
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
         """Refuse: pgmpy's method adds exact counts of records.
@@ -253,7 +341,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
         fresh.latents = set(network.latents)
-        fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
+        fresh.add_cpds(*network.get_cpds())
         fresh._provenance_of(network)
         return fresh
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +19,10 @@ from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.networks.provenance import NO_GUARANTEE
-from pgmpy_dp.networks.questions import checked_evidence
+from pgmpy_dp.networks.questions import checked_evidence, reading_schema
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
@@ -140,12 +142,14 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     def add_factors(self, *factors: DiscreteFactor) -> None:
         """Multiply by factors; others than those of the fit take the guarantee away.
 
+        The network keeps copies, whose states go by their names: pgmpy's inference refuses positions.
+
         Warns
         -----
         UserWarning
             If the network had a guarantee and has none any more.
         """
-        super().add_factors(*factors)
+        super().add_factors(*map(named, factors))
         self._follow_parameters()
 
     def predict(self, data: pd.DataFrame) -> pd.DataFrame:
@@ -207,8 +211,11 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
         The records must be public, or the number kept secret: it is computed from them exactly.
         """
-        layout, potentials, _ = log_linear(self, self._fitted().states)
-        counts = exact_marginals(records, self._fitted(), layout.scopes)
+        schema = self._fitted()
+        owners = (reading_schema(schema, self._declared(), v).select([v]) for v in schema.variables)
+        reading = reduce(Schema.join, owners)  # places numbers in bins, as evidence
+        layout, potentials, _ = log_linear(self, reading.states)
+        counts = exact_marginals(records, reading, layout.scopes)
         weights = layout.flatten(counts.tables[scope] for scope in layout.scopes) / counts.total
         occupied = weights > 0
         return float(weights[occupied] @ potentials[occupied]) - self._log_partition()
@@ -220,7 +227,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
         fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
-        fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
+        fresh.set_factors(network.get_factors(), getattr(network, "guarantee_", None))
         if not all(np.all(factor.values) for factor in fresh.get_factors()):
             fresh._log_partition()  # refuses zeros that leave nothing possible
         return fresh

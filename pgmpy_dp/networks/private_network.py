@@ -31,6 +31,7 @@ from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, s
 from pgmpy_dp.networks.deviations import Deviations
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.networks.formats import read_network, save_network
+from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.networks.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.networks.questions import checked_evidence, checked_question, impossible, numbers_of_states
@@ -57,6 +58,7 @@ class PrivateNetwork(Provenance):
 
     schema_: Schema
     _posterior: PosteriorNetworks
+    _read_by: tuple[Schema, ...]
 
     def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
         """Add edges, as pgmpy does; a text is none, of which pgmpy would take the first two letters.
@@ -71,6 +73,12 @@ class PrivateNetwork(Provenance):
             if isinstance(edge, str):
                 raise SchemaError(f"An edge is a pair of names, such as ('age', 'sex'), got the text {edge!r}.")
         super().add_edges_from(edges, *arguments, **options)  # type: ignore[misc]
+
+    def to_junction_tree(self) -> Any:
+        """Make pgmpy's junction tree, whose tables' states go by their names as those of the network."""
+        tree = super().to_junction_tree()  # type: ignore[misc]
+        tree.factors = [named(factor) for factor in tree.factors]
+        return tree
 
     def query(
         self,
@@ -525,11 +533,11 @@ class PrivateNetwork(Provenance):
             for place, frame in enumerate(frames)
         ]
 
-    def _declared(self) -> list[Schema]:
-        """List the schemas that the records were read by, if the network has a release."""
-        return [] if getattr(self, "release_", None) is None else [release.schema for release in self._releases()]
+    def _declared(self) -> tuple[Schema, ...]:
+        """List the schemas that the records were read by, if the network has or had a release."""
+        return vars(self).get("_read_by", ())  # type: ignore[no-any-return]
 
-    def _schemas_of_numbers(self, numbers: Numbers) -> list[Schema]:
+    def _schemas_of_numbers(self, numbers: Numbers) -> tuple[Schema, ...]:
         """List those schemas, which must say the edges of bins unless names are asked for."""
         schemas = self._declared()
         if numbers == "states":
@@ -586,6 +594,7 @@ class PrivateNetwork(Provenance):
             If it promises nothing and its name does not say so, as with pgmpy's own estimators.
         """
         self._forget()
+        vars(self).pop("_read_by", None)
         self.guarantee_ = getattr(estimator, "guarantee_", NO_GUARANTEE)
         if self.guarantee_ is NO_GUARANTEE:
             warnings.warn(

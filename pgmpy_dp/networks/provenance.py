@@ -17,6 +17,8 @@ from pgmpy_dp.release import Guarantee, Release
 
 # A network and its copies hold under these names what was promised, what bounds come from, and what both were for.
 _PROMISE = ("guarantee_", "_promised")
+# What values of evidence are read by stays when a network is changed: it is public.
+_READING = ("_read_by",)
 _BOUNDS = ("release_", "_fitted_as", "_posterior", "_conditioning", "_deviating", "_check", "_tried", "_warned")
 
 Tables = frozenset[Any]
@@ -67,7 +69,8 @@ class Provenance:
 
     @release_.setter
     def release_(self, release: Release | tuple[Release, ...]) -> None:
-        vars(self).update(release_=release, _fitted_as=_network(self))
+        read_by = tuple(one.schema for one in (release if isinstance(release, tuple) else (release,)))
+        vars(self).update(release_=release, _fitted_as=_network(self), _read_by=read_by)
 
     def _follow_parameters(self) -> None:
         """Take the guarantee away if one of the tables was not there when it was given."""
@@ -83,7 +86,7 @@ class Provenance:
     def _provenance_of(self, network: Network) -> None:
         """Take over what is known of a network with the same parameters and structure."""
         held = vars(network)
-        vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS) if name in held})
+        vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS, *_READING) if name in held})
         if "guarantee_" in held and "_promised" not in held:  # it is noted on a plain network by the file's reader
             self.guarantee_ = held["guarantee_"]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
@@ -49,7 +50,8 @@ def checked_evidence(
     schema : Schema
     evidence : mapping of variable to state, number or text, optional
     declared : sequence of Schema
-        What the records were read by; of several for one variable the first counts, and without any the schema does.
+        What the records were read by; of several with a variable's states the first counts, and without any the schema
+        does.
 
     Raises
     ------
@@ -71,9 +73,42 @@ def checked_evidence(
     for variable, value in given.items():
         schema.require([(variable,)])
         if value not in schema.states[variable]:
-            owner = next((own for own in declared if variable in own.states), schema)
-            given[variable] = _read(owner, variable, value)
+            given[variable] = _read(reading_schema(schema, declared, variable), variable, value)
     return given
+
+
+def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()) -> pd.DataFrame:
+    """Find the states that the cells of public records mean, each read as `checked_evidence` reads it.
+
+    Cells that are missing (None, NaN) stay so, for the caller to refuse or predict.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.schema import Bins
+    >>> records = pd.DataFrame({"age": [40.0, None, 3.0]})
+    >>> checked_records(Schema({"age": Bins([0, 18, 65])}), records)["age"].tolist()
+    ['18_to_65', nan, '0_to_18']
+    """
+    columns = {}
+    for variable in records:
+        schema.require([(variable,)])
+        meant: dict[tuple[type, Any], State] = {}
+        states = pd.Series(np.nan, records.index, dtype=object)
+        held = records[variable].notna().to_numpy()
+        values = records[variable][held].tolist()
+        for value in values:
+            key = (type(value), value)  # 1 and True are equal and not the same
+            if key not in meant:
+                meant[key] = checked_evidence(schema, {variable: value}, declared)[variable]
+        states[held] = [meant[type(value), value] for value in values]
+        columns[variable] = states
+    return pd.DataFrame(columns, index=records.index)
+
+
+def reading_schema(schema: Schema, declared: Sequence[Schema], variable: str) -> Schema:
+    """Find the schema that says which state a value of a variable has: the first declared one with its states."""
+    states = set(schema.states[variable])
+    return next((own for own in declared if variable in own.states and set(own.states[variable]) == states), schema)
 
 
 def _read(schema: Schema, variable: str, value: Any) -> State:

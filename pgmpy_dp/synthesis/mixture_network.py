@@ -43,7 +43,8 @@ from pgmpy_dp.synthesis.release_fits import Tables, draws_of, rules_of, warn_of_
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
-    from pgmpy.models import DiscreteBayesianNetwork
+
+    from pgmpy_dp.networks import PrivateBayesianNetwork
 
 _FORMAT = "pgmpy_dp mixture network"
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
@@ -319,11 +320,12 @@ class PrivateMixtureNetwork:
             {v: decoded(self.schema_, v, column[v], numbers, generator) for v in self.schema_.variables}
         )
 
-    def to_bayesian_network(self) -> DiscreteBayesianNetwork:
-        """Write the mixture as a pgmpy network: a latent root, the component, with every block below it.
+    def to_bayesian_network(self) -> PrivateBayesianNetwork:
+        """Write the mixture as a Bayesian network: a latent root, the component, with every block below it.
 
         A variable that follows from another is its child, and a finer variable that of its coarser one. pgmpy's
-        variable elimination, prediction and files then work on it.
+        variable elimination and files then work on it. It has the mixture's guarantee, reads numbers in the mixture's
+        bins, and predicts with the component summed out; its bounds are those of the mixture, which has the release.
 
         Raises
         ------
@@ -343,7 +345,7 @@ class PrivateMixtureNetwork:
         """
         from pgmpy_dp.synthesis.latent_root import latent_root_network  # pgmpy takes half a second and 40 MB
 
-        return latent_root_network(self.mixture_, self.schema_)
+        return latent_root_network(self.mixture_, self.schema_, self.guarantee_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.

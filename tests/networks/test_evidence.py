@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.inference import ApproxInference, BeliefPropagation, CausalInference, VariableElimination
+from pgmpy.sampling import GibbsSampling
 
 import pgmpy_dp as dp
 from pgmpy_dp.networks.questions import checked_evidence
@@ -112,3 +115,133 @@ def test_without_a_release_there_are_no_bins(release, tmp_path):
         bare.query(["smoke"], {"age": 40})
     bare.attach_release(release)
     assert bare.query(["smoke"], {"age": 40}).values.sum() == pytest.approx(1)
+
+
+@pytest.fixture(scope="module")
+def pgmpys(release):
+    """Networks with pgmpy's methods."""
+    bayesian, markov = (kind(EDGES).fit(release) for kind in (dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork))
+    mixture = dp.PairwiseMixture(members=1).fit(release).network_.to_bayesian_network()
+    return {"bayesian": bayesian, "markov": markov, "mixture": mixture}
+
+
+DIRECTED = pytest.mark.parametrize("kind", ["bayesian", "mixture"])
+
+
+@DIRECTED
+def test_inherited_methods_read_numbers_as_query_does(pgmpys, kind):
+    """The numbers 1 and 2 are positions of the second and third bin to pgmpy, and lie in the first."""
+    network = pgmpys[kind]
+    rows = pd.DataFrame({"age": [1, 40, 2], "job": ["?", "clerk", "clerk"]}, index=[7, 3, 3])
+    meant = pd.DataFrame(
+        {"age": ["0_to_18", "40_to_65", "0_to_18"], "job": ["unstated", "clerk", "clerk"]}, index=[7, 3, 3]
+    )
+    found, named = network.predict(rows), network.predict(meant)
+    columns = ["smoke", "cars"]
+    pd.testing.assert_frame_equal(found[columns], named[columns])
+    assert found["age"].tolist() == [40, 2, 1]  # given columns come back as they were, in pgmpy's order of rows
+    pd.testing.assert_frame_equal(
+        network.predict_probability(rows).sort_index(axis=1), network.predict_probability(meant).sort_index(axis=1)
+    )
+    assert network.get_state_probability({"age": 2, "cars": "1"}) == pytest.approx(
+        network.query(["age", "cars"]).get_value(age="0_to_18", cars=1)
+    )
+    for given, states in (
+        ({"do": {"age": 2}}, ["0_to_18"] * 3),
+        ({"partial_samples": pd.DataFrame({"age": [2, 40, 1]})}, ["0_to_18", "40_to_65", "0_to_18"]),
+    ):
+        drawn = network.simulate(3, seed=0, show_progress=False, **given)
+        assert drawn["age"].tolist() == states
+        assert set(drawn["smoke"]) <= {"yes", "no"}
+    if kind == "bayesian":
+        cut = network.do(["smoke"])  # a changed network has no release, and its bins are public still
+        assert cut.query(["job"], {"age": 2}).values == pytest.approx(cut.query(["job"], {"age": "0_to_18"}).values)
+        ask = {"n_samples": 200, "seed": 0, "show_progress": False}
+        one, other = (ApproxInference(network).query(["smoke"], evidence={"age": age}, **ask) for age in (2, "0_to_18"))
+        assert one == other
+
+
+def test_partial_samples_reach_the_children_of_their_variables(pgmpys):
+    network = pgmpys["bayesian"]
+    jobs = ["guard", "none"] * 4000
+    drawn = network.simulate(8000, partial_samples=pd.DataFrame({"job": jobs}), seed=0, show_progress=False)
+    assert drawn["job"].tolist() == jobs
+    for job in ("guard", "none"):  # .03 is five standard errors of 4,000 draws
+        share = (drawn["smoke"][drawn["job"] == job] == "yes").mean()
+        conditional = network.get_cpds("smoke").get_value(smoke="yes", job=job)
+        assert share == pytest.approx(conditional, abs=0.04)
+    with pytest.raises(dp.SchemaError, match="'job' is in partial_samples and in evidence or do"):
+        network.simulate(2, partial_samples=pd.DataFrame({"job": ["none"] * 2}), do={"job": "none"})
+
+
+def test_missing_cells_are_predicted_and_not_conditioned_on(pgmpys):
+    network, rows = pgmpys["bayesian"], pd.DataFrame({"age": [40, np.nan], "job": ["?", "clerk"]})
+    found = network.predict(rows)
+    assert found["age"].tolist() == [40, network.map_query(evidence={"job": "clerk"})["age"]]
+    with pytest.raises(dp.SchemaError, match="'age' has missing values"):
+        network.predict_probability(rows)
+    with pytest.raises(dp.SchemaError, match="partial_samples has missing values"):
+        network.simulate(2, partial_samples=rows)
+
+
+@DIRECTED
+@pytest.mark.parametrize("ask", ["predict", "predict_probability"])
+def test_a_number_without_a_bin_is_refused_in_frames(pgmpys, kind, ask):
+    for wrong in ({"job": [1]}, {"smoke": [0]}, {"cars": [2]}):
+        with pytest.raises(dp.SchemaError, match=f"'{next(iter(wrong))}' has no state"):
+            getattr(pgmpys[kind], ask)(pd.DataFrame(wrong))
+
+
+@pytest.mark.parametrize("kind", ["bayesian", "markov", "mixture"])
+def test_pgmpys_inference_refuses_positions(pgmpys, kind):
+    network = pgmpys[kind]
+    quiet = {"show_progress": False}
+    for variable, position in (("age", 2), ("job", 1)):
+        given = {variable: position}
+        for model in (network, network.copy()):
+            for ask in (
+                lambda m, given=given: VariableElimination(m).query(["smoke"], given, **quiet),
+                lambda m, given=given: VariableElimination(m).query(
+                    ["smoke"], given, elimination_order="MinFill", **quiet
+                ),
+                lambda m, given=given: VariableElimination(m).map_query(["smoke"], given, **quiet),
+                lambda m, given=given: VariableElimination(m).max_marginal(["smoke"], given, **quiet),
+                lambda m, given=given: BeliefPropagation(m).query(["smoke"], given, **quiet),
+                lambda m, given=given: BeliefPropagation(m).map_query(["smoke"], given, **quiet),
+            ):
+                with pytest.raises(KeyError, match=f"state: {position} is an unknown for variable: {variable}"):
+                    ask(model)
+    named = {"age": "0_to_18", "job": "clerk"}
+    for algorithm in (VariableElimination, BeliefPropagation):
+        assert algorithm(network).map_query(["smoke"], named, **quiet) == network.map_query(["smoke"], named)
+
+
+def test_no_position_reaches_pgmpys_causal_inference_and_markov_models(pgmpys):
+    network = pgmpys["bayesian"]
+    for do, given in (({"job": 1}, {}), ({"smoke": "yes"}, {"job": 1})):
+        with pytest.raises(KeyError, match="state: 1 is an unknown for variable: job"):
+            CausalInference(network).query(["age"], do=do, evidence=given, show_progress=False)
+    with pytest.raises(KeyError, match="state: 1 is an unknown for variable: job"):
+        VariableElimination(network.to_markov_model()).map_query(["smoke"], {"job": 1}, show_progress=False)
+    virtual = [TabularCPD("smoke", 2, [[0.9], [0.1]])]  # whose states are 0 and 1
+    with pytest.raises(ValueError, match="state names of smoke"):
+        VariableElimination(network).query(["age"], virtual_evidence=virtual, show_progress=False)
+
+
+@pytest.mark.parametrize("kind", ["bayesian", "markov"])
+def test_pgmpys_gibbs_sampler_still_numbers_states(pgmpys, kind):
+    network = pgmpys[kind]
+    kernel = GibbsSampling(network).transition_models["cars"]
+    order = [v for v in network.nodes() if v != "cars"]
+    states = {"age": "18_to_40", "smoke": "no", "job": "clerk"}
+    place = tuple(SCHEMA.states[v].index(states[v]) for v in order)
+    assert kernel[place] == pytest.approx(network.query(["cars"], states).values)
+
+
+def test_records_for_the_likelihood_are_read_as_evidence(pgmpys):
+    rows = pd.DataFrame({"age": [40, 3], "job": ["?", "clerk"], "smoke": ["yes", "no"], "cars": [0, 1]})
+    named = rows.assign(age=["40_to_65", "0_to_18"], job=["unstated", "clerk"])
+    exact = np.log([
+        pgmpys["markov"].query(list(named)).get_value(**row) for row in named.to_dict("records")
+    ]).mean()  # fmt: skip
+    assert pgmpys["markov"].log_likelihood(rows) == pytest.approx(exact)

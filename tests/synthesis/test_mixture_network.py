@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from pgmpy.inference import VariableElimination
+from pgmpy.inference import BeliefPropagation, VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli.wording import at_the_command_line
@@ -212,3 +212,23 @@ def test_typing_errors_are_named():
         NETWORK.log_likelihood(pd.DataFrame({variable: [] for variable in "abcd"}))
     with pytest.raises(dp.SchemaError, match="not over the variables"):
         dp.PrivateMixtureNetwork(dp.Schema({"a": ["x", "y"]}), NETWORK.mixture_, 10.0, GUARANTEE)
+
+
+def test_predictions_sum_the_component_out():
+    """Of three components the most probable one says "no", and the two others together "yes"."""
+    sick = np.array([[0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
+    other = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
+    mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.4, 0.3, 0.3], [sick, other])
+    schema = dp.Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
+    private = dp.PrivateMixtureNetwork(schema, mixture, 100, GUARANTEE)
+    network = private.to_bayesian_network()
+    rows = pd.DataFrame({"bronc": ["no", "yes"]})
+    expected = rows.assign(lung=[private.map_query(["lung"], row)["lung"] for row in rows.to_dict("records")])
+    assert expected["lung"].tolist() == ["yes", "yes"]
+    pd.testing.assert_frame_equal(network.predict(rows), expected)
+    pd.testing.assert_frame_equal(network.copy().predict(rows, algo=BeliefPropagation), expected)
+    shares = network.predict_probability(rows)
+    assert sorted(shares) == ["lung_no", "lung_yes"]
+    assert shares["lung_yes"].to_numpy() == pytest.approx(0.58)
+    assert network.predict(rows, stochastic=True, seed=0).columns.tolist() == ["bronc", "lung"]
+    assert network.guarantee_ == private.guarantee_
