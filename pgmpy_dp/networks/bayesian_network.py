@@ -127,7 +127,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     def add_cpds(self, *cpds: TabularCPD) -> None:
         """Add CPDs or replace them; others than those of the fit take the guarantee away.
 
-        The network keeps copies, whose states go by their names: pgmpy's inference refuses positions.
+        In the network their states go by their names: pgmpy's inference refuses positions.
 
         Warns
         -----
@@ -341,7 +341,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
         fresh.latents = set(network.latents)
-        fresh.add_cpds(*network.get_cpds())
+        fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
         fresh._provenance_of(network)
         return fresh
 

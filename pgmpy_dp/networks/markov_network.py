@@ -142,7 +142,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     def add_factors(self, *factors: DiscreteFactor) -> None:
         """Multiply by factors; others than those of the fit take the guarantee away.
 
-        The network keeps copies, whose states go by their names: pgmpy's inference refuses positions.
+        In the network their states go by their names: pgmpy's inference refuses positions.
 
         Warns
         -----
@@ -227,7 +227,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
         fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
-        fresh.set_factors(network.get_factors(), getattr(network, "guarantee_", None))
+        fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
         if not all(np.all(factor.values) for factor in fresh.get_factors()):
             fresh._log_partition()  # refuses zeros that leave nothing possible
         return fresh

@@ -6,7 +6,6 @@ variable, such as an age, silently means another bin. Tables of our networks let
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
@@ -60,7 +59,7 @@ class NamedCPD(_ByName, TabularCPD):
 
 
 def named(table: Table) -> Table:
-    """Copy a table of pgmpy to one whose states go by their names.
+    """View a table of pgmpy as one whose states go by their names: a change of either is one of both.
 
     Examples
     --------
@@ -71,5 +70,5 @@ def named(table: Table) -> Table:
     """
     kind = NamedCPD if isinstance(table, TabularCPD) else NamedFactor
     own = kind.__new__(kind)
-    vars(own).update({name: copy.copy(value) for name, value in vars(table).items()})
+    own.__dict__ = vars(table)
     return own

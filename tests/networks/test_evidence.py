@@ -245,3 +245,16 @@ def test_records_for_the_likelihood_are_read_as_evidence(pgmpys):
         pgmpys["markov"].query(list(named)).get_value(**row) for row in named.to_dict("records")
     ]).mean()  # fmt: skip
     assert pgmpys["markov"].log_likelihood(rows) == pytest.approx(exact)
+
+
+def test_a_table_that_is_changed_outside_changes_in_the_network(pgmpys):
+    network = pgmpys["bayesian"].copy()
+    table = TabularCPD("cars", 2, [[0.2], [0.8]])
+    lone = dp.PrivateBayesianNetwork()
+    lone.add_node("cars")
+    lone.add_cpds(table)
+    table.values = np.array([0.5, 0.5])
+    assert lone.query(["cars"]).values.tolist() == [0.5, 0.5]
+    assert type(table) is TabularCPD
+    network.get_cpds("job").values[:] = 0.25
+    assert not np.all(pgmpys["bayesian"].get_cpds("job").values == 0.25)
