@@ -129,19 +129,18 @@ class JunctionTree:
         cards = [layout.cardinalities[variable] for variable in variables]
         numbered = [tuple(index[variable] for variable in scope) for scope in layout.scopes]
         needed = [*numbered, *(tuple(index[variable] for variable in scope) for scope in covered)]
-        tree = triangulation.junction_tree(cards, needed)
-        cells = triangulation.total_cells(tree, cards)
-        if cells > max_cells:
-            raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
+        tree = _triangulated(cards, needed, max_cells)
         return _Compiler(layout, variables, cards, numbered, tree).compile()
 
     @staticmethod
-    def cliques_of(cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> list[Scope]:
-        """List the cliques that `build` would make tables for, without making them."""
+    def cliques_of(
+        cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]], max_cells: float = math.inf
+    ) -> list[Scope]:
+        """List the cliques that `build` would make tables for, or refuse as it does, without making them."""
         variables = list(cardinalities)
         index = {variable: number for number, variable in enumerate(variables)}
         numbered = [[index[variable] for variable in scope] for scope in scopes]
-        tree = triangulation.junction_tree([cardinalities[variable] for variable in variables], numbered)
+        tree = _triangulated([cardinalities[variable] for variable in variables], numbered, max_cells)
         return [tuple(variables[number] for number in sorted(clique)) for clique in tree]
 
     @property
@@ -423,3 +422,11 @@ def _strides(shape: Sequence[int]) -> list[int]:
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return strides
+
+
+def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float) -> nx.Graph:
+    tree = triangulation.junction_tree(cards, scopes)
+    cells = triangulation.total_cells(tree, cards)
+    if cells > max_cells:
+        raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
+    return tree

@@ -18,6 +18,7 @@ from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.networks.conditioning import require_answerable
 from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
 from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.numbers import numbered
@@ -103,13 +104,25 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return self
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
+        from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
+
+        schema = self._fitted()
+        ancestors = {*asked, *given}.union(*(nx.ancestors(self, variable) for variable in (*asked, *given)))
+        families = [family(self, node) for node in ancestors]
+        require_answerable(schema.cardinalities(), families, asked, given)
         if any((cpd.values == 0).any() for cpd in self.get_cpds()):
             self._require_possible(given)
-        return super()._point(asked, given)
+        with np.errstate(invalid="ignore"):  # 0 / 0, refused below
+            answer = VariableElimination(self).query(asked, evidence=given, show_progress=False)
+        mass = float(np.sum(answer.values))
+        if not mass > 0:
+            raise impossible(given)
+        answer.values = answer.values / mass
+        return answer
 
     def _require_possible(self, given: dict[str, Any]) -> None:
         """Refuse evidence of probability zero, state by state: elimination skips what an answer does not depend on."""
-        from pgmpy.inference import VariableElimination  # as in the parent
+        from pgmpy.inference import VariableElimination  # as above
 
         elimination, before = VariableElimination(self), dict[str, Any]()
         for variable, state in given.items():
@@ -259,8 +272,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         states = self._states(data)
         found: pd.DataFrame = super().predict(states.reset_index(drop=True), *arguments, **options)
         for column in data:  # as they were given
-            held = pd.Series(data[column].to_numpy(), found.index, name=column)
-            found[column] = held.where(data[column].notna().to_numpy(), found[column])
+            held, known = data[column].set_axis(found.index), data[column].notna().to_numpy()
+            categories = isinstance(held.dtype, pd.CategoricalDtype) and known.all()
+            found[column] = held if categories else np.where(known, held.astype(object), found[column]).tolist()
         return found.set_axis(data.index, axis=0).sort_index(kind="stable")
 
     def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:

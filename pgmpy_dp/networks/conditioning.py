@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference import JunctionTree, Layout, Maximisation, build_engine, sample
+from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.junction_tree import Calibration
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.networks.questions import impossible
@@ -137,3 +139,53 @@ class Conditioning:
                     table[(slice(None),) * axis + (other,)] = -math.inf
             tables.append(table)
         return self.layout.flatten(tables)
+
+
+def distribution(
+    layout: Layout, logs: Vector, schema: Schema, asked: Sequence[str], given: Mapping[str, Any]
+) -> Vector:
+    """Find the joint distribution of some variables given the states of others, which need no place in the tree.
+
+    Raises
+    ------
+    ValueError
+        If the evidence has probability zero.
+    TreeTooLargeError
+        If the junction tree of what the answer depends on does not fit in memory.
+    """
+    places = {variable: schema.states[variable].index(state) for variable, state in given.items()}
+    scopes, tables = [], []
+    for scope, table in zip(layout.scopes, layout.split(logs), strict=True):
+        tables.append(table[tuple(places.get(variable, slice(None)) for variable in scope)])
+        scopes.append(tuple(variable for variable in scope if variable not in given))
+    left = {variable: card for variable, card in layout.cardinalities.items() if variable not in given}
+    kept = [number for number, scope in enumerate(scopes) if scope]
+    if any(tables[number] == -math.inf for number, scope in enumerate(scopes) if not scope):
+        raise impossible(given)
+    reduced = Layout.of(left, [scopes[number] for number in kept])
+    tree = build_engine(left, reduced.scopes, "junction_tree", [tuple(asked)])
+    assert isinstance(tree, JunctionTree)
+    try:
+        calibration = tree.calibrate(reduced.flatten(tables[number] for number in kept))
+    except ValueError as error:
+        raise impossible(given) from error
+    return tree.marginal(calibration, asked)
+
+
+def require_answerable(
+    cardinalities: Mapping[str, int], scopes: Iterable[Sequence[str]], asked: Sequence[str], given: Iterable[str]
+) -> None:
+    """Refuse a question whose junction tree, of the tables that the evidence leaves joined, does not fit in memory.
+
+    Raises
+    ------
+    TreeTooLargeError
+    """
+    known = set(given)
+    left = [*([v for v in scope if v not in known] for scope in scopes), [*asked]]
+    graph = nx.Graph()
+    for scope in left:
+        nx.add_path(graph, scope)
+    joined = set().union(*(nx.node_connected_component(graph, variable) for variable in asked))
+    within = {variable: card for variable, card in cardinalities.items() if variable in joined}
+    JunctionTree.cliques_of(within, [scope for scope in left if joined.issuperset(scope)], MAX_TABLE_CELLS)

@@ -19,6 +19,7 @@ from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.networks.conditioning import distribution
 from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.private_network import PrivateNetwork
 from pgmpy_dp.networks.provenance import NO_GUARANTEE
@@ -200,6 +201,12 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""
         return copy.deepcopy(self)
+
+    def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
+        schema = self._fitted()
+        layout, logs, states = log_linear(self, schema.states)
+        values = distribution(layout, logs, schema, asked, given)
+        return DiscreteFactor(asked, values.shape, values, {variable: states[variable] for variable in asked})
 
     def _fitted(self) -> Schema:
         if not hasattr(self, "schema_"):

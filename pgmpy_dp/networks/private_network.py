@@ -34,7 +34,7 @@ from pgmpy_dp.networks.formats import read_network, save_network
 from pgmpy_dp.networks.named_tables import named
 from pgmpy_dp.networks.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.networks.provenance import NO_GUARANTEE, Provenance
-from pgmpy_dp.networks.questions import checked_evidence, checked_question, impossible, numbers_of_states
+from pgmpy_dp.networks.questions import checked_evidence, checked_question, numbers_of_states
 from pgmpy_dp.networks.simulation import simulate, simulate_from_draws
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyMarginals, Release, compose
@@ -116,7 +116,7 @@ class PrivateNetwork(Provenance):
             If the evidence has probability zero, if the interval is not between 0 and 1, or if the network has no
             release.
         TreeTooLargeError
-            With an interval, if a junction tree does not fit in memory.
+            If a junction tree does not fit in memory; without an interval, one of what the answer depends on.
 
         Warns
         -----
@@ -653,15 +653,8 @@ class PrivateNetwork(Provenance):
         return frame
 
     def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
-        from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
-
-        with np.errstate(invalid="ignore"):  # 0 / 0, refused below
-            answer = VariableElimination(self).query(asked, evidence=given, show_progress=False)
-        mass = float(np.sum(answer.values))
-        if not mass > 0:
-            raise impossible(given)
-        answer.values = answer.values / mass
-        return answer
+        """Find an answer without bounds."""
+        raise NotImplementedError
 
     def _most_probable(
         self, schema: Schema, asked: Sequence[str], evidence: Iterable[Mapping[str, Any]]
