@@ -227,6 +227,20 @@ def test_any_model_with_marginals_can_be_held_against_a_release():
     assert held_against(seen, np.full(4, 0.25), deviations).fails
 
 
+def test_rows_of_one_unit_are_drawn_as_if_they_were_alike():
+    """Four rows a unit are four times the variance, of what is expected and of what is simulated to compare."""
+    schema, truth = BITS.select(["a", "b"]), np.full(4, 0.25)
+    records = pd.DataFrame({"a": ["no", "yes"] * 2500, "b": ["no"] * 2600 + ["yes"] * 2400, "unit": range(5000)})
+    deviations = np.random.default_rng(0).multinomial(5000, truth, size=200) - 5000 * truth
+    found = {}
+    for rows in (1, 4):
+        noise, budget = dp.SimulatedNoise(0), dp.PrivacyBudget(1e5)  # hardly any noise
+        data = dp.PrivateDataset(records, schema, budget, unit="unit", max_rows=rows, noise=noise)
+        seen = JointObservations.of([data.measure([("a", "b")], epsilon=1e5)], ["a", "b"])
+        found[rows] = held_against(seen, truth, deviations).z2
+    assert found[1] == pytest.approx(4 * found[4], rel=1e-3)
+
+
 def test_answers_warn_once_and_keep_the_note():
     network = tree_network(("ab", "ad", "de"))
     network.fit(measured(network, 0, epsilon=2.0, records=10_000))

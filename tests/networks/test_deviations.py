@@ -177,6 +177,26 @@ def test_the_likelihood_of_effects_by_quadrature(ratio, variance, noise):
     assert deviations._log_odds(*values) == pytest.approx(exact, abs=1e-6)
 
 
+def test_a_cell_far_beyond_the_scale_of_the_others_has_the_largest_effect(monkeypatch):
+    """Its likelihood under any effect is below the least float: what counts is which of them it is."""
+    scale, noise, ratio = 0.02, 4e-4, 8.0
+    likelihood = np.where(np.isclose(deviations._SCALES, scale), 0.0, -np.inf)
+    cells = {name: np.full(2, value) for name, value in (("noise", noise), ("sampling", 0.0), ("freedom", 1.0))}
+    effect = deviations._Effect(np.full(2, 100.0), np.array([0.0, ratio]), likelihood=likelihood, **cells)
+    found = Deviations.__new__(Deviations)
+    found._schema = dp.Schema({"a": ["x", "y"]})
+    found._inside = np.full(deviations._SCALES.size, 1.0)
+    for name, value in (("_joins", True), ("_held", True), ("_effect", effect)):
+        monkeypatch.setattr(found, name, lambda scope, value=value: value)
+    logs = found._draw(("a",), ["a"], {}, 400, sampled=False, of_records=False, generator=np.random.default_rng(0))
+    most = (8 * scale) ** 2
+    assert np.exp(logs[:, 1]).mean() == pytest.approx(1 + ratio * most / (most + noise), abs=0.01)  # ten errors
+    least = [(factor * scale) ** 2 for factor in deviations._FACTORS]
+    odds = deviations._SHARES * [stats.norm.pdf(0, 0, np.sqrt(one + noise)) for one in least]
+    spread = np.sqrt(sum(p * v * noise / (v + noise) for p, v in zip(odds / odds.sum(), least, strict=True)))
+    assert np.exp(logs[:, 0]).std() == pytest.approx(spread, rel=0.2)  # five errors
+
+
 def test_bounds_hold_the_answers_of_real_records(monkeypatch):
     """RAND by a network that somebody might guess. 90 % bounds should hold nine states of ten, and without what the
     release tells of deviations they do not: some 350 states, not independent, so that less than three in four are a
