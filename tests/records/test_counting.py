@@ -296,7 +296,12 @@ def test_no_record_decides_where_others_are_counted(dtype, state):
             column = pd.Series(values) if dtype is None else pd.Series(values).astype(dtype)
         except (TypeError, ValueError, OverflowError):
             return None  # pandas makes no such column
-        return encode(pd.DataFrame({"v": column}), schema, ["v"])["v"][0]
+        try:
+            return encode(pd.DataFrame({"v": column}), schema, ["v"])["v"][0]
+        except SchemaError as error:
+            if dtype == "category" and "Reading variable 'v' failed" in str(error):
+                return None  # before its third version pandas cannot compare such categories: the source is refused
+            raise
 
     for value in ODD[:8]:
         alone = first(value)
