@@ -296,6 +296,12 @@ def test_floats_of_any_width_are_the_states_that_they_equal(kind, states):
     assert not refused(one_by_one)
 
 
+def test_a_long_float_between_two_floats_is_no_state():
+    just_above = np.nextafter(np.longdouble(1), np.longdouble(2))
+    column = np.array([1, just_above], dtype=np.longdouble)
+    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (2, [1, 0, 1])
+
+
 class Failing(Decimal):
     """A number none of whose methods works, as the hash of a signalling NaN does not."""
 

@@ -539,6 +539,12 @@ def test_workers_of_spark_that_cannot_count_are_named_by_a_job_without_records(p
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("tables", [{"a": [1, 2]}, {("a",): [1, 2], "b": [1, 2]}])
+def test_names_of_columns_are_no_cliques(tables):
+    with pytest.raises(TypeError, match="cliques, which are tuples of variables"):
+        open_records(tables, Schema({"a": ["x", "y"], "b": ["x", "y"]}), ["a"])
+
+
 @pytest.mark.parametrize("setting", ["create table q(v varchar collate nocase)", "set default_collation='nocase'"])
 def test_duckdb_compares_letter_by_letter(setting):
     duckdb = pytest.importorskip("duckdb")

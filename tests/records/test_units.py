@@ -220,6 +220,7 @@ def test_simulated_samples_are_repeatable():
         ({"unit": "person", "max_rows": 0}, "whole number"),
         ({"unit": "person", "max_rows": True}, "whole number"),
         ({"unit": "person", "max_rows": 1.5}, "whole number"),
+        ({"unit": "person", "max_rows": 2**31}, "whole number"),  # of which sums are kept in 64 bits
         ({"unit": ""}, "unit must name"),
         ({"unit": "record"}, "unit must name"),
         ({"unit": 3}, "unit must name"),
