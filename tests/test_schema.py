@@ -378,6 +378,7 @@ def test_foreign_table_schema():
         ({"name": "a", "type": "string"}, "'a' declares no states"),
         ({"type": "string"}, "names are non-empty"),
         ({"name": "a", "type": "integer", "constraints": {"enum": ["1"]}}, "type 'integer'"),
+        ({"name": "a", "type": "number", "constraints": {"enum": [-(10**400)]}}, "type .number."),
         ({"name": "a", "constraints": {"enum": ["NA", "x"]}, "missingValues": ["NA"]}, "missingValues"),
         ({"name": "a", "constraints": {"enum": ["x"]}, "missingValues": 3}, "missingValues"),
         ({"name": "a", "constraints": {"enum": ["x"]}, "missingValues": [{"label": "none"}]}, "no .value."),

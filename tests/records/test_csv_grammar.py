@@ -72,6 +72,8 @@ def split(content: bytes, folder) -> list[list[bytes]] | None:
 @example([b"a", b"\r\n", b'"', b"\r", b'"', b"\r\n"])
 @example([b"a", b"\n", b"b", b"\r", b"b"])
 @example([b"a", b"\n", b"\n", b"\n"])
+@example([b"a", b"\n", b'"', b"\0", b'"', b"\n"])
+@example([b"a", b"\n", b"\0", b"\n"])
 @settings(max_examples=600, derandomize=True, deadline=None)
 def test_any_bytes_are_split_by_the_grammar_or_refused(pieces):
     content = b"h,i\n" + b"".join(pieces) if len(pieces) % 2 else b"".join([b"h", *pieces])
