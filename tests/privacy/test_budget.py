@@ -334,3 +334,15 @@ def test_what_blocks_leave_of_delta_is_not_rounded_up(parts):
     left = Fraction(1, 10**6) - taken
     assert Fraction(str(budget.remaining.delta)) <= left
     budget.charge(block(0.1, budget.remaining.delta))  # and may be asked for
+
+
+def test_a_part_takes_charges_of_its_own_kind_alone():
+    budget = PrivacyBudget(1.0, 1e-6)
+    part = budget.set_aside(0.5, 1e-6)
+    for other in (pure(0.01), block(0.01, 1e-9)):
+        with pytest.raises(ValueError, match="set aside for charges of zCDP alone"):
+            part.charge(other)
+    for other in (zcdp(1e-9), block(0.01, 1e-9)):
+        with pytest.raises(ValueError, match="needs a delta"):
+            budget.set_aside(0.1).charge(other)
+    assert budget.history == ()
