@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.privacy.accounting import ORDERS, pure_curve, renyi_curve, rho_for, zcdp_limit
 from pgmpy_dp.privacy.blocks import block_rho
-from pgmpy_dp.privacy.checks import decimal_above, decimal_below, rounded_down
+from pgmpy_dp.privacy.checks import decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import gaussian_scale, laplace_scale
@@ -182,3 +182,10 @@ def test_a_root_is_not_below_itself(value):
 def test_a_tempered_regression_costs_no_less_than_its_likelihood_varies(epsilon, parents, neighbours):
     drawn = temper(parents, 1.7, 2.0, 1.0, epsilon, neighbours)
     assert Fraction(drawn.precision) * unit_cost(parents, 1.7, neighbours) <= drawn.cost <= epsilon
+
+
+@pytest.mark.parametrize("beyond", [Fraction(1, 10**400), Fraction(10**400)])
+def test_numbers_that_no_float_holds_are_refused(beyond):
+    with pytest.raises(ValueError, match="too small or too large"):
+        exact_positive("epsilon", beyond)
+    assert exact_positive("epsilon", Fraction(5e-324)) == Fraction(5e-324)  # the least that one does
