@@ -999,3 +999,24 @@ def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):
     plain, guarded = pd.read_csv("plain.csv"), pd.read_csv("guarded.csv")
     assert set(plain["=lung"]) == {"=1+1", "no"}
     assert set(guarded["'=lung"]) == {"'=1+1", "no"}
+
+
+def test_variables_that_no_edge_names_are_left_out_and_named(visits):
+    call = ["release", "visits.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 50, "--no-ledger"]
+    call += ["--missing", "smoke=no", "--other", "smoke=no"]
+    (visits / "edges.txt").write_text("age\n")
+    told = "Left out, since no edge names them: 'smoke'. In a list of edges, a line with a name alone keeps it."
+    assert told in run(*call, "--out", "age.zip")
+    assert told in run(*call, "--dry-run")
+    assert told in run("plan", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1)
+    (visits / "edges.txt").write_text("age\nsmoke\n")
+    assert "Left out" not in run(*call, "--out", "both.zip")
+    assert "Left out" not in run("fit", "both.zip", "--model", "edges.txt", "--out", "both.json")
+    (visits / "edges.txt").write_text("smoke\n")
+    assert "'age'" in run("fit", "both.zip", "--model", "edges.txt", "--out", "smoke.json")
+    assert (
+        "'age'" in json.loads(run("fit", "both.zip", "--model", "edges.txt", "--out", "s.json", "--json"))["notes"][0]
+    )
+    edges = dp.PrivateBayesianNetwork()
+    edges.add_nodes_from(dp.Schema.load("schema.json").variables)
+    assert sorted(edges.fit(dp.NoisyMarginals.load("both.zip")).nodes()) == ["age", "smoke"]

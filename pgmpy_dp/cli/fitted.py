@@ -103,7 +103,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
     from pgmpy.models import DiscreteMarkovNetwork
 
     import pgmpy_dp as dp
-    from pgmpy_dp.cli.structure import read_structure
+    from pgmpy_dp.cli.structure import left_out, read_structure
     from pgmpy_dp.fitting.fit_checks import check_network
     from pgmpy_dp.networks import SUFFIXES, save_network
     from pgmpy_dp.release import Release
@@ -123,6 +123,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
         noisy.schema.require([list(network.nodes())])
+        notes += left_out(noisy.schema, network.nodes())
         if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
             method = "collective-em"  # there are no tables of families to choose
         estimator: Any = getattr(dp, METHODS[method])()

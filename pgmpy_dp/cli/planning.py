@@ -54,7 +54,7 @@ def plan(
       pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
-    from pgmpy_dp.cli.structure import planned, schema_of
+    from pgmpy_dp.cli.structure import left_out, planned, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
     from pgmpy_dp.fitting import plan_pairs
     from pgmpy_dp.schema import Schema
@@ -67,10 +67,11 @@ def plan(
     schema = Schema.load(schema_path)
     wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check, mechanism)
     asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
-    schema = schema_of(schema, wanted)
+    whole, schema = schema, schema_of(schema, wanted)
+    told = [] if model is None else left_out(whole, schema.variables)
     quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
     advised = gaussian_advice(asked, quote, public_table(schema, GAUSSIAN_DELTA)) if model is not None else []
-    foreseen(quote, schema, as_json, lines=[*advised, *_written(out, wanted, weights)])
+    foreseen(quote, schema, as_json, lines=[*told, *advised, *_written(out, wanted, weights)])
 
 
 def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:

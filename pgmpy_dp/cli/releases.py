@@ -87,7 +87,7 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
-    from pgmpy_dp.cli.structure import planned, read_cliques, schema_of
+    from pgmpy_dp.cli.structure import left_out, planned, read_cliques, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
 
     if [model, cliques, plan].count(None) != 2:
@@ -106,6 +106,7 @@ def release(
         begin("Reading the schema and the model")
         asked: Any
         schema, noise = chosen.schema(), None
+        told: list[str] = []
         if plan is not None:
             asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
         else:
@@ -115,14 +116,15 @@ def release(
                 else planned(schema, model, check, mechanism)
             )
             wanted = schema.require(wanted)
-            schema = schema_of(schema, wanted)
+            whole, schema = schema, schema_of(schema, wanted)
+            told = [] if model is None else left_out(whole, schema.variables)
             asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
         if dry_run:
             quote = asked.quote(chosen.public(schema, delta))
             held, lines = chosen.affordable(epsilon, delta)
             if model is not None:
                 lines = [*gaussian_advice(asked, quote, chosen.public(schema, GAUSSIAN_DELTA)), *lines]
-            foreseen(quote, schema, as_json, held, lines, noise)
+            foreseen(quote, schema, as_json, held, [*told, *lines], noise=noise)
             return
         assert out is not None
         budget = chosen.budget(epsilon, delta)
@@ -137,7 +139,7 @@ def release(
                 f"{one_line(error)} The release is lost, and what it cost stays charged: a new one costs as much again."
             ) from error
     ledger, line = chosen.charged(budget)
-    lines = [*_lines(noisy), "", f"Written to {out}.", line]
+    lines = [*_lines(noisy), *told, "", f"Written to {out}.", line]
     emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
 
 

@@ -152,6 +152,15 @@ def planned(schema: Schema, model: Path, check: float | None, mechanism: str) ->
     return plan_measurements(structure, schema, mechanism=mechanism, **own)
 
 
+def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
+    """Say which variables a network does not name, if any, and how to keep them."""
+    names = [variable for variable in schema.variables if variable not in kept]
+    if not names:
+        return []
+    told = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return [f"Left out, since no edge names them: {told}. In a list of edges, a line with a name alone keeps it."]
+
+
 def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
     """Read cliques and, if given, their shares: a JSON list of lists, or {"cliques": [...], "weights": [...]}."""
     try:

@@ -32,6 +32,10 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     It is made as pgmpy's own network is. Everything after `fit` is post-processing: queries cost no privacy.
 
+    Its variables are those that its edges name, and those of `add_node` and `add_nodes_from`: a variable of the records
+    that no edge names is left out, as pgmpy does, and takes none of their privacy.
+    ``network.add_nodes_from(schema.variables)`` keeps all of a schema.
+
     Attributes
     ----------
     guarantee_ : Guarantee

@@ -37,7 +37,8 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     Parameters
     ----------
     edges : iterable of pairs of str, optional
-        They are undirected. Isolated nodes are added with `add_node`.
+        They are undirected. A variable of the records that no edge names is left out, as pgmpy does; `add_node` keeps
+        it.
     tied : iterable of groups, or mapping of name to group, optional
         A group is a list of edges or nodes, as tuples, that share one table of log-potentials, axis by axis: all
         steps of a chain, say. An edge or node may lie in one group.
