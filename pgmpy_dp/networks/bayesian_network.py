@@ -219,7 +219,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         schema = self._fitted()
         fixed = {name: options[name] for name in ("evidence", "do") if name in options}
         options |= {name: checked_evidence(schema, given, schemas) for name, given in fixed.items()}
-        partial = {}
+        partial: dict[str, list[Any]] = {}
         if "partial_samples" in options:
             partial, options["partial_samples"] = self._positions(options["partial_samples"])
             if twice := set(partial) & {variable for given in fixed.values() for variable in given}:
@@ -242,8 +242,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         states = self._states(records)
         if states.isna().any(axis=None):
             raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
-        names = {variable: list(self.get_cpds(variable).state_names[variable]) for variable in states}
-        return names, pd.DataFrame({v: states[v].map(names[v].index) for v in states}, index=states.index)
+        names = {str(variable): list(self.get_cpds(variable).state_names[variable]) for variable in states}
+        return names, pd.DataFrame({v: states[v].map(names[v].index) for v in names}, index=states.index)
 
     def _states(self, records: pd.DataFrame) -> pd.DataFrame:
         """Read the cells of public records as evidence is read."""

@@ -6,20 +6,15 @@ variable, such as an age, silently means another bin. Tables of our networks let
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 
 Table = TypeVar("Table", DiscreteFactor, TabularCPD)
 
-if TYPE_CHECKING:
-    _Base = DiscreteFactor
-else:
-    _Base = object
 
-
-class _ByName(_Base):
-    """A table is reduced to states by their names."""
+class NamedFactor(DiscreteFactor):
+    """A factor whose states go by their names."""
 
     def reduce(self, values: Any, inplace: bool = True, show_warnings: bool = True) -> Any:
         """Reduce to some variables' states.
@@ -42,11 +37,7 @@ class _ByName(_Base):
         return pair
 
 
-class NamedFactor(_ByName, DiscreteFactor):
-    """A factor whose states go by their names."""
-
-
-class NamedCPD(_ByName, TabularCPD):
+class NamedCPD(NamedFactor, TabularCPD):
     """A CPD whose states go by their names, as do those of its copies and factors."""
 
     def copy(self) -> TabularCPD:

@@ -89,19 +89,19 @@ def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Sc
     >>> checked_records(Schema({"age": Bins([0, 18, 65])}), records)["age"].tolist()
     ['18_to_65', nan, '0_to_18']
     """
-    columns = {}
-    for variable in records:
+    columns, names = {}, list[Any](records)
+    for variable in names:
         schema.require([(variable,)])
-        meant: dict[tuple[type, Any], State] = {}
-        states = pd.Series(np.nan, records.index, dtype=object)
-        held = records[variable].notna().to_numpy()
-        values = records[variable][held].tolist()
-        for value in values:
-            key = (type(value), value)  # 1 and True are equal and not the same
+        meant: dict[tuple[type, Any], Any] = {}
+        keys = [
+            (type(value), value) if known else None  # 1 and True are equal and not the same
+            for value, known in zip(records[variable].tolist(), records[variable].notna(), strict=True)
+        ]
+        for key in filter(None, keys):
             if key not in meant:
-                meant[key] = checked_evidence(schema, {variable: value}, declared)[variable]
-        states[held] = [meant[type(value), value] for value in values]
-        columns[variable] = states
+                meant[key] = checked_evidence(schema, {variable: key[1]}, declared)[variable]
+        states = [np.nan if key is None else meant[key] for key in keys]
+        columns[variable] = pd.Series(states, records.index, dtype=object)
     return pd.DataFrame(columns, index=records.index)
 
 
