@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Hashable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -85,8 +84,6 @@ def _own(value: Any) -> Hashable:
         return None
     if found[0] is str:
         return str(found[1])
-    if found[0] is Decimal:
-        return Decimal, Decimal(found[1])
     if found != STRANGE:
         return found
     kind = type(value)

@@ -19,7 +19,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
-from pgmpy_dp.records import csv_reading, open_records
+from pgmpy_dp.records import csv_reading, engines, open_records
 from pgmpy_dp.records.memory import CountedRecords, count, shared_scopes
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit
@@ -186,6 +186,8 @@ def check_values(form, frame, folder):
     opened = open_records(form(frame, folder), nothing, nothing.variables, Unit("person", 100, random_keys))
     for variable in ("text",) if form is csv else nothing.variables:  # a CSV file has no numbers, but their texts
         assert opened.value_counts(variable) == frame[variable].dropna().value_counts().to_dict()
+    one_row = open_records(form(frame, folder), nothing, nothing.variables, Unit("person", 1, random_keys))
+    assert 0 < sum(one_row.value_counts("text").values()) <= frame["person"].nunique()
 
 
 @pytest.mark.parametrize("form", [*EAGER, *LAZY])
@@ -558,6 +560,15 @@ def test_duckdb_compares_letter_by_letter(setting):
     assert opened.counts([("v",)])["v",].tolist() == [2, 1, 1]
     assert opened.counts([("w",)])["w",].tolist() == [2, 1, 1]
     assert open_records(connection.table("e"), schema, ["w"], Unit("v", 1, random_keys)).size == 3
+
+
+def test_rows_of_a_unit_come_together_in_dask_by_their_id_alone():
+    """Alike in every process, where Python's own hashes of texts are not."""
+    library("dask.dataframe")
+    for kind in ("string[python]", "string[pyarrow]"):
+        assert engines._places(pd.Series(["p", "q", "p"], dtype=kind)).tolist() == [2181537457, 4110462503, 2181537457]
+    for kind in ("int8", "uint64", "int64"):
+        assert engines._places(pd.Series([5, 7, 5], dtype=kind)).tolist() == [5, 7, 5]
 
 
 @pytest.mark.parametrize("last", [[], [7], [2**53]])
