@@ -6,12 +6,14 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.evaluation import audit
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]})
 CELLS = list(itertools.product(range(2), range(3), range(2)))
@@ -177,3 +179,16 @@ def test_candidates_from_the_records_are_caught():
     broken = audit(lambda records: chosen(records, varying(records)), neighbours, 1.0, trials=300, confidence=1 - 1e-6)
     assert not kept.refuted
     assert broken.refuted
+
+
+@pytest.mark.parametrize(("max_rows", "parts"), [(1, 1), (5, 1), (None, UNIT_WEIGHT)])
+def test_units_of_one_row_are_scored_as_records_are(max_rows, parts):
+    """In parts of a weight where rows share one; references stay in units."""
+    references = {clique: np.floor(table) for clique, table in REFERENCES.items()}
+    rows = [[0, 0, 1], [1, 1, 0], [1, 2, 1], [0, 0, 0]] * 5
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(who=range(len(rows)))
+    noise = Noted()
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="who", max_rows=max_rows)
+    data.release(FarthestTables(references, 1, anything, rho=0.5))
+    records, _ = scored(rows, references=references)
+    assert (np.abs(noise.seen[0][0] - parts * records) < parts).all()  # of distances, rounded down to whole numbers
