@@ -258,3 +258,15 @@ def test_a_table_that_is_changed_outside_changes_in_the_network(pgmpys):
     assert type(table) is TabularCPD
     network.get_cpds("job").values[:] = 0.25
     assert not np.all(pgmpys["bayesian"].get_cpds("job").values == 0.25)
+
+
+def test_a_new_fit_is_read_by_what_it_was_fitted_to(release):
+    """Bins of another schema may have the same labels."""
+    network = dp.PrivateBayesianNetwork([("smoke", "age")]).fit(release)
+    labels, smokers = list(SCHEMA.states["age"]), ["yes", "no"]
+    other = dp.Schema({"age": labels, "smoke": smokers})
+    frame = pd.DataFrame({"age": labels * 2, "smoke": smokers * len(labels)})
+    assert network.query(["smoke"], {"age": 40}).values.sum() == pytest.approx(1)
+    network.fit(frame, estimator=dp.MaximumLikelihood(state_names=other))
+    with pytest.raises(dp.SchemaError, match="'age' has no state 40"):
+        network.query(["smoke"], {"age": 40})
