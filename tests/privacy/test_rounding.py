@@ -20,7 +20,7 @@ from pgmpy_dp.privacy.mechanisms import gaussian_scale, laplace_scale
 from pgmpy_dp.privacy.regression import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
 from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
-from pgmpy_dp.privacy.sequences import _before_choice, _before_noise, with_discrete_noise
+from pgmpy_dp.privacy.sequences import _before_choice, _before_noise
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, _checked_plan, _without_grid
 
 positive = st.fractions(Fraction(1, 10**12), 10**6)
@@ -142,13 +142,6 @@ def test_amplified_losses_are_on_the_safe_side(loss, rate):
         assert exactly(as_decimal(amplified_epsilon(loss, rate))) >= mpmath.log(1 + q * mpmath.expm1(e))
         spent, exact = exactly(epsilon_on_sample(loss, rate)), mpmath.log(1 + mpmath.expm1(e) / q)
         assert exact * (1 - mpmath.mpf("1.1e-40")) <= spent <= exact
-
-
-@given(st.floats(1e-9, 1e3), st.floats(1e-3, 1.0))
-@example(0.1, 1.0)
-def test_discrete_noise_of_a_step_has_the_variance_that_it_needs(rho, share):
-    lowered = Fraction(with_discrete_noise(rho, share))
-    assert 1 / (2 * lowered * Fraction(share)) >= 1 / (2 * Fraction(rho) * Fraction(share)) + 2
 
 
 @pytest.mark.parametrize("rho", [0.003, 0.2, 2.0])
