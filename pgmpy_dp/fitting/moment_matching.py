@@ -13,7 +13,6 @@ from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective import Engine
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.optimisation import minimise
-from pgmpy_dp.inference.tied import TiedTree
 from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique
@@ -80,7 +79,7 @@ def maximise_likelihood(
     places = np.arange(size) if places is None else places
     # The Hessian is the covariance of the cell indicators: its diagonal makes steps of one size fit rare and
     # common cells.
-    repeats = engine.repeats[places] if isinstance(engine, TiedTree) else np.ones(places.size)
+    repeats = np.broadcast_to(engine.repeats, size)[places]
     share = np.clip(marginals, 0.0, 1.0)
     scale = 1.0 / np.sqrt(repeats * share * (1 - share) + 2 * regularization + 1e-12)
     target = repeats * marginals

@@ -21,10 +21,17 @@ from pgmpy_dp.inference.layout import Layout, Vector
 
 
 class Engine(Protocol):
-    """An engine answers for marginals: a junction tree, or loopy propagation on a factor graph."""
+    """An engine answers for marginals: a junction tree, or loopy propagation on a factor graph.
+
+    Where k cliques share a table of log-potentials, its marginal is the mean of theirs. The derivative of log Z by the
+    log-potentials is `repeats`, k for each cell, times the marginals.
+    """
 
     @property
     def layout(self) -> Layout: ...
+
+    @property
+    def repeats(self) -> Vector | float: ...
 
     def calibrate(self, potentials: Vector) -> Calibration: ...
 
@@ -67,7 +74,8 @@ class NonlinearBeliefPropagation:
 
     It repeats l <- (1 - alpha) l + alpha grad log p(y | n) at n = N mu(theta + l). The paper averages the counts n in
     this way; averaging what the noisy counts add to the log-potentials has the same fixed points, and the counts are
-    those of `potentials` in every iteration. With Laplace noise the gradient jumps where a count meets its
+    those of `potentials` in every iteration. Where k cliques share a table, n is the mean of their counts and l / k is
+    added to the log-potentials of each. With Laplace noise the gradient jumps where a count meets its
     observation, and a constant alpha chatters there for ever. The default alpha = 2 / (k + 2) makes it the Frank-Wolfe
     algorithm on the dual of the problem (see `laplace_dual`), whose gap falls with 1 / k.
 
@@ -100,7 +108,7 @@ class NonlinearBeliefPropagation:
         """
         multipliers = np.zeros_like(potentials)
         for k in range(self.max_iter + 1):
-            tilted = potentials + multipliers
+            tilted = potentials + multipliers / self.engine.repeats
             calibration = self.engine.calibrate(tilted)
             counts = total * calibration.marginals
             gap = noise.gap(counts, multipliers)

@@ -18,10 +18,11 @@ from pgmpy_dp.inference.junction_tree import Calibration, JunctionTree
 from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.inference.noise import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.tied import TiedTree
 
 # Newton's method: its most steps, those of the conjugate gradients within each, and their accuracy; the largest part
 # of the way to the edge of the box that a step may go, and the factor by which rounding shrinks after a whole step.
-_NEWTON_STEPS, _PRODUCTS, _ACCURACY = 100, 300, 1e-2
+_NEWTON_STEPS, _PRODUCTS, _ACCURACY = 500, 300, 1e-2
 _TO_THE_EDGE, _SHARPER = 0.9, 0.1
 
 
@@ -78,9 +79,12 @@ def laplace_dual(
     takes over: it rounds the corner of |y - n| off less and less, and its steps are found by conjugate gradients on
     exact derivatives of marginals.
 
+    Where k cliques share a table, its count n is the mean of theirs. Then theta . n counts k times, and l / k stands
+    for l beside theta, so that the gradient stays N mu - y.
+
     Parameters
     ----------
-    engine : JunctionTree or FactorGraph
+    engine : JunctionTree, TiedTree or FactorGraph
         With a factor graph, A is Bethe's approximation and the gap no bound.
     potentials : ndarray of shape (layout.size,)
         theta.
@@ -100,7 +104,7 @@ def laplace_dual(
     none = np.zeros_like(bound)
     multipliers, iterations = problem.minimise(none, np.column_stack([-bound, bound]), max_iter)
     found = problem.solution(multipliers, iterations)
-    if isinstance(engine, JunctionTree) and not found.converged:
+    if isinstance(engine, JunctionTree | TiedTree) and not found.converged:
         multipliers, steps = _newton(problem, engine, multipliers)
         found = problem.solution(multipliers, iterations + steps)
     return found
@@ -146,15 +150,15 @@ class _Dual:
         self.function, self.noise = function, noise
 
     def tilted(self, multipliers: Vector) -> Vector:
-        """Compute theta + A' l."""
-        return self.potentials + self.function.adjoint(multipliers, self.potentials.size)
+        """Compute theta + A' l / k, k being the number of cliques that share a table."""
+        return self.potentials + self.function.adjoint(multipliers, self.potentials.size) / self.engine.repeats
 
     def counts(self, multipliers: Vector) -> Vector:
-        """Compute N mu(theta + A' l)."""
+        """Compute N mu(theta + A' l / k)."""
         return self.total * self.engine.calibrate(self.tilted(multipliers)).marginals
 
     def minimise(self, square: Vector, bounds: Vector | None, max_iter: int) -> tuple[Vector, int]:
-        """Minimise N A(theta + A' l) - l . y + square . l^2 / 2 within bounds: multipliers, and iterations."""
+        """Minimise N A(theta + A' l / k) - l . y + square . l^2 / 2 within bounds: multipliers, and iterations."""
 
         def objective(multipliers: Vector) -> tuple[float, Vector]:
             calibration = self.engine.calibrate(self.tilted(multipliers))
@@ -178,7 +182,7 @@ class _Dual:
         return CollectiveMarginals(counts, self.tilted(multipliers), gap, iterations, converged)
 
 
-def _newton(problem: _Dual, tree: JunctionTree, start: Vector) -> tuple[Vector, int]:
+def _newton(problem: _Dual, tree: JunctionTree | TiedTree, start: Vector) -> tuple[Vector, int]:
     """Solve the Laplace dual by Newton's method in x = b l, within -1 and 1: multipliers, and steps.
 
     The loss |d| / b, d = y - A n, is rounded to sqrt((d / b)^2 + c^2), whose conjugate -c sqrt(1 - x^2) keeps x within
@@ -208,10 +212,10 @@ def _newton(problem: _Dual, tree: JunctionTree, start: Vector) -> tuple[Vector, 
         inner = room * (2 - room)
         slope = (observed - function.apply(counts)) / scale - corner * x / np.sqrt(inner)
         barrier = corner / inner**1.5
-        variance = function.squares(np.maximum(counts * (1 - calibration.marginals), 0.0)) / scale**2
+        variance = function.squares(np.maximum(counts * (1 - calibration.marginals), 0.0) / tree.repeats) / scale**2
 
         def curvature(direction: Vector, calibration: Calibration = calibration, barrier: Vector = barrier) -> Vector:
-            moved = tree.covariance_product(calibration, function.adjoint(direction / scale, size))
+            moved = tree.covariance_product(calibration, function.adjoint(direction / scale, size)) / tree.repeats
             return total * function.apply(moved) / scale + barrier * direction
 
         shape, diagonal = (x.size, x.size), variance + barrier

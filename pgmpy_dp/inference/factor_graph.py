@@ -40,6 +40,11 @@ class FactorGraph:
     max_iter: int
     edges: tuple[NDArray[np.int64], ...]
 
+    @property
+    def repeats(self) -> float:
+        """Return how many cliques share each table of log-potentials: one."""
+        return 1.0
+
     @classmethod
     def build(
         cls,

@@ -90,6 +90,11 @@ class JunctionTree:
     maps: NDArray[np.int32]
     buffer_size: int
 
+    @property
+    def repeats(self) -> float:
+        """Return how many cliques share each table of log-potentials: one."""
+        return 1.0
+
     @classmethod
     def build(
         cls,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
 from scipy.stats import laplace, norm
 
 from pgmpy_dp.inference import (
@@ -18,6 +19,7 @@ from pgmpy_dp.inference import (
     gaussian_dual,
     laplace_dual,
 )
+from pgmpy_dp.inference.tied import TiedTree
 
 TOTAL = 5000.0
 
@@ -160,3 +162,62 @@ def test_a_potential_moves_at_most_one_over_b_an_iteration(chain):
     for iteration in range(1, 4):
         theta = laplace_dual(tree, theta, observed, scale, TOTAL).potentials
         assert np.abs(theta).max() <= iteration / scale[0] + 1e-12
+
+
+@pytest.mark.parametrize("scale", [3.0, 30.0])
+def test_newtons_method_finds_what_the_first_method_finds(chain, scale):
+    """After one iteration of L-BFGS-B Newton's method has all of the way to go, in steps that are few."""
+    tree, _, start, observed, _ = chain
+    scales = np.full(start.size, scale)
+    best = laplace_dual(tree, start, observed, scales, TOTAL, tolerance=1e-9, max_iter=5000)
+    found = laplace_dual(tree, start, observed, scales, TOTAL, tolerance=1e-9, max_iter=1)
+    assert best.converged
+    assert found.converged
+    assert 5 < found.iterations < 60
+    np.testing.assert_allclose(found.counts, best.counts, atol=1e-3)
+    assert (np.abs(found.potentials - start) <= 1 / scales + 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def tied():
+    """Four 2-state variables in a chain, whose three edges share a table, as the first two variables do."""
+    groups = {("now", "next"): [(0, 1), (1, 2), (3, 2)], ("one",): [(0,), (1,)]}
+    tree = TiedTree.build(dict.fromkeys(range(4), 2), groups, dict.fromkeys(("now", "next", "one"), 2), 1e6)
+    cells = np.indices((2,) * 4).reshape(4, -1)
+    pairs = [np.eye(4)[2 * cells[a] + cells[b]].T for a, b in groups["now", "next"]]
+    means = np.vstack([np.mean(pairs, axis=0), np.mean([np.eye(2)[cells[a]].T for a in (0, 1)], axis=0)])
+    return tree, means, np.repeat([3.0, 2.0], [4, 2])
+
+
+@pytest.mark.parametrize(("kind", "max_iter"), [("laplace", 500), ("laplace", 1), ("gaussian", 500)])
+def test_counts_of_tied_cliques_maximise_the_objective_over_joint_tables(tied, kind, max_iter):
+    """theta . S q + H(q) - loss(y - N M q) is largest, S being sums over tied cliques and M their means.
+
+    Its value bounds that of any q from below, the dual's value from above; where they meet, both are the maximum.
+    """
+    tree, means, repeats = tied
+    generator = np.random.default_rng(4)
+    start, scale = generator.normal(size=6), np.linspace(5.0, 30.0, 6)
+    observed = TOTAL * means @ softmax(start * repeats @ means + 0.2 * generator.normal(size=16)) + generator.laplace(
+        scale=scale
+    )
+    dual = {"laplace": laplace_dual, "gaussian": gaussian_dual}[kind]
+    found = dual(tree, start, observed, scale, TOTAL, max_iter=max_iter)
+    assert found.converged
+    multipliers = (found.potentials - start) * repeats
+    logs = found.potentials * repeats @ means
+    joint = softmax(logs)
+    np.testing.assert_allclose(found.counts, TOTAL * means @ joint)
+    residual = (observed - TOTAL * means @ joint) / scale
+    loss, conjugate = np.abs(residual).sum(), 0.0
+    if kind == "gaussian":
+        loss, conjugate = (residual**2).sum() / 2, ((scale * multipliers) ** 2).sum() / 2
+    else:
+        assert (np.abs(multipliers) <= (1 + 1e-12) / scale).all()
+        assert (np.abs(multipliers) < 0.9 / scale).any()
+    below = TOTAL * (start * repeats @ means @ joint - joint @ np.log(joint)) - loss
+    above = TOTAL * logsumexp(logs) - multipliers @ observed + conjugate
+    assert below == pytest.approx(above, abs=2e-3)
+    run = NonlinearBeliefPropagation(tree, step=lambda k: 0.1 if kind == "gaussian" else 2 / (k + 2), max_iter=4000)
+    noise = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}[kind](observed, scale)
+    np.testing.assert_allclose(run.run(start, noise, TOTAL).counts, found.counts, atol=5.0)
