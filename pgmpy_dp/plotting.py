@@ -1,8 +1,13 @@
-"""Every function returns a matplotlib Figure; nothing is shown or saved here."""
+"""Every function returns a matplotlib Figure; nothing is shown or saved here.
+
+Where `matplotlib.pyplot` is imported, a figure is also its current one, for `plt.savefig` and `plt.show`; close it by
+`plt.close`. Elsewhere figures belong to nobody else, and pyplot is not imported.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -92,7 +97,7 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
         column += span
     beside = max(1, int(wide / (max(map(len, marginals)) * _LETTER + 0.6)))  # labels in a line of the legend
     high = sum(heights) + 0.4 + 0.25 * math.ceil(len(marginals) / beside)
-    figure = Figure(figsize=(wide, high), layout="constrained")
+    figure = _figure((wide, high))
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     width = 0.8 / len(marginals)
     for variable, row, across, turned in places:
@@ -146,7 +151,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     _require_columns("bounds", bounds, ("value", "lower", "upper"), "that query(..., interval=0.9) returns")
     states = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in bounds.index]
     wide = max(6.4, 4.4 + _LETTER * max(map(len, states)))
-    figure = Figure(figsize=(wide, 0.34 * len(bounds) + 1.2), layout="constrained")
+    figure = _figure((wide, 0.34 * len(bounds) + 1.2))
     axes = figure.add_subplot()
     places = np.arange(len(bounds))
     axes.barh(places, bounds["value"], 0.7, color=_COLOURS[1], alpha=0.45)
@@ -193,7 +198,7 @@ def plot_divergence(
     >>> figure.axes[0].get_xlabel()
     'epsilon (smaller is more private)'
     """
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = _figure((6.4, 4.2))
     axes = figure.add_subplot()
     for index, (label, values) in enumerate(divergences.items()):
         trials = np.asarray(values, dtype=np.float64)
@@ -316,6 +321,26 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     return figure
 
 
+class _PyplotFigure(Figure):
+    """A figure of pyplot's."""
+
+    def _ipython_display_(self) -> None:
+        """Show it once in a notebook, whose pyplot shows what is open at the end of a cell."""
+        pyplot = sys.modules["matplotlib.pyplot"]
+        if "inline" in pyplot.get_backend():
+            pyplot.close(self)
+        raise NotImplementedError  # IPython then shows it as any other figure
+
+
+def _figure(size: tuple[float, float]) -> Figure:
+    """Make a figure of a size in inches: pyplot's current one, if it is imported."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return Figure(figsize=size, layout="constrained")
+    made: Figure = pyplot.figure(figsize=size, layout="constrained", FigureClass=_PyplotFigure)
+    return made
+
+
 def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str) -> None:
     """Refuse what is no frame with these columns, and say where one is found.
 
@@ -339,7 +364,7 @@ def _head(figure: Figure, title: str) -> None:
 def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
     """Make a figure for a drawing, with so many inches beside it."""
     size = (max(4.0, drawing.width / 110 + beside), max(2.5, drawing.height / 110))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = _figure(size)
     axes = figure.add_subplot()
     axes.set_xlim(0.0, drawing.width)
     axes.set_ylim(drawing.height, 0.0)
@@ -359,15 +384,18 @@ def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
     return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)
 
 
-def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "") -> Figure:
+def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str = "") -> Figure:
     """Show a comparison's variables and pairs as a heat map, variables themselves on the diagonal.
+
+    Beside a release it shows what the noise does not explain: errors there are mostly noise.
 
     Parameters
     ----------
     comparison : pandas.DataFrame
         From :func:`pgmpy_dp.evaluation.compare`; tables of three and more variables are left out.
-    column : {"error", "noise", "excess"}
-        Colours reach to .05 at least, of `excess` to 10, so that what is small does not look large.
+    column : {"error", "noise", "excess"}, optional
+        By default `excess` where the reference is noisy, else `error`. Colours reach to .05 at least, of `excess` to
+        10, so that what is small does not look large.
     title : str
 
     Returns
@@ -386,6 +414,8 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
     ['smoke', 'lung']
     """
+    noisy = "noise" in comparison and bool((comparison["noise"] > 0).any())
+    column = column or ("excess" if noisy else "error")
     _require_columns("comparison", comparison, (column,), "that evaluation.compare(...) returns")
     small = [clique for clique in comparison.index if len(clique) <= 2]
     variables = list(dict.fromkeys(v for clique in sorted(small, key=len) for v in clique))
@@ -396,7 +426,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
             first, last = place[clique[0]], place[clique[-1]]  # type: ignore[index]
             cells[first, last] = cells[last, first] = value
     side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, variables))
-    figure = Figure(figsize=(side + names + 1.4, side + names + 0.6), layout="constrained")
+    figure = _figure((side + names + 1.4, side + names + 0.6))
     axes = figure.add_subplot()
     least = 10.0 if column == "excess" else 0.05  # what is small is not to look large
     low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
@@ -404,6 +434,11 @@ def plot_pairs(comparison: pd.DataFrame, column: str = "error", title: str = "")
     axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)
     axes.set_yticks(range(len(variables)), variables, fontsize=8)
     bar = figure.colorbar(image, ax=axes, shrink=0.7)
-    bar.set_label({"error": "total variation"}.get(column, column))
+    labels = {
+        "error": "total variation" + (" with noise" if noisy else ""),
+        "noise": "total variation by noise",
+        "excess": "excess over the noise, in standard deviations",
+    }
+    bar.set_label(labels.get(column, column))
     _head(figure, title)
     return figure

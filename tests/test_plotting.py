@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import networkx as nx
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -51,3 +55,51 @@ def test_marginals_of_another_form_are_refused(marginals, schema, said):
 def test_a_graph_of_nothing_is_not_drawn():
     with pytest.raises(ValueError, match="name them by variables"):
         plot_edges(pd.DataFrame({"parent": [], "child": [], "verdict": []}))
+
+
+def comparison():
+    """Two variables and their pair, whose error is large, but no larger than what the noise makes."""
+    index = pd.Index([("smoke",), ("lung",), ("smoke", "lung")], tupleize_cols=False)
+    return pd.DataFrame({"error": [0.2, 0.3, 4.0], "noise": [0.2, 0.3, 4.1], "excess": [0.1, 12.0, -0.4]}, index=index)
+
+
+@pytest.mark.parametrize(
+    ("changed", "column", "shown", "label"),
+    [
+        ({}, None, [[0.1, -0.4], [-0.4, 12.0]], "excess over the noise, in standard deviations"),
+        ({}, "error", [[0.2, 4.0], [4.0, 0.3]], "total variation with noise"),
+        ({"noise": 0.0, "excess": np.nan}, None, [[0.2, 4.0], [4.0, 0.3]], "total variation"),
+    ],
+)
+def test_beside_a_release_pairs_show_what_the_noise_does_not_explain(changed, column, shown, label):
+    map_of_pairs, bar = plot_pairs(comparison().assign(**changed), column).axes
+    np.testing.assert_array_equal(map_of_pairs.images[0].get_array(), shown)
+    assert bar.get_ylabel() == label
+
+
+def test_figures_are_the_current_ones_of_pyplot_where_it_is_imported(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    figure = plot_pairs(comparison())
+    try:
+        assert plt.gcf() is figure
+        plt.savefig(tmp_path / "pairs.png")
+        assert plt.imread(tmp_path / "pairs.png").std() > 0.1  # blank paper has one colour
+        monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+        with pytest.raises(NotImplementedError):  # which tells IPython to show it as it shows any figure
+            figure._ipython_display_()
+        assert plt.get_fignums() == before  # or a notebook would show it again
+    finally:
+        plt.close(figure)
+    assert plt.get_fignums() == before
+
+
+def test_pyplot_is_not_imported_by_drawing():
+    """A fresh process: figures that nobody closes would pile up there."""
+    code = (
+        "import sys, pandas as pd\nfrom pgmpy_dp.plotting import plot_edges\n"
+        "plot_edges(pd.DataFrame({'parent': ['a'], 'child': ['b'], 'verdict': ['stable']}))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
