@@ -772,8 +772,11 @@ def test_a_network_too_large_to_test_is_probed_all_the_same(asia, monkeypatch):
     run("fit", "release.zip", "--model", "asia.json", "--out", "fitted.zip")
     monkeypatch.setattr(fit_checks, "_MAX_DERIVATIVES", 1)
     call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--no-ledger", "--model", "fitted.zip"]
-    assert "No test of fit: the test of fit needs derivatives" in run(*call, "--out", "probed.zip")
+    assert "Not tested, because the test of fit needs derivatives" in run(*call, "--out", "probed.zip")
     assert json.loads(run(*call, "--out", "again.zip", "--json"))["check"] is None
+    assert "Not tested, because the test of fit needs derivatives" in refused("check", "probed.zip")
+    run("report", "probed.zip", "--out", "report.html")
+    assert "Not tested</strong>, because the test of fit needs derivatives" in Path("report.html").read_text()
 
 
 def test_a_dry_run_reads_and_charges_nothing(asia):
@@ -910,7 +913,10 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     held = json.loads(run(*call, "--out", "made.csv", "--json", "--force"))
     assert f"Note: {held['notes'][0]}" in plain
     monkeypatch.setattr("pgmpy_dp.networks.private_network.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
-    untested = "Whether the release contradicts the network was not tested: pgmpy-dp check fitted.zip does."
+    untested = (
+        "Whether the release contradicts the network was not tested, for it takes long: "
+        "pgmpy-dp check fitted.zip tests it, as far as it fits in memory."
+    )
     assert untested in run("query", "fitted.zip", "--target", "lung")
     assert json.loads(run(*call, "--out", "more.csv", "--json"))["notes"] == [untested]
     assert untested not in run("query", "fitted.bif", "--target", "lung")

@@ -161,7 +161,7 @@ def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[st
     try:
         check = test()
     except ValueError as error:  # the network is too large, or its parameters are tied
-        return None, [f"No test of fit: {one_line(error)}"]
+        return None, [f"Not tested, because {one_line(error)}"]
     return findings(check), repr(check).splitlines()
 
 
@@ -172,6 +172,8 @@ def findings(check: FitCheck) -> dict[str, Any]:
         "p_value": None if math.isnan(check.p_value) else check.p_value,
         "misfit": None if math.isnan(check.z2) else check.z2,
         "worst": check.worst(),
+        "detectable": check.detectable if check.detectable < math.inf else None,
+        "left_out": check.left_out,
     }
 
 
@@ -353,6 +355,7 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
     """
     quiet()
     from pgmpy_dp.fitting.fit_checks import check_network
+    from pgmpy_dp.inference import TreeTooLargeError
     from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
@@ -361,18 +364,26 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
         raise click.UsageError("Name the network that was fitted to it: --model fitted.bif, say.")
     noisy = releases[0]
     if isinstance(network, PrivateMixtureNetwork):
-        from pgmpy_dp.report.pairs import table_fits
+        from pgmpy_dp.report.pairs import table_fits, table_power
 
         if not isinstance(noisy, NoisyMarginals):
             raise click.ClickException(f"{release} holds no tables: a mixture is held against the tables of its pairs.")
-        beyond = [fit.variables for fit in table_fits(noisy, network) if fit.level != "clear"]
+        fits = table_fits(noisy, network)
+        beyond = [fit.variables for fit in fits if fit.level != "clear"]
+        power = table_power(fits)
         lines = [
             f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.",
             *map(", ".join, beyond),
+            *([power] if power else []),
         ]
-        emit(as_json, {"tables": len(noisy.tables), "not_met": list(map(list, beyond))}, lines)
+        seen = {", ".join(fit.variables): fit.detectable for fit in fits}
+        held = {"tables": len(noisy.tables), "not_met": list(map(list, beyond)), "detectable": seen}
+        emit(as_json, held, lines)
         return
-    found = check_network(network, releases)
+    try:
+        found = check_network(network, releases)
+    except TreeTooLargeError as error:
+        raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
     emit(as_json, findings(found), repr(found))
 
 
@@ -419,7 +430,10 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
     """Note that a network was not held against the release it carries, which takes long where both are large."""
     if not _carried(loaded) or getattr(loaded, "fit_checked_", True):
         return []
-    return [f"Whether the release contradicts the network was not tested: pgmpy-dp check {network} does."]
+    return [
+        "Whether the release contradicts the network was not tested, for it takes long: "
+        f"pgmpy-dp check {network} tests it, as far as it fits in memory."
+    ]
 
 
 def _schema(network: Any) -> Schema:

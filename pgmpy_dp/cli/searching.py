@@ -125,14 +125,15 @@ def structure(
                 dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
     edges = search.edges_
     ledger, line = chosen.charged(budget)
-    fails = None
+    fits = None
     with suppress(ValueError):  # a network may be too large to test
-        fails = search.network_.check_fit().fails
+        check = search.network_.check_fit()
+        fits = False if check.fails else True if check.passes else None
     held = {
         "guarantee": search.guarantee_.to_dict() | {"text": str(search.guarantee_)},
         "files": [str(path) for path in (out, model, release_path, picture) if path is not None],
         "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
-        "fits": None if fails is None else not fails,
+        "fits": fits,
     }
     stable = int((edges["verdict"] == "stable").sum())
     lines = [
@@ -142,7 +143,7 @@ def structure(
         *(f"Written to {path}." for path in (model, release_path, picture) if path is not None),
         *(
             ["The release contradicts the network: maybe no sparse graph fits. pgmpy-dp synthesize needs none."]
-            if fails
+            if fits is False
             else []
         ),
         *delta_cautions(delta),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import networkx as nx
 import numpy as np
-from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.fitting.joint_observations import JointObservations, agreed_schema
@@ -20,6 +22,7 @@ from pgmpy_dp.inference.rows import Rows
 from pgmpy_dp.inference.sampling import counted, sample_counts
 from pgmpy_dp.inference.table import Table
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import observed_parts
 from pgmpy_dp.schema import Clique
 
 # The law is simulated so many times, or fewer where there are many cells.
@@ -28,6 +31,8 @@ _MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
 _STEPS = 2
 # Derivatives of all tables by all parameters are at most so many.
 _MAX_DERIVATIVES = 2**26
+# Of a network that is too wide a part is tested, whose tree has at most so many cells.
+_MOST_PART = 2**20
 # Tables that only test share the network's tree while it has no more cells, or twice its own; others have one each.
 _MOST_CELLS = 2**14
 # Records are drawn so many at a time, and at most so many in all, of no fewer draws than these.
@@ -42,6 +47,9 @@ def check_network(
     network: Network, releases: Sequence[Release], seed: int = 0, most_work: float = math.inf
 ) -> FitCheck:
     """Test whether releases contradict a network: post-processing, at no cost to privacy.
+
+    Of a wide network that fits in no memory a part is tested: some variables of a Bayesian network with all of their
+    ancestors, of whose tables the others' CPDs tell nothing. `FitCheck.left_out` says how many tables are not in it.
 
     Parameters
     ----------
@@ -58,8 +66,65 @@ def check_network(
     SchemaError
         If the releases disagree on the states of a variable, or lack one.
     TreeTooLargeError
-        If the junction tree, or the derivatives of all tables, do not fit in memory, or take too much work.
+        If the junction tree, or the derivatives of all tables of a Markov network, do not fit in memory; and if they
+        take too much work.
     """
+    try:
+        return _checked(network, releases, seed, most_work)
+    except TreeTooLargeError:
+        part = _part(network, releases) if most_work == math.inf else None
+        if part is None:
+            raise
+    every = _measured(releases, list(network.nodes()))
+    found = _checked(part, releases, seed, most_work)
+    return replace(found, left_out=len([clique for clique in every if not set(clique) <= set(part.nodes())]))
+
+
+def _measured(releases: Sequence[Release], nodes: Sequence[str]) -> list[Clique]:
+    """List what was measured of a network's variables, each table once."""
+    parts = (observed_parts(release.cliques, [v for v in nodes if v in release.variables]) for release in releases)
+    return list({frozenset(clique): clique for part in parts for clique in part.values()}.values())
+
+
+def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetwork | None:
+    """Cut a Bayesian network down to variables of measured tables and their ancestors: the most that can be tested.
+
+    Tables with few ancestors come first, and of equal ones those of variables that share no family: only such show
+    missing edges.
+    """
+    if isinstance(network, DiscreteMarkovNetwork):
+        return None
+    states = agreed_schema(releases, list(network.nodes()))
+    cpds = {cpd.variable: cpd for cpd in network.get_cpds()}
+    families = {variable: set(cpd.variables) for variable, cpd in cpds.items()}
+    above = {variable: nx.ancestors(network, variable) | {variable} for variable in cpds}
+    every = _measured(releases, list(network.nodes()))
+    closed = {clique: set().union(*(above[variable] for variable in clique)) for clique in every}
+    fitted = {clique for clique in every if any(set(clique) <= family for family in families.values())}
+    every.sort(key=lambda clique: (len(closed[clique]), clique in fitted))
+
+    def held(count: int) -> set[str]:
+        return set().union(*(closed[clique] for clique in every[:count]))
+
+    def work(count: int) -> int:
+        kept = held(count)
+        tables = {tuple(v for v in clique if v in kept) for clique in every} - {()}
+        scopes = [tuple(families[variable]) for variable in kept]
+        if tree_cells(states.cardinalities(), scopes or list(tables)) > _MOST_PART:
+            return _MAX_DERIVATIVES + 1
+        return sum(map(states.cells, tables)) * sum(map(states.cells, scopes))
+
+    count = bisect_right(range(1, len(every) + 1), _MAX_DERIVATIVES, key=work)
+    if not count:
+        return None
+    kept = held(count)
+    part = DiscreteBayesianNetwork([edge for edge in network.edges() if set(edge) <= kept])
+    part.add_nodes_from([variable for variable in network.nodes() if variable in kept])
+    part.add_cpds(*(cpds[variable] for variable in part.nodes()))
+    return part
+
+
+def _checked(network: Network, releases: Sequence[Release], seed: int, most_work: float) -> FitCheck:
     nodes = list(network.nodes())
     schema = agreed_schema(releases, nodes)
     layout, logs, _ = log_linear(network, schema.states)
@@ -100,7 +165,8 @@ def check_network(
     shares = np.concatenate([holders.get(clique, at).shares([clique]) for clique in seen.cliques])
     draw = _drawn_records if others else _drawn_tables
     deviations = draw(tree, at.calibration, seen, shares, draws, np.random.default_rng(seed))
-    return held_against(seen, shares, deviations, tangents, tables.keys(), seed)
+    found = held_against(seen, shares, deviations, tangents, tables.keys(), seed)
+    return replace(found, left_out=len(_measured(releases, nodes)) - len(set(map(frozenset, seen.cliques))))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,14 @@ records. Fitted parameters absorb a part of both: what the tangents of the model
 out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959), once steps of scoring have brought them
 near enough. Tables that only test a network do not move its parameters, but what those explain of them is taken out as
 well. What is left of simulated deviations, treated alike, is the law of what is left of the residuals.
+
+What a test could have seen comes from the same draws. Records drawn from the model deviate from it in a pair of
+variables. What the parameters and the shares of single variables leave of that is scaled to a total variation of t, and
+added to the residuals of another draw: the pair's sum of squares exceeds what makes the test fail from some t on. The t
+that suffices in 80 % of the draws is the smallest effect that the test finds with 80 % power, an effect being how far
+the pair's true shares are from the nearest that the model can have. Such deviations are spread over all cells of the
+pair; those of few cells, or that other tables show as well, are found more often. Of the release, only its noise enters
+and the model that was fitted to it.
 """
 
 from __future__ import annotations
@@ -27,6 +35,11 @@ from pgmpy_dp.inference.threads import one_thread
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
+# The smallest effect is the one that is found with this probability.
+_POWER = 0.8
+# It is found from deviations of so many drawn samples. Where parameters leave less than this share of them, they are
+# those of the pair itself.
+_DEVIATIONS, _UNABSORBED = 100, 0.3
 # A fit fails where so large a misfit would be so improbable if the model were right.
 LEVEL = 0.01
 # In the last part of a simulated law, its tail is taken for exponential.
@@ -57,6 +70,10 @@ class Misfit:
         Total variation between the measured shares and the network's, beyond what noise and sampling make.
     cell : tuple of states
         The joint state that is farthest off, and its share, `measured` and by the `network`.
+    detectable : float
+        Of a pair: the smallest total variation, from the nearest that the network can have, that the check would have
+        found with a probability of 80 %; see `pgmpy_dp.fitting.misfit`. Infinite where even the strongest dependence
+        would have been missed more often. NaN of tables, and of pairs that the network's parameters fit.
     """
 
     variables: Clique
@@ -67,6 +84,7 @@ class Misfit:
     cell: tuple[State, ...]
     measured: float
     network: float
+    detectable: float = math.nan
 
     def __str__(self) -> str:
         cell = ", ".join(f"{variable} = {state}" for variable, state in zip(self.variables, self.cell, strict=True))
@@ -86,12 +104,15 @@ class FitCheck:
     p_value : float
         The probability of so large a misfit, in all or in the worst table or pair, if the network is right. NaN where
         the parameters absorb everything: the release has nothing to hold against the network.
+    left_out : int
+        So many measured tables were not tested, since derivatives of all do not fit in memory.
     """
 
     of_tables: tuple[Misfit, ...]
     of_pairs: tuple[Misfit, ...]
     z2: float
     p_value: float
+    left_out: int = 0
 
     @property
     def tables(self) -> pd.DataFrame:
@@ -109,6 +130,37 @@ class FitCheck:
         return self.p_value < LEVEL
 
     @property
+    def passes(self) -> bool:
+        """Say whether the check found nothing, though it could have found something."""
+        return not self.fails and self.detectable < math.inf
+
+    @property
+    def detectable(self) -> float:
+        """Return the smallest total variation that would have been found with 80 % power, in any of the pairs.
+
+        Infinite where the noise hides every dependence of every pair: that such a check does not fail says nothing. NaN
+        where no pair was tested.
+        """
+        return min((effect for effect in self._effects), default=math.nan)
+
+    @property
+    def _effects(self) -> list[float]:
+        return [pair.detectable for pair in self.of_pairs if not math.isnan(pair.detectable)]
+
+    @property
+    def power(self) -> str:
+        """Say which effect the check would have found with 80 % power."""
+        effects, hidden = sorted(self._effects), sum(map(math.isinf, self._effects))
+        if not effects:
+            return "no pair of variables was tested, so that no missing edge would have been seen"
+        if hidden == len(effects):
+            return "the noise would have hidden even the strongest dependence in each pair that was measured"
+        seen = [effect for effect in effects if effect < math.inf]
+        sizes = f"{seen[0]:.2g} to {seen[-1]:.2g}" if f"{seen[0]:.2g}" != f"{seen[-1]:.2g}" else f"{seen[0]:.2g}"
+        told = f"a total variation of {sizes} in a pair of variables would have been found with 80 % probability"
+        return f"{told}; in {hidden} of {len(effects)} pairs the noise hides any dependence" if hidden else told
+
+    @property
     def probability(self) -> str:
         """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
         return f"p < {_STATED:g}" if self.p_value < _STATED else f"p = {self.p_value:.2g}"
@@ -124,9 +176,10 @@ class FitCheck:
     def __repr__(self) -> str:
         if math.isnan(self.p_value):
             return "FitCheck: the parameters absorb all that was measured; only further tables would test the network"
-        verdict = "fails" if self.fails else "passes"
-        line = f"FitCheck: the network {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
-        return "\n  ".join([line, *self.worst()])
+        verdict = "the network fails" if self.fails else "the network passes" if self.passes else "nothing is known"
+        line = f"FitCheck: {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
+        parts = [f"of {self.left_out + len(self.of_tables)} tables {self.left_out} were too many to test"]
+        return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *(parts if self.left_out else [])])
 
 
 def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
@@ -162,40 +215,55 @@ def held_against(
         The noise of the simulation is repeatable; no privacy hangs on it.
     """
     expected, weights = _expected(seen, shares)
-    residuals = np.empty((1 + len(deviations), weights.size))  # one array, changed in place: it is large
+    draws = len(deviations)
+    some = np.arange(_DEVIATIONS) * draws // _DEVIATIONS
+    # One array, changed in place, for it is large: what was observed, simulations of it, deviations without noise, and
+    # these once more as they were before projection.
+    rows = np.empty((1 + draws + 2 * some.size, weights.size))
+    residuals, projected = rows[: 1 + draws], rows[: -some.size]
     residuals[0] = seen.observed - expected
     residuals[1:] = (seen.matrix @ deviations.T).T
     residuals[1:] *= math.sqrt(_repeats(seen))
-    residuals[1:] += _noise(seen, len(deviations), np.random.default_rng(seed))
-    residuals *= weights
+    rows[1 + draws :] = np.tile(residuals[1 + some], (2, 1))
+    residuals[1:] += _noise(seen, draws, np.random.default_rng(seed))
+    rows *= weights
     with one_thread():
         told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
         parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
-        _project_out(parts, residuals)
+        _project_out(parts, projected)
     among = _candidates(seen)
     tables = _squares(residuals, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
     pairs = _pairs(seen.cliques)
-    apart = _pair_misfit(seen, pairs, residuals, weights)
+    apart, effects = _pair_misfit(seen, pairs, rows, weights, draws)
     # Tables that were chosen for their distance are judged by themselves, as if all candidates had been measured.
     factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
     whole = np.nansum(tables[:, among == 0], axis=1)
     if not whole.any():
         whole[:] = np.nan
     roots = np.sqrt(np.hstack([whole[:, None], tables, apart]))
-    half, chosen = 1 + len(deviations) // 2, np.concatenate([[0], among, factors])
+    half, chosen = 1 + draws // 2, np.concatenate([[0], among, factors])
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
     # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
     others = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
+    tests = (not math.isnan(others)) + bool((factors[~np.isnan(apart[0])] > 0).any())
+    plain = math.exp(-_quantile(least[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
     _, of_tables, of_pairs = np.split(np.minimum(single[0] * np.maximum(chosen, 1), 1.0), [1, 1 + among.size])
     misfit = np.nansum(tables, axis=1)
     own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
+    detectable = np.full(len(pairs), math.nan)
+    for place, (pair, factor) in enumerate(zip(pairs, factors, strict=True)):
+        level = LEVEL / tests / factor if factor else plain
+        if not (np.isnan(effects[:, :, place]).any() or math.isnan(level)):
+            bar = _quantile(roots[1:half, roots.shape[1] - len(pairs) + place], level) ** 2
+            effect = _found_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
+            detectable[place] = effect if effect < _strongest(_model_table(seen, own, pair)) else math.inf
     return FitCheck(
-        _misfits(seen, own, seen.cliques, tables, of_tables),
-        _misfits(seen, own, list(pairs), apart, of_pairs),
+        _misfits(seen, own, seen.cliques, tables, of_tables, np.full(len(seen.cliques), math.nan)),
+        _misfits(seen, own, list(pairs), apart, of_pairs, detectable),
         float(misfit[0] / misfit[1:].mean()) if misfit.any() else math.nan,
         _either(others, of_pairs[factors > 0]),
     )
@@ -317,34 +385,72 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
     return dict(pairs.values())
 
 
-def _pair_misfit(seen: JointObservations, pairs: dict[Clique, list[int]], residuals: Vector, weights: Vector) -> Vector:
+def _pair_misfit(
+    seen: JointObservations, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
+) -> tuple[Vector, Vector]:
     """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means.
 
     A missing edge leaves the shares of single variables as they are: the part of a pair's residuals that those of its
     two variables explain is taken out, with its noise.
+
+    The second result, of shape (2, draws, pairs), has c and e for which s + 2 c t + e t^2 is a draw's sum of squares
+    once t times a deviation is added, scaled to a total variation of 1. NaN for pairs that have parameters, which
+    absorb most of what a deviation was before.
     """
-    found = np.empty((len(residuals), len(pairs)))
+    found = np.empty((1 + draws, len(pairs)))
+    effects = np.full((2, draws, len(pairs)), math.nan)
     layout = seen.layout
     for place, (pair, numbers) in enumerate(pairs.items()):
         parts, precisions = [], []
         for number in numbers:
-            rows = np.flatnonzero(seen.owners == number)
-            cells = slice(layout.offsets[number], layout.offsets[number + 1])
-            block = seen.matrix[rows][:, cells]
+            own = np.flatnonzero(seen.owners == number)
+            block = seen.matrix[own][:, layout.offsets[number] : layout.offsets[number + 1]]
             spread = np.asarray((block.multiply(block)).sum(axis=1)).ravel()  # contrasts are orthogonal
-            counts = (residuals[:, rows] / (weights[rows] * spread)) @ block
+            counts = (rows[:, own] / (weights[own] * spread)) @ block
             table = Table((-1, *layout.scopes[number]), counts.reshape(-1, *layout.shapes[number]))
-            parts.append(table.margin((-1, *pair)).values.reshape(len(residuals), -1))
-            precisions.append(1.0 / (parts[-1][1:] ** 2).mean().clip(1e-12))
+            parts.append(table.margin((-1, *pair)).values.reshape(len(rows), -1))
+            precisions.append(1.0 / (parts[-1][1 : 1 + draws] ** 2).mean().clip(1e-12))
         summed = np.average(parts, axis=0, weights=precisions)
-        means = (summed[1:] ** 2).mean(axis=0)
+        means = (summed[1 : 1 + draws] ** 2).mean(axis=0)
         least = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
         tested = means > least
         summed = _interaction(summed, np.where(tested, means, 0.0), [layout.cardinalities[v] for v in pair])
-        left = (summed[1:] ** 2).mean(axis=0)
+        left = (summed[1 : 1 + draws] ** 2).mean(axis=0)
         tested &= left > _LEFT * means
-        found[:, place] = (summed[:, tested] ** 2 / left[tested]).sum(axis=1) if tested.any() else np.nan
-    return found
+        if not tested.any():
+            found[:, place] = math.nan
+            continue
+        found[:, place] = (summed[: 1 + draws, tested] ** 2 / left[tested]).sum(axis=1)
+        added, before = np.split(summed[1 + draws :], 2)
+        if np.abs(added).sum() > _UNABSORBED * np.abs(before).sum():
+            added = added * (2.0 * seen.total / np.abs(added).sum(axis=1, keepdims=True).clip(1e-300))
+            added = added[np.arange(draws) % len(added)][:, tested]
+            effects[0, :, place] = (summed[1 : 1 + draws, tested] * added) @ (1.0 / left[tested])
+            effects[1, :, place] = added**2 @ (1.0 / left[tested])
+    return found, effects
+
+
+def _found_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
+    """Find the t from which on s + 2 c t + e t^2 is above a bar in 80 % of the draws."""
+    missing = np.maximum(bar - squares, 0.0)
+    needed = (np.sqrt(crossed**2 + effects * missing) - crossed) / np.maximum(effects, 1e-300)
+    return float(np.quantile(np.where(missing > 0, needed, 0.0), _POWER))
+
+
+def _strongest(table: Vector) -> float:
+    """Find how far, in total variation, a table with the same sums of rows and columns is, if dependence is strong.
+
+    Mass goes to one cell after another, to each as much as its row and column have left, first where that adds most.
+    """
+    rows, columns, dependent = table.sum(axis=1), table.sum(axis=0), np.zeros_like(table)
+    for _ in range(sum(table.shape)):
+        room = np.minimum(rows[:, None], columns)
+        place = np.unravel_index(int((np.where(room > 0, room - table, -np.inf)).argmax()), table.shape)
+        taken = room[place]
+        dependent[place] += taken
+        rows[place[0]] -= taken
+        columns[place[1]] -= taken
+    return 0.5 * float(np.abs(dependent - table).sum())
 
 
 def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> Vector:
@@ -357,6 +463,19 @@ def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> 
     return taken
 
 
+def _exponential_tail(law: Vector) -> tuple[float, float]:
+    """Find where the tail of a sorted law begins, and the mean of what is beyond."""
+    last = int(law.size * (1.0 - _TAIL))
+    start = float(law[last - 1])
+    return start, max(float((law[last:] - start).mean()), 1e-300)
+
+
+def _quantile(law: Vector, level: float) -> float:
+    """Find the value for which `_tail` gives a small level."""
+    start, excess = _exponential_tail(np.sort(law))
+    return start + excess * math.log(_TAIL / level)
+
+
 def _tail(values: Vector, law: Vector) -> Vector:
     """Give each value of a column the share of simulated ones, the law of the column, that are as large.
 
@@ -364,7 +483,6 @@ def _tail(values: Vector, law: Vector) -> Vector:
     """
     law = np.sort(law, axis=0)
     draws, columns = law.shape
-    last = int(draws * (1.0 - _TAIL))
     found = np.empty_like(values)
     for column in range(columns):
         own, mine = law[:, column], values[:, column]
@@ -372,21 +490,26 @@ def _tail(values: Vector, law: Vector) -> Vector:
         if np.isnan(mine).any():
             found[:, column] = np.nan
             continue
-        start, excess = own[last - 1], float((own[last:] - own[last - 1]).mean())
+        start, excess = _exponential_tail(own)
         beyond = mine > start
-        found[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / max(excess, 1e-300))
+        found[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / excess)
     return np.maximum(found, _LEAST)
 
 
 def _misfits(
-    seen: JointObservations, own: dict[Clique, Vector], cliques: Sequence[Clique], misfit: Vector, p_values: Vector
+    seen: JointObservations,
+    own: dict[Clique, Vector],
+    cliques: Sequence[Clique],
+    misfit: Vector,
+    p_values: Vector,
+    detectable: Vector,
 ) -> tuple[Misfit, ...]:
     """Put misfits beside their effects, in shares."""
     means = misfit[1:].mean(axis=0)
-    parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), strict=True)
+    parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), detectable.tolist(), strict=True)
     found = [
-        Misfit(clique, observed, expected, p_value, *_effect(seen, own, clique))
-        for clique, observed, expected, p_value in parts
+        Misfit(clique, observed, expected, p_value, *_effect(seen, own, clique), effect)
+        for clique, observed, expected, p_value, effect in parts
     ]
     return tuple(sorted(found, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
 
@@ -398,11 +521,16 @@ def _effect(
     total, schema = seen.total, seen.schema
     holding = [r for r in seen.releases if any(set(clique) <= set(measured) for measured in r.cliques)]
     counts, variance = min((release.marginal(clique) for release in holding), key=lambda table: table[1])
-    within = next(name for name in own if set(clique) <= set(name))
-    model = Table(within, own[within].reshape(schema.shape(within))).margin(clique).values
+    model = _model_table(seen, own, clique)
     measured = np.asarray(counts) / total
     apart = np.abs(measured - model)
     chance = np.sqrt(2.0 / math.pi * (variance + total * model * (1.0 - model))) / total
     place = np.unravel_index(int(apart.argmax()), apart.shape)
     cell = tuple(schema.states[variable][int(i)] for variable, i in zip(clique, place, strict=True))
     return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])
+
+
+def _model_table(seen: JointObservations, own: dict[Clique, Vector], clique: Clique) -> Vector:
+    """Read a table of the model from one that holds it."""
+    within = next(name for name in own if set(clique) <= set(name))
+    return Table(within, own[within].reshape(seen.schema.shape(within))).margin(clique).values

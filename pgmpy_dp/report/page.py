@@ -24,7 +24,7 @@ from pgmpy_dp.inference.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
-from pgmpy_dp.report.pairs import PairMap, pair_map, table_fits
+from pgmpy_dp.report.pairs import PairMap, pair_map, table_fits, table_power
 from pgmpy_dp.schema import Clique, State
 from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
@@ -117,7 +117,7 @@ def render_report(
     most = len(tables) if len(tables) <= 2 * MOST_TABLES else MOST_TABLES
     drawing = _drawing(release, network) if mixture is None else None
     fitted = {} if network is None else _fitted_marginals(release, network)
-    check = None if network is None or mixture is not None else _check(release, network)
+    check, untested = (None, "") if network is None or mixture is not None else _check(release, network)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -133,10 +133,12 @@ def render_report(
             drawing=drawing,
             measured=_measured_map(release) if drawing is None and len(release.variables) > 1 else None,
             fits=fits,
+            power=table_power(fits),
             fit_map=pair_map(release.variables, fits) if fits else None,
             network=network is not None and mixture is None,
             fitted=network is not None,
             check=check,
+            untested=untested,
             failed=[] if check is None else check.worst(12),
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
@@ -188,11 +190,12 @@ def _bounded(factor: float) -> str:
     return _number(factor, 3) if factor < 1e6 else "more than a million"
 
 
-def _check(release: NoisyMarginals, network: Network) -> FitCheck | None:
+def _check(release: NoisyMarginals, network: Network) -> tuple[FitCheck | None, str]:
+    """Hold the release against the network, or say why not."""
     try:
-        return check_network(network, [release])
-    except ValueError:  # it is too large, or has variables or states that the release does not have
-        return None
+        return check_network(network, [release]), ""
+    except ValueError as error:  # it is too large
+        return None, " ".join(str(error).split()).rstrip(".")
 
 
 def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from pgmpy_dp.demo import EDGES, SCHEMA, load_records
 from pgmpy_dp.fitting import fit_checks
 from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.fitting.joint_observations import JointObservations
-from pgmpy_dp.fitting.misfit import _interaction, held_against
+from pgmpy_dp.fitting.misfit import _interaction, _strongest, held_against
 from pgmpy_dp.inference import JunctionTree, sample
 from pgmpy_dp.networks import simulate
 from pgmpy_dp.plotting import plot_bounds
@@ -345,3 +347,79 @@ def test_a_marginal_that_contradicts_its_table_is_not_called_clear():
     cpd.values = cpd.values[::-1]
     page = render_report(release, network)
     assert "fitted network is off</span>" in page
+
+
+THREE = dp.Schema({"a": ["x", "y", "z"], "b": ["no", "yes"], "c": ["no", "yes"]})
+
+
+def independent_check(effect, seed, records=3000):
+    """Check a network without edges on records in which a and b deviate from independence by this total variation."""
+    generator = np.random.default_rng(seed)
+    joint = np.outer([0.5, 0.3, 0.2], [0.6, 0.4]) + effect * np.array([[0.6, -0.6], [-1.0, 1.0], [0.4, -0.4]]) / 2
+    cells = generator.choice(6, size=records, p=joint.ravel())
+    codes = {"a": cells // 2, "b": cells % 2, "c": generator.integers(0, 2, records)}
+    frame = pd.DataFrame({variable: np.array(THREE.states[variable])[code] for variable, code in codes.items()})
+    data = dp.PrivateDataset(frame, THREE, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(seed))
+    network = dp.PrivateBayesianNetwork()
+    network.add_nodes_from(THREE.variables)
+    return network.fit(data.measure([("a", "b"), ("b", "c"), ("a", "c")], 0.2), estimator=dp.PrivateMLE()).check_fit()
+
+
+def test_an_effect_of_the_size_that_is_told_is_found_in_four_of_five_releases(monkeypatch):
+    """Of 30 releases; chance fails a power of 75 % once in a thousand, and one of 15 % at half of the effect."""
+    monkeypatch.setattr(fit_checks, "_MOST_DRAWS", 400)
+    (told,) = {pair.detectable for pair in independent_check(0.0, 0).of_pairs if set(pair.variables) == {"a", "b"}}
+    found, halved = (sum(independent_check(t, seed).fails for seed in range(30)) for t in (told, told / 2))
+    assert found >= binom.ppf(1e-3, 30, 0.75)
+    assert halved <= binom.isf(1e-3, 30, 0.15)
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(1e-3, "nothing is known"), (1.0, "the network passes")])
+def test_a_check_that_could_have_seen_nothing_does_not_pass(epsilon, verdict):
+    network = tree_network()
+    check = network.fit(measured(network, 0, epsilon)).check_fit()
+    assert not check.fails
+    assert repr(check).startswith(f"FitCheck: {verdict}, p = ")
+    assert check.power in repr(check)
+    assert ("passes" in repr(check)) == (check.detectable < math.inf)
+    if epsilon == 1.0:
+        assert f"a total variation of {check.detectable:.2g} to " in check.power
+        assert check.pairs.loc[[("b", "a")], "detectable"].isna().all()  # the network has an edge there
+
+
+def test_the_strongest_dependence_with_the_same_margins():
+    """Of tables of two states it is exact: a variable determines the rarer state of the other."""
+    for rare, often in ((0.1, 0.5), (0.3, 0.4), (0.5, 0.5)):
+        table = np.outer([rare, 1 - rare], [often, 1 - often])
+        largest = max(abs(share - rare * often) for share in (min(rare, often), max(0.0, rare + often - 1)))
+        assert _strongest(table) == pytest.approx(2 * largest)
+    assert _strongest(np.full((4, 4), 1 / 16)) == pytest.approx(0.75)
+
+
+def test_a_part_of_a_network_that_is_too_wide_is_tested(monkeypatch):
+    """A chain of 12 bits, the first ten of which fit: an edge that is missing among them is found, and it is said."""
+    nodes = [f"v{number}" for number in range(12)]
+    generator = np.random.default_rng(0)
+    bits = [generator.integers(0, 2, 5000)]
+    for _ in nodes[1:]:
+        bits.append(np.where(generator.random(5000) < 0.8, bits[-1], 1 - bits[-1]))
+    schema = dp.Schema({node: [0, 1] for node in nodes})
+    frame = pd.DataFrame(dict(zip(nodes, bits, strict=True)))
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(10.0), noise=dp.SimulatedNoise(0))
+    edges = [edge for edge in pairwise(nodes) if edge != ("v2", "v3")]
+    release = data.measure([*pairwise(nodes), ("v2", "v4"), ("v0", "v11")], 10.0)
+    network = dp.PrivateBayesianNetwork(edges).fit(release, estimator=dp.PrivateMLE())
+    whole = fit_checks.check_network(network, [release])
+    assert whole.left_out == 0
+    assert whole.fails
+    monkeypatch.setattr(fit_checks, "_MAX_DERIVATIVES", 1000)
+    part = fit_checks.check_network(network, [release])
+    assert part.left_out > 0
+    assert part.left_out + len(part.of_tables) >= 13
+    assert part.fails
+    assert f"tables {part.left_out} were too many to test" in repr(part)
+    assert set(part.of_pairs[0].variables) in ({"v2", "v3"}, {"v2", "v4"})
+    with pytest.raises(fit_checks.TreeTooLargeError, match="needs derivatives"):
+        fit_checks.check_network(network, [release], most_work=1e9)  # as answers test, in passing
+    with pytest.raises(fit_checks.TreeTooLargeError, match="needs derivatives"):
+        fit_checks.check_network(network.to_markov_model(), [release])
