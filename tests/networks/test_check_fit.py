@@ -423,3 +423,16 @@ def test_a_part_of_a_network_that_is_too_wide_is_tested(monkeypatch):
         fit_checks.check_network(network, [release], most_work=1e9)  # as answers test, in passing
     with pytest.raises(fit_checks.TreeTooLargeError, match="needs derivatives"):
         fit_checks.check_network(network.to_markov_model(), [release])
+
+
+def test_rows_of_a_unit_may_be_alike():
+    """Of persons with four equal rows each the sampling is fourfold, and so is the misfit of a right network."""
+    people = np.repeat(np.arange(600), 4)
+    frame = tree_records(600, 0).iloc[people].assign(person=people)
+    budget, noise = dp.PrivacyBudget(400.0), dp.SimulatedNoise(0)
+    data = dp.PrivateDataset(frame, BITS, budget, noise=noise, unit="person", max_rows=4)
+    network = tree_network()
+    cliques, weights = dp.plan_measurements(network, BITS, check=0.3)
+    check = network.fit(data.measure(cliques, epsilon=400.0, weights=weights)).check_fit()
+    assert 0.4 < check.z2 < 2.0
+    assert not check.fails
