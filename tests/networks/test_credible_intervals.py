@@ -232,6 +232,17 @@ def test_values_are_means_and_lie_within_their_bounds(network):
     assert frame.loc[("y", "x"), "value"] == pytest.approx(fitted.get_value(d="y", a="x"), abs=0.01)
 
 
+@pytest.mark.parametrize("interval", [0, 1, 1.5, True, "0.9"])
+def test_what_is_no_share_is_refused_as_an_interval(network, interval):
+    for ask in (
+        lambda: network.query(["c"], interval=interval),
+        lambda: network.expectation({"c": dict.fromkeys(STATES["c"], 1.0)}, interval=interval),
+        lambda: network.cpd_interval("c", interval=interval),
+    ):
+        with pytest.raises(ValueError, match=r"interval is .*; it must be between 0 and 1"):
+            ask()
+
+
 def test_cpd_entries_and_expectations(network):
     entries = network.cpd_interval("c")
     assert entries.index.names == ["c", "a", "b"]
