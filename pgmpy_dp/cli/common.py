@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._names import suggestion
-from pgmpy_dp.cli.wording import at_the_command_line
+from pgmpy_dp.cli.wording import at_the_command_line, shown
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
@@ -45,11 +45,6 @@ class Command(click.Command):
 def _note(message: Warning | str, *_: Any) -> None:
     """Say what the library warns of on one line, in the command line's words."""
     click.echo(shown(f"Note: {at_the_command_line(' '.join(str(message).split()))}"), err=True)
-
-
-def shown(line: str) -> str:
-    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def one_line(error: BaseException) -> str:

@@ -59,3 +59,8 @@ def at_the_command_line(message: str) -> str:
     for pattern, words in _PHRASES:
         message = re.sub(pattern, words, message)
     return message
+
+
+def shown(line: str) -> str:
+    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -112,8 +112,10 @@ class Noise:
 class Bottomless(PrivacyBudget):
     """For any number of trials."""
 
+    protects = None
+
     def charge(self, charge):
-        pass
+        self.protects = charge.protects
 
 
 @dataclass(frozen=True)

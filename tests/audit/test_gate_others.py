@@ -284,6 +284,9 @@ class Chosen:
     def keys(self, size):
         return np.arange(size, dtype=np.uint64)
 
+    def coins(self, rate, size):
+        return np.zeros(size, dtype=np.bool_)
+
 
 def scores(source, unit):
     """Scores of all edges, of a data set of its own."""

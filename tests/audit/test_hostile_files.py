@@ -45,7 +45,7 @@ RELEASES = [
         SCHEMA,
         {("b",): np.array([1, 2, 3])},
         {("b",): 7.1},
-        dp.Guarantee(1.0, 1e-9, 0.02, "replace_one", "gaussian", True, "user"),
+        dp.Guarantee(1.3, 1e-9, 0.02, "replace_one", "gaussian", True, "user"),
         10,
     ),
     dp.NoisyMarginals(

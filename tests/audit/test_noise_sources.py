@@ -79,7 +79,7 @@ DRAWS = {
 # fmt: on
 DISTRIBUTION_ONLY = {"scipy.stats"}  # its distribution functions are no noise; its `rvs` is
 # Functions of the same names; that of Dask brings all rows of a unit together; the coefficients of a CPD.
-INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.", "native.shuffle", "cpd.beta")
+INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.", "cells.shuffle", "cpd.beta")
 
 
 def draws(source: str) -> list[tuple[str, str]]:
