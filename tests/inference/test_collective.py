@@ -16,6 +16,7 @@ from pgmpy_dp.inference import (
     LaplaceNoise,
     NonlinearBeliefPropagation,
     NormalLaplaceNoise,
+    SmoothedLaplaceNoise,
     gaussian_dual,
     laplace_dual,
 )
@@ -117,14 +118,21 @@ def test_cells_that_were_not_observed_keep_their_potentials(chain, dual):
     assert result.converged
 
 
-@pytest.mark.parametrize("noise_class", [LaplaceNoise, GaussianNoise])
-def test_gradients_are_those_of_the_density(noise_class):
-    noise = noise_class(np.array([3.0, -1.0, 40.0]), np.array([1.0, 2.0, 5.0]))
+@pytest.mark.parametrize("noise_class", [LaplaceNoise, GaussianNoise, NormalLaplaceNoise, SmoothedLaplaceNoise])
+def test_gradients_and_losses_are_those_of_the_density(noise_class):
+    spread = [] if noise_class in (LaplaceNoise, GaussianNoise) else [np.array([3.0, 0.5, 20.0])]
+    noise = noise_class(np.array([3.0, -1.0, 40.0]), np.array([1.0, 2.0, 5.0]), *spread)
     counts, step = np.array([1.0, 1.0, 1.0]), 1e-6
     for cell in range(3):
-        moved = np.eye(3)[cell] * step
-        slope = (noise.log_density(counts + moved) - noise.log_density(counts - moved)) / (2 * step)
+        above, below = (counts + sign * np.eye(3)[cell] * step for sign in (1, -1))
+        slope = (noise.log_density(above) - noise.log_density(below)) / (2 * step)
         assert noise.gradient(counts)[cell] == pytest.approx(slope, abs=1e-6)
+        if hasattr(noise, "curvature"):
+            bend = (noise.gradient(below) - noise.gradient(above))[cell] / (2 * step)
+            assert noise.curvature(counts)[cell] == pytest.approx(bend, abs=1e-6)
+    if not spread:
+        fallen = noise.log_density(noise.observed) - noise.log_density(counts)
+        assert noise.loss(counts) == pytest.approx(fallen)
 
 
 @pytest.mark.parametrize("spread", [0.01, 1.0, 30.0])
