@@ -59,7 +59,7 @@ RELEASES = [
         (("b",),),
         {(): np.array(9000), ("b",): np.array([1, -(2**63)])},
         {(): 20.0, ("b",): 1 / 3},
-        dp.Guarantee(3.1, 1e-9, 3.1, "add_remove", "gaussian", True),
+        dp.Guarantee(60.0, 1e-9, 3.1, "add_remove", "gaussian", True),
     ),
     dp.PosteriorDraws(
         SCHEMA,

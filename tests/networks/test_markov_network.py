@@ -275,8 +275,9 @@ CHAIN = [("a", "b"), ("b", "c")]
 def test_tables_larger_than_the_networks_own_give_the_records_fit(records, schema, cliques, epsilon):
     """Records deviate from the network as a sample does; the fit is their own network's, and bounds hold both.
 
-    With little noise the last round of the fit needs more iterations than the default: it ended .005 away. Allowed are five standard errors of the mean of 200 draws, 0.0008 each, less than half a standard deviation of
-    sampling; and noise. In 60 runs at epsilon 1 the largest error of 14 was 0.0024, with a deviation of 0.0009.
+    Allowed are five standard errors of the mean of 200 draws, 0.0008 each, less than half a standard deviation of
+    sampling; and noise. In 60 runs at epsilon 1 the largest error of 14 was 0.0024, with a deviation of 0.0009. With
+    little noise the last round of `CollectiveEM` needs more iterations than the default, which end 0.005 away.
     """
     exact = dp.PrivateMarkovNetwork(CHAIN)
     exact.fit(records, estimator=dp.NotPrivateMLE(state_names=schema.select(["a", "b", "c"])))
