@@ -33,6 +33,8 @@ from .estimators import (
     PrivateSigmoidBeliefNetwork,
     PrivateVB,
 )
+from .estimators.for_records.household_mixture import HouseholdMixture
+from .estimators.for_records.pairwise_mixture import PairwiseMixture
 from .evaluation import combine
 from .fitting import (
     DataDependentAllocation,
@@ -46,6 +48,8 @@ from .fitting import (
     plan_measurements,
     plan_pairs,
 )
+from .models.mixtures.household_network import PrivateHouseholdNetwork
+from .models.mixtures.mixture_network import PrivateMixtureNetwork
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
@@ -64,7 +68,6 @@ from .release import (
 )
 from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
-from .synthesis import HouseholdMixture, PairwiseMixture, PrivateHouseholdNetwork, PrivateMixtureNetwork
 
 __version__: str
 

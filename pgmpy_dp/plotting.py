@@ -26,7 +26,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
-from pgmpy_dp.report.drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
+from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
 
 # Okabe and Ito's colours are told apart by colour-blind readers too.

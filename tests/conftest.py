@@ -10,15 +10,15 @@ from functools import cache
 
 import pytest
 
-from pgmpy_dp import networks
 from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.models import simulation
 
 _network = cache(bnlearn_network)
 
 
 @cache
 def _records(name, count, seed):
-    return networks.simulate(_network(name), count, seed)
+    return simulation.simulate(_network(name), count, seed)
 
 
 def _together(code, path):

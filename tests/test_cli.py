@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
-from pgmpy_dp.cli.structure import edge_lines, read_structure
+from pgmpy_dp.cli.shared.structures import edge_lines, read_structure
 from pgmpy_dp.exports import load_network, save_network
-from pgmpy_dp.fitting import fit_checks
+from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 
@@ -588,7 +588,7 @@ def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
 
 def test_a_poor_fit_is_told_in_the_command_lines_words(asia, monkeypatch, recwarn):
     release()
-    monkeypatch.setattr("pgmpy_dp.inference.hamiltonian.uncertain", lambda *known: "is not known to .1")
+    monkeypatch.setattr("pgmpy_dp.inference.posterior.hamiltonian.uncertain", lambda *known: "is not known to .1")
     fitted = run("fit", "release.zip", "--model", "asia.json", "--estimator", "posterior-mean", "--out", "fitted.bif")
     assert "Note: The chain that draws networks mixes slowly: the mean of one probability is not known to .1." in fitted
     assert "--estimator auto" in fitted
@@ -912,7 +912,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
     held = json.loads(run(*call, "--out", "made.csv", "--json", "--force"))
     assert f"Note: {held['notes'][0]}" in plain
-    monkeypatch.setattr("pgmpy_dp.networks.private_network.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
+    monkeypatch.setattr("pgmpy_dp.models.network_face.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
     untested = (
         "Whether the release contradicts the network was not tested, for it takes long: "
         "pgmpy-dp check fitted.zip tests it, as far as it fits in memory."

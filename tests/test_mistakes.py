@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.cli.files import FileOf
+from pgmpy_dp.cli.shared.files import FileOf
 
 SECRET = "Xylophone-4711"
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 import click
 
 from pgmpy_dp import __version__
-from pgmpy_dp.cli.accuracy import plan_accuracy
-from pgmpy_dp.cli.binning import bins
-from pgmpy_dp.cli.common import Group
+from pgmpy_dp.cli.analyst.fitted import check, fit, query, sample
+from pgmpy_dp.cli.analyst.reporting import report
 from pgmpy_dp.cli.demonstrate import demo
-from pgmpy_dp.cli.discovering import states
-from pgmpy_dp.cli.draft import schema
-from pgmpy_dp.cli.fitted import check, fit, query, sample
-from pgmpy_dp.cli.households import households
-from pgmpy_dp.cli.ledgers import ledger
-from pgmpy_dp.cli.planning import plan
-from pgmpy_dp.cli.probing import probe
-from pgmpy_dp.cli.releases import inspect, release
-from pgmpy_dp.cli.reporting import report
+from pgmpy_dp.cli.owner.accuracy import plan_accuracy
+from pgmpy_dp.cli.owner.binning import bins
+from pgmpy_dp.cli.owner.discovering import states
+from pgmpy_dp.cli.owner.draft import schema
+from pgmpy_dp.cli.owner.households import households
+from pgmpy_dp.cli.owner.ledgers import ledger
+from pgmpy_dp.cli.owner.planning import plan
+from pgmpy_dp.cli.owner.probing import probe
+from pgmpy_dp.cli.owner.releases import inspect, release
+from pgmpy_dp.cli.owner.searching import structure
+from pgmpy_dp.cli.owner.synthesis import synthesize
 from pgmpy_dp.cli.reproducing import reproduce
-from pgmpy_dp.cli.searching import structure
-from pgmpy_dp.cli.synthesis import synthesize
+from pgmpy_dp.cli.shared.common import Group
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

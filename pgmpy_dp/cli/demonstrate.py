@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command
+from pgmpy_dp.cli.shared.common import Command
 
 
 @click.command(cls=Command)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.common import Command, emit, json_option, quiet
+from pgmpy_dp.cli.shared.common import Command, emit, json_option, quiet
 from pgmpy_dp.experiments import CATALOGUE
 
 

@@ -120,7 +120,7 @@ def _grid(steps: int, growth: float) -> _Grid:
 
 def _bounded(exponents: Floats, first: int, depth: int, grid: _Grid) -> _Part:
     """Bound the summed weights of some states, so many splits below the whole, from the single states up."""
-    from pgmpy_dp.inference.split_sums import split_sums  # brings numba, which is slow to import
+    from pgmpy_dp.data.split_sums import split_sums  # brings numba, which is slow to import
 
     if len(exponents) == 1:
         return _Part((), first, (*_NOTHING[:3], float(exponents[0])))
@@ -155,7 +155,7 @@ def _bounded(exponents: Floats, first: int, depth: int, grid: _Grid) -> _Part:
 
 def _weights(part: _Part, log_mass: float, grid: _Grid) -> Floats:
     """Compute the log-weights of all splits of a mass."""
-    from pgmpy_dp.inference.split_sums import split_weights
+    from pgmpy_dp.data.split_sums import split_weights
 
     one, other = part.halves
     found: Floats = split_weights(log_mass, grid.logs, grid.widths, grid.growth, one.bound, other.bound)

@@ -9,14 +9,14 @@ from typing import Any
 from pgmpy.factors.discrete import TabularCPD
 from sklearn.exceptions import ConvergenceWarning
 
-from pgmpy_dp.fitting.factors import markov_factors, tabular_cpd
-from pgmpy_dp.fitting.public_tables import warn_of_contradictions
-from pgmpy_dp.fitting.rule_tables import barred_cells, family_masks, ruled_table, scope_masks
-from pgmpy_dp.fitting.rules import warn_of_broken_rules
 from pgmpy_dp.inference import Layout
-from pgmpy_dp.inference.collective import Engine
-from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.tied import TiedTree
+from pgmpy_dp.inference.collective.counts_behind import Engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
+from pgmpy_dp.observed.contradictions import warn_of_contradictions
+from pgmpy_dp.observed.factors import markov_factors, tabular_cpd
+from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, ruled_table, scope_masks
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Clique, Schema

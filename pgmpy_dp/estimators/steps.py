@@ -56,7 +56,7 @@ def resolve(
         if public is not None:
             read_public_tables(public, source.schema)
     if network is not None:
-        from pgmpy_dp.fitting.rule_tables import require_held  # it imports pgmpy, which mixtures do without
+        from pgmpy_dp.observed.rule_tables import require_held  # it imports pgmpy, which mixtures do without
 
         require_held(network, source.schema)
     return source

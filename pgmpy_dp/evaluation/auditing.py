@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from tqdm import tqdm
 
-from pgmpy_dp.evaluation.observations import Observer, is_category
+from pgmpy_dp.evaluation.observers import Observer, is_category
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]

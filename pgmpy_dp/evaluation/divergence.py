@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.observed.factors import Network, log_linear
 
 
 def kl_divergence(true: Network, fitted: Network) -> float:

@@ -10,9 +10,9 @@ import numpy as np
 from pgmpy.base import DAG
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.observed.factors import log_linear
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pgmpy.base import DAG
 from pgmpy.models import LinearGaussianBayesianNetwork
 from threadpoolctl import threadpool_limits
 
-from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.records.frames import encode, labelled
 from pgmpy_dp.schema import Schema
 

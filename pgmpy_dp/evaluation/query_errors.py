@@ -12,10 +12,10 @@ import numpy as np
 from pgmpy.base import DAG
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import JunctionTree, Layout, Maximisation
-from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.schema import Clique
 
 # Fitted probabilities below this are raised to it in divergences: many are zero.

@@ -19,7 +19,7 @@ from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import random_naive_bayes
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.networks import simulate
+from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

@@ -28,10 +28,10 @@ from pgmpy_dp.experiments.protocol import (
     third_order_chain,
 )
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
+from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 

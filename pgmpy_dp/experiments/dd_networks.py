@@ -28,8 +28,8 @@ from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.populations import bnlearn_network, random_variables
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.fitting.allocation import DataDependentAllocation
-from pgmpy_dp.networks import simulate
+from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation
+from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

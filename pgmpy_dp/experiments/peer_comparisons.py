@@ -25,10 +25,10 @@ from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
 from pgmpy_dp.experiments.peer_processes import Run, run
 from pgmpy_dp.experiments.protocol import third_order_chain
-from pgmpy_dp.fitting.factors import Network, log_linear
 from pgmpy_dp.inference import Calibration, JunctionTree, closest_marginals, sample
-from pgmpy_dp.inference.layout import Scope, Vector
+from pgmpy_dp.inference.tables.layout import Scope, Vector
 from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 

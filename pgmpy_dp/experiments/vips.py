@@ -10,7 +10,7 @@ import pandas as pd
 
 from pgmpy_dp.experiments import papers
 from pgmpy_dp.experiments.protocol import Settings, settings_in_words
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 
 METHODS = {
     "published": "VIPS, the paper's plan, moments accountant",

@@ -19,7 +19,7 @@ from pgmpy_dp.experiments import papers, vips
 from pgmpy_dp.experiments.drawing import plot_quartiles
 from pgmpy_dp.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

@@ -1,11 +1,11 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .accuracy import AccuracyPlan, plan_accuracy
-from .allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
-from .laskey import laskey_sensitivities
-from .merging import merge_rare_states
-from .pairs import plan_households, plan_pairs
-from .planning import plan_measurements
+from .plans.accuracy import AccuracyPlan, plan_accuracy
+from .plans.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
+from .plans.laskey import laskey_sensitivities
+from .plans.merging import merge_rare_states
+from .plans.pairs import plan_households, plan_pairs
+from .plans.planning import plan_measurements
 
 __all__ = [
     "AccuracyPlan",

@@ -1,19 +1,19 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .closest import ClosestMarginals, closest_marginals
-from .collective import CollectiveMarginals, NonlinearBeliefPropagation
-from .duals import gaussian_dual, laplace_dual
-from .engine import build_engine
-from .factor_graph import FactorGraph
-from .junction_tree import Calibration, JunctionTree, TreeTooLargeError
-from .layout import Layout
-from .maximising import Maximisation
-from .mixture import AnswerTooLargeError, Mixture
-from .mixture_fit import MixtureFit, disagreement, fit_mixture
-from .mixture_records import draw_records
-from .noise import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
-from .sampling import sample
-from .table import Table
+from .collective.closest import ClosestMarginals, closest_marginals
+from .collective.counts_behind import CollectiveMarginals, NonlinearBeliefPropagation
+from .collective.duals import gaussian_dual, laplace_dual
+from .collective.noise_laws import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
+from .mixtures.balanced_records import draw_records
+from .mixtures.fit.ensemble import MixtureFit, disagreement, fit_mixture
+from .mixtures.mixture import AnswerTooLargeError, Mixture
+from .tables.layout import Layout
+from .tables.table import Table
+from .trees.engine import build_engine
+from .trees.factor_graph import FactorGraph
+from .trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
+from .trees.maximising import Maximisation
+from .trees.tree_sampling import sample
 
 __all__ = [
     "AnswerTooLargeError",

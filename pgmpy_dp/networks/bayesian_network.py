@@ -16,14 +16,14 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
-from pgmpy_dp.fitting.factors import family
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.networks.conditioning import require_answerable
-from pgmpy_dp.networks.credible_intervals import bounds_frame, check_interval, state_index
-from pgmpy_dp.networks.named_tables import named
-from pgmpy_dp.networks.numbers import numbered
-from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.networks.questions import checked_evidence, checked_records, impossible
+from pgmpy_dp.models.bounds import bounds_frame, check_interval, state_index
+from pgmpy_dp.models.network_face import PrivateNetwork
+from pgmpy_dp.models.numbers import numbered
+from pgmpy_dp.models.questions import checked_evidence, checked_records, impossible
+from pgmpy_dp.models.trees.conditioning import require_answerable
+from pgmpy_dp.models.trees.named_tables import named
+from pgmpy_dp.observed.factors import family
 from pgmpy_dp.schema import Schema
 
 

@@ -6,8 +6,8 @@ import os
 
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.models.formats.formats import read_network
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
-from pgmpy_dp.networks.formats import read_network
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 
 

@@ -17,13 +17,13 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
-from pgmpy_dp.fitting.factors import log_linear
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.networks.conditioning import distribution
-from pgmpy_dp.networks.named_tables import named
-from pgmpy_dp.networks.private_network import PrivateNetwork
-from pgmpy_dp.networks.provenance import NO_GUARANTEE
-from pgmpy_dp.networks.questions import checked_evidence, reading_schema
+from pgmpy_dp.models.network_face import PrivateNetwork
+from pgmpy_dp.models.provenance import NO_GUARANTEE
+from pgmpy_dp.models.questions import checked_evidence, reading_schema
+from pgmpy_dp.models.trees.conditioning import distribution
+from pgmpy_dp.models.trees.named_tables import named
+from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 

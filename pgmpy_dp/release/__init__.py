@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgmpy_dp.inference.simplex import project_to_simplex
+from pgmpy_dp.inference.tables.simplex import project_to_simplex
 from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.fourier import MAX_STATES, Floats, coefficient_weights, contrasts
 from pgmpy_dp.schema import Clique, Schema
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 

@@ -16,17 +16,17 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.factors import Network, log_linear
-from pgmpy_dp.fitting.fit_checks import check_network
-from pgmpy_dp.fitting.misfit import FitCheck
+from pgmpy_dp.fitting.checks.fit_checks import check_network
+from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.inference import JunctionTree, build_engine
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.report.drawing import MOST_NODES, Drawing, draw
-from pgmpy_dp.report.noise import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
-from pgmpy_dp.report.pairs import PairMap, pair_map, table_fits, table_power
+from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
+from pgmpy_dp.report.noise_shown import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
+from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
 from pgmpy_dp.schema import Clique, State
-from pgmpy_dp.synthesis import PrivateMixtureNetwork
 
 if TYPE_CHECKING:
     import jinja2

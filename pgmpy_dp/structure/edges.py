@@ -7,10 +7,10 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.fitting.factors import families, log_linear
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
-from pgmpy_dp.networks.conditioning import Conditioning
+from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals
 

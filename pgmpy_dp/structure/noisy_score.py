@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from pgmpy.structure_score import BaseStructureScore
 
+from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 from pgmpy_dp.estimators.steps import together
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty, positions
-from pgmpy_dp.synthesis import PairwiseMixture
 
 _RECORDS = 200_000
 

@@ -28,7 +28,7 @@ from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.edges import described
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Search
-from pgmpy_dp.structure.steps import Round, Steps
+from pgmpy_dp.structure.search_steps import Round, Steps
 
 # An edge that so many of the repeated searches find is called stable.
 _STABLE = 0.75

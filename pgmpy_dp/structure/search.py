@@ -13,10 +13,10 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure
-from pgmpy_dp.fitting.directed import fit_release
-from pgmpy_dp.fitting.planning import plan_measurements, shares
-from pgmpy_dp.fitting.testing_tables import tree_cells
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
+from pgmpy_dp.fitting.readings.directed import fit_release
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import maximal
@@ -24,7 +24,7 @@ from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents, climb, reachable
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.steps import Steps
+from pgmpy_dp.structure.search_steps import Steps
 from pgmpy_dp.structure.support import support
 
 Edge = tuple[int, int]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.structure.climbing import Parents
 from pgmpy_dp.structure.drawn_records import DrawnRecords

@@ -14,7 +14,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.cli.structure import read_cliques, read_structure
+from pgmpy_dp.cli.shared.structures import read_cliques, read_structure
 from pgmpy_dp.errors import LedgerError
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.privacy import Charge, PrivacyBudget

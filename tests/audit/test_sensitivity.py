@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.factors import families, maximal
+from pgmpy_dp.observed.factors import families, maximal
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": ["p", "q"]})

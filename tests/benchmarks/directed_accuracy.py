@@ -18,9 +18,9 @@ from tqdm import tqdm
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
-from pgmpy_dp.fitting.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.networks import simulate
+from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 
 
 def mle(**options):

@@ -16,8 +16,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator import DiscreteEM
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.completing import Completion
-from pgmpy_dp.fitting.factors import families
+from pgmpy_dp.fitting.readings.completing import Completion
+from pgmpy_dp.observed.factors import families
 
 NAMES = [f"x{number}" for number in range(8)]
 STATES = {**{name: [0, 1] for name in NAMES}, "class": [0, 1, 2]}

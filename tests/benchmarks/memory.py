@@ -22,7 +22,7 @@ from synthesis import adult
 # Kernels are read from the cache on disk, as they are from the second run on.
 LIBRARIES = """
 import dp_accounting, narwhals, networkx, numpy, opendp.measurements, pandas, sklearn.base, threadpoolctl, tqdm
-from pgmpy_dp.inference.record_kernel import even_counts
+from pgmpy_dp.inference.mixtures.record_kernel import even_counts
 even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), numpy.zeros(2), numpy.zeros((1, 2), dtype=numpy.int64))
 """
 COMMAND = "from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"

@@ -21,7 +21,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.networks import simulate
+from pgmpy_dp.models.simulation import simulate
 
 EDGES = [("x1", "x2"), ("x1", "y"), ("x2", "y"), ("z", "y")]
 NAMES = ["x1", "x2", "z"]

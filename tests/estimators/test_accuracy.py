@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.fitting.accuracy import _errors, _gaussian_price, _least_cost, plan_accuracy
+from pgmpy_dp.fitting.plans.accuracy import _errors, _gaussian_price, _least_cost, plan_accuracy
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
 WANTED = {("a", "b"): 40.0, ("b", "c"): 60.0, ("a",): 15.0, ("a", "c"): 90.0}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.factors import families, maximal
-from pgmpy_dp.fitting.family_tables import explain_tables
-from pgmpy_dp.fitting.planning import merged_cliques, shares
+from pgmpy_dp.fitting.plans.planning import merged_cliques, shares
+from pgmpy_dp.fitting.readings.family_tables import explain_tables
 from pgmpy_dp.inference import Layout, SmoothedLaplaceNoise
+from pgmpy_dp.observed.factors import families, maximal
 
 
 @pytest.mark.parametrize("name", ["asia", "child", "alarm", "insurance"])

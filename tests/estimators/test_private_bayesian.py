@@ -13,10 +13,10 @@ from scipy.stats import kstest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.experiments import papers
-from pgmpy_dp.fitting import undirected
-from pgmpy_dp.fitting.directed import _Problem
-from pgmpy_dp.fitting.factors import families
+from pgmpy_dp.fitting.readings import undirected
+from pgmpy_dp.fitting.readings.directed import _Problem
 from pgmpy_dp.inference import JunctionTree, Layout
+from pgmpy_dp.observed.factors import families
 
 RELEASES = ["laplace", "fourier"]
 EDGES = [("smoke", "lung"), ("site", "lung")]

@@ -10,7 +10,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y"]}
 SCHEMA = dp.Schema(STATES)

@@ -20,7 +20,7 @@ from pgmpy_dp.inference import (
     gaussian_dual,
     laplace_dual,
 )
-from pgmpy_dp.inference.tied import TiedTree
+from pgmpy_dp.inference.trees.tied import TiedTree
 
 TOTAL = 5000.0
 

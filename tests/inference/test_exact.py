@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp._threads import cores
-from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, branches, build_engine, kernel, sample
-from pgmpy_dp.inference.triangulation import (
+from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
+from pgmpy_dp.inference.trees import branches, kernel
+from pgmpy_dp.inference.trees.triangulation import (
     RULES,
     _Elimination,
     best_order,

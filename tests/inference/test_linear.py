@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from pgmpy_dp.inference import FactorGraph, JunctionTree, gaussian_dual, laplace_dual
-from pgmpy_dp.inference.duals import LinearMap
+from pgmpy_dp.inference.collective.duals import LinearMap
 
 TOTAL = 5000.0
 DUALS = [laplace_dual, gaussian_dual]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp.inference.mixture import AnswerTooLargeError, Mixture
-from pgmpy_dp.inference.mixture_records import draw_records
-from pgmpy_dp.inference.record_kernel import swap_within_components
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.mixture import AnswerTooLargeError, Mixture
+from pgmpy_dp.inference.mixtures.record_kernel import swap_within_components
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from pgmpy_dp.inference import mixture_draws
-from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_draws import draw_refits
-from pgmpy_dp.inference.mixture_fit import fit_mixture
-from pgmpy_dp.inference.mixture_records import independent_records
+from pgmpy_dp.inference.mixtures import refits
+from pgmpy_dp.inference.mixtures.balanced_records import independent_records
+from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refits import draw_refits
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 
@@ -39,7 +39,7 @@ def test_the_open_share_is_that_of_interactions_of_three_and_more():
     """Indicators of independent variables are projected on functions of each set of variables."""
     draw = np.random.default_rng(0)
     asked, given = [draw.dirichlet(np.ones(3)), draw.dirichlet(np.ones(2))], [0.3, 0.8]
-    found = mixture_draws._beyond_pairs(asked, given).reshape(3, 2)
+    found = refits._beyond_pairs(asked, given).reshape(3, 2)
     for states in np.ndindex(3, 2):
         shares = [*(s[i] for s, i in zip(asked, states, strict=True)), *given]
         parts = {
@@ -50,7 +50,7 @@ def test_the_open_share_is_that_of_interactions_of_three_and_more():
         matters = {kept: part for kept, part in parts.items() if set(kept) & {0, 1}}
         beyond = sum(part for kept, part in matters.items() if len(kept) > 2)
         assert found[states] == pytest.approx(beyond / sum(matters.values()))
-    assert mixture_draws._beyond_pairs(asked[:1], given[:1]) == pytest.approx(np.zeros(3))
+    assert refits._beyond_pairs(asked[:1], given[:1]) == pytest.approx(np.zeros(3))
 
 
 @pytest.mark.parametrize("of_records", [True, False])
@@ -63,7 +63,7 @@ def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_recor
     fit = fit_mixture(CARDS, pairs, components=10, members=2, generator=np.random.default_rng(0))
     deviations = []
     for most in (count, count // 16):
-        monkeypatch.setattr(mixture_draws, "_MOST_RECORDS", most)
+        monkeypatch.setattr(refits, "_MOST_RECORDS", most)
         draws = draw_refits(fit, pairs, draws=16, generator=np.random.default_rng(1))
         assert len(draws.records[0]) == pytest.approx(most, rel=0.01)
         deviations.append(draws.predict(["b"], {}, of_records=of_records).deviations)

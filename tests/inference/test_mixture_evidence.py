@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_evidence import conditioned
-from pgmpy_dp.inference.refinement import Refinement
-from pgmpy_dp.inference.rules import Boxes, Rules
+from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
+from pgmpy_dp.inference.mixtures.evidence import conditioned
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refinement import Refinement
 
 SIZES = {"a": 3, "b": 2, "c": 3, "d": 2, "e": 2, "f": 4}  # e follows from a, f is finer than c
 FOLLOWS, FINER = np.array([1, 0, 1]), np.array([0, 2, 2, 1])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from pgmpy_dp.inference import mixture_fit
-from pgmpy_dp.inference.mixture_base import start_from
-from pgmpy_dp.inference.mixture_fit import disagreement, fit_mixture
-from pgmpy_dp.inference.mixture_member import MemberProblem
-from pgmpy_dp.inference.mixture_shape import Shape, Target
-from pgmpy_dp.inference.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit import ensemble
+from pgmpy_dp.inference.mixtures.fit.base import start_from
+from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
+from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 
@@ -73,7 +73,7 @@ def gradient_error(problem, number, penalty):
 @pytest.mark.parametrize("sliced", [0.1, 6])
 @pytest.mark.parametrize("blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2))])
 def test_gradients_are_finite_differences(blocks, sliced, monkeypatch):
-    monkeypatch.setattr("pgmpy_dp.inference.mixture_member._SLICED", sliced)
+    monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
     problem = every_kind_of_target(blocks, kept=5)
     assert max(gradient_error(problem, number, penalty=0.3) for number in (0, 1)) < 1e-6
     assert max(gradient_error(problem, number, penalty=0.0) for number in (0, 1, 2)) < 1e-6
@@ -88,7 +88,7 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
 
 @pytest.mark.parametrize("sliced", [0.1, 6])
 def test_the_loss_is_that_of_the_marginals(sliced, monkeypatch):
-    monkeypatch.setattr("pgmpy_dp.inference.mixture_member._SLICED", sliced)
+    monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
     problem = every_kind_of_target(((1, 2), (0,), (3,)), kept=6)
     weights, tables, _, states = problem.tables(problem.start(3, np.random.default_rng(1)))
     whole = np.einsum("k,bck,ak,dk->abcd", weights, tables[:6].reshape(3, 2, -1), states[:2], states[-4:])
@@ -170,8 +170,8 @@ def test_states_that_are_alike_share_coefficients(monkeypatch):
         noise, errors = np.random.default_rng(seed), []
         tables = [(own, 20_000 * exact[own] + 4 * noise.standard_normal((18, 18)), 4.0) for own in scopes[:6]]
         for alike in (True, False):
-            settings = mixture_fit._Settings(0.01, 0.0, 50, 400, alike)
-            monkeypatch.setattr(mixture_fit, "_choose", lambda *_, settings=settings: settings)
+            settings = ensemble._Settings(0.01, 0.0, 50, 400, alike)
+            monkeypatch.setattr(ensemble, "_choose", lambda *_, settings=settings: settings)
             fit = fit_mixture(dict.fromkeys(variables, 18), tables, generator=np.random.default_rng(0))
             assert fit.alike == alike
             errors.append(np.mean([np.abs(fit.mixture.marginal(own) - exact[own]).sum() for own in scopes]))
@@ -182,14 +182,14 @@ def test_the_fit_does_not_depend_on_threads_or_hash_seeds(monkeypatch):
     tables = tables_of(chain(), 2, 1000, 5.0, np.random.default_rng(0))
     found = []
     for threads in (1, 2):
-        monkeypatch.setattr("pgmpy_dp.inference.mixture_fit.cores", lambda threads=threads: threads)
+        monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.ensemble.cores", lambda threads=threads: threads)
         with threadpool_limits(threads):
             fit = fit_mixture(CARDS, tables, components=10, members=4, steps=20, generator=np.random.default_rng(0))
         found.append(fit.mixture.marginal(tuple(CARDS)))
     np.testing.assert_array_equal(*found)
     code = (
-        "import networkx as nx, numpy as np; from pgmpy_dp.inference.mixture_base import start_from;"
-        "from pgmpy_dp.inference.noisy_tables import NoisyTables; t = np.eye(3) * 50 + 10;"
+        "import networkx as nx, numpy as np; from pgmpy_dp.inference.mixtures.fit.base import start_from;"
+        "from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables; t = np.eye(3) * 50 + 10;"
         "names = 'abcdef'; import itertools;"
         "print(start_from(NoisyTables.of(dict.fromkeys(names, 3),"
         " [(p, t, 1.0) for p in itertools.combinations(names, 2)]))[0].blocks)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmpy_dp.inference.optimisation import minimise
+from pgmpy_dp.inference.tables.optimisation import minimise
 
 
 def valley(point):

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_draws import draw_refits
-from pgmpy_dp.inference.mixture_fit import fit_mixture
-from pgmpy_dp.inference.mixture_member import MemberProblem
-from pgmpy_dp.inference.mixture_records import draw_records
-from pgmpy_dp.inference.mixture_shape import Shape, Target
-from pgmpy_dp.inference.rules import Boxes, Rules
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
+from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
+from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
+from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refits import draw_refits
 
 CARDS = {"place": 6, "region": 3, "side": 2, "job": 4, "age": 3}
 DEPENDENT = {"region": ("place", np.array([0, 2, 1, 1, 0, 2])), "side": ("place", np.array([0, 1, 0, 0, 0, 1]))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmpy_dp.inference.split_sums import split_sums, split_weights
+from pgmpy_dp.data.split_sums import split_sums, split_weights
 
 KNOTS, VALUES, BEND = np.array([-4.0, -2.5, -1.0, 0.5]), np.array([3.0, 0.5, 1.0, -2.0]), 0.3
 SHARES = np.array([0.02, 0.4, 0.75, 0.2, 0.99])  # up and down again: knots are found from where the last one was

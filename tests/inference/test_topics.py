@@ -11,8 +11,8 @@ from scipy.special import beta as beta_function
 from scipy.special import logsumexp, psi
 from sklearn.decomposition import LatentDirichletAllocation
 
-from pgmpy_dp.inference.topic_kernel import ITERATIONS, TOLERANCE, _digamma
-from pgmpy_dp.inference.topics import Topics, topic_divergence
+from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
+from pgmpy_dp.inference.topics.topic_kernel import ITERATIONS, TOLERANCE, _digamma
 
 
 def documents(seed, size=7, words=9):

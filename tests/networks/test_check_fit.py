@@ -16,12 +16,12 @@ from scipy.stats import binom
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.demo import EDGES, SCHEMA, load_records
-from pgmpy_dp.fitting import fit_checks
-from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.fitting.joint_observations import JointObservations
-from pgmpy_dp.fitting.misfit import _interaction, _strongest, held_against
+from pgmpy_dp.fitting.checks import fit_checks
+from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, held_against
 from pgmpy_dp.inference import JunctionTree, sample
-from pgmpy_dp.networks import simulate
+from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.observed.joint_observations import JointObservations
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.report import render_report
 

@@ -15,9 +15,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.experiments.coverage_study import coverage_study, random_queries
-from pgmpy_dp.fitting.posterior_means import draw_mean
+from pgmpy_dp.fitting.readings.posterior_means import draw_mean
+from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import load_network
-from pgmpy_dp.networks.conditioning import Conditioning
 
 EDGES = [("a", "c"), ("b", "c"), ("c", "d")]
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y", "z"]}
@@ -42,7 +42,7 @@ QUERIES = [(node, {}) for node in NODES] + [("d", {"a": "y"}), ("a", {"d": "x"})
 
 
 def records(seed, count=3000):
-    from pgmpy_dp.networks import simulate
+    from pgmpy_dp.models.simulation import simulate
 
     return simulate(TRUTH, count, seed)[NODES]
 

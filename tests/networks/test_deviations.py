@@ -12,9 +12,9 @@ from scipy import stats
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
-from pgmpy_dp.fitting.testing_tables import telling
-from pgmpy_dp.networks import deviations
-from pgmpy_dp.networks.deviations import Deviations
+from pgmpy_dp.models.trees import deviations
+from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.observed.testing_tables import telling
 
 NODES = list("abcde")
 STATES = {node: ["x", "y", "z"] for node in NODES}

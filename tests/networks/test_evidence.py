@@ -10,7 +10,7 @@ from pgmpy.inference import ApproxInference, BeliefPropagation, CausalInference,
 from pgmpy.sampling import GibbsSampling
 
 import pgmpy_dp as dp
-from pgmpy_dp.networks.questions import checked_evidence
+from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.records.frames import encode
 
 SCHEMA = dp.Schema(

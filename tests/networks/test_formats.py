@@ -14,8 +14,10 @@ from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.fitting.factors import families
-from pgmpy_dp.networks import bif, load_network, save_network, xmlbif
+from pgmpy_dp.models.formats import bif, xmlbif
+from pgmpy_dp.models.formats.formats import save_network
+from pgmpy_dp.networks import load_network
+from pgmpy_dp.observed.factors import families
 from pgmpy_dp.release import Guarantee
 
 BAYESIAN = (".bif", ".xmlbif", ".uai", ".json")

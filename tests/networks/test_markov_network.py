@@ -15,7 +15,7 @@ from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
-from pgmpy_dp.fitting import undirected
+from pgmpy_dp.fitting.readings import undirected
 
 EDGES = [("a", "b"), ("b", "c"), ("c", "a")]
 STATES = {"a": ["x", "y"], "b": [0, 1, 2], "c": ["p, q", "é"], "alone": [False, True]}

@@ -11,9 +11,9 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.fitting.fit_checks import check_network
-from pgmpy_dp.networks.conditioning import Conditioning
+from pgmpy_dp.fitting.checks.fit_checks import check_network
+from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.observed.factors import log_linear
 
 STATES = ["x", "y", "z"]
 NODES = [f"v{number}" for number in range(12)]

@@ -11,10 +11,11 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.experiments.peer_comparisons import example_network
-from pgmpy_dp.fitting.factors import log_linear
-from pgmpy_dp.inference import JunctionTree, engine
-from pgmpy_dp.networks import simulate
-from pgmpy_dp.networks.numbers import decoded
+from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference.trees import engine
+from pgmpy_dp.models.numbers import decoded
+from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.observed.factors import log_linear
 
 
 def test_families_of_alarm_have_their_exact_frequencies():

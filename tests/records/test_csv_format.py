@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.cli.draft import read_dictionary
-from pgmpy_dp.cli.written import to_csv
+from pgmpy_dp.cli.owner.draft import read_dictionary
+from pgmpy_dp.cli.shared.written import to_csv
 from pgmpy_dp.records import open_records
 
 GERMAN = dp.CsvFormat(";", "latin-1", strip=True)

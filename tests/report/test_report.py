@@ -22,12 +22,12 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import save_network
-from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.report import drawing, render_report, write_report
-from pgmpy_dp.report.noise import table_noise
-from pgmpy_dp.report.pairs import TableFit, detectable_error, table_power
+from pgmpy_dp.report import network_drawing, render_report, write_report
+from pgmpy_dp.report.noise_shown import table_noise
+from pgmpy_dp.report.pair_map import TableFit, detectable_error, table_power
 
 HOSTILE = {
     "<img src=x onerror=alert(1)>": ["<script>alert(1)</script>", "a\u202eb", "", "{{ 7 * 7 }}"],
@@ -158,7 +158,7 @@ def assert_no_edge_passes_a_box(drawn):
         numbers = [float(text) for text in re.findall(r"-?[0-9.]+", line.path)]
         for x, y in zip(numbers[::2], numbers[1::2], strict=True):
             for box in drawn.boxes:
-                inside = box.x < x < box.x + drawing.WIDTH and box.y < y < box.y + drawing.HEIGHT
+                inside = box.x < x < box.x + network_drawing.WIDTH and box.y < y < box.y + network_drawing.HEIGHT
                 assert not inside or box.name in (name, other), (line.label, box.name)
 
 
@@ -172,18 +172,18 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
         nx.DiGraph([("a", "b"), ("b", "c"), ("c", "d"), ("x", "y")]),  # parts that once drifted apart
         nx.Graph({f"alone {i}": [] for i in range(20)}),
     ):
-        drawn = drawing.draw(graph)
-        assert drawn.width < 1.4 * drawing.MOST_ACROSS * (drawing.WIDTH + drawing.GAP_X)
+        drawn = network_drawing.draw(graph)
+        assert drawn.width < 1.4 * network_drawing.MOST_ACROSS * (network_drawing.WIDTH + network_drawing.GAP_X)
         for one, other in combinations(drawn.boxes, 2):
-            apart = abs(one.x - other.x) >= drawing.WIDTH or abs(one.y - other.y) >= drawing.HEIGHT
+            apart = abs(one.x - other.x) >= network_drawing.WIDTH or abs(one.y - other.y) >= network_drawing.HEIGHT
             assert apart, (one, other)
-        assert all(
-            0 <= b.x <= drawn.width - drawing.WIDTH and 0 <= b.y <= drawn.height - drawing.HEIGHT for b in drawn.boxes
-        )
+        for box in drawn.boxes:
+            assert 0 <= box.x <= drawn.width - network_drawing.WIDTH
+            assert 0 <= box.y <= drawn.height - network_drawing.HEIGHT
         place = {box.name: box.y for box in drawn.boxes}
         assert_no_edge_passes_a_box(drawn)
         assert not graph.is_directed() or all(place[a] < place[b] for a, b in graph.edges())
-    many = {f"v{i}": [0, 1] for i in range(drawing.MOST_NODES + 1)}
+    many = {f"v{i}": [0, 1] for i in range(network_drawing.MOST_NODES + 1)}
     pages = [render_report(made(dict(list(many.items())[:n]), [(v,) for v in list(many)[:n]])) for n in (3, len(many))]
     assert ["<svg role=" in page for page in pages] == [True, False]
 
@@ -382,8 +382,8 @@ def test_shortened_names_stay_different():
         "x" * 30 + "y" + "z" * 20,
         "x" * 29 + "yy" + "z" * 20,
     ]
-    assert len(set(drawing.shortened(names).values())) == len(names)
-    assert max(map(len, drawing.shortened(names).values())) <= 17
+    assert len(set(network_drawing.shortened(names).values())) == len(names)
+    assert max(map(len, network_drawing.shortened(names).values())) <= 17
 
 
 @pytest.mark.parametrize("cells", [4, 30])

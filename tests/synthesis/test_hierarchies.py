@@ -14,9 +14,9 @@ from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.inference.mixture import Mixture
-from pgmpy_dp.inference.mixture_records import draw_records, independent_records
-from pgmpy_dp.inference.refinement import Refinement, coarse_table, fine_counts
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records, independent_records
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refinement import Refinement, coarse_table, fine_counts
 from pgmpy_dp.records import open_records
 from pgmpy_dp.release.kinds import Release
 

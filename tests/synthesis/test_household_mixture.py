@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.household_records import draw_households
-from pgmpy_dp.inference.mixture import Mixture
+from pgmpy_dp.inference.mixtures.household_records import draw_households
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.synthesis import PrivateHouseholdNetwork
 
 RULES = [dp.Dependency("town", "county", {"Ulm": "south", "Kiel": "north", "Bonn": "north"})]
 SCHEMA = dp.HouseholdSchema(

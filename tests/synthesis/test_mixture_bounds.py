@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixture_draws import Prediction
+from pgmpy_dp.inference.mixtures.refits import Prediction
 from pgmpy_dp.records.frames import encode
 
 NAMES = list("abcdef")

@@ -10,9 +10,10 @@ import pytest
 from pgmpy.inference import BeliefPropagation, VariableElimination
 
 import pgmpy_dp as dp
-from pgmpy_dp.cli.wording import at_the_command_line
+from pgmpy_dp.cli.shared.wording import at_the_command_line
 from pgmpy_dp.inference import Mixture
-from pgmpy_dp.networks import load_network, save_network
+from pgmpy_dp.models.formats.formats import save_network
+from pgmpy_dp.networks import load_network
 from pgmpy_dp.release import Guarantee
 
 SCHEMA = dp.Schema(

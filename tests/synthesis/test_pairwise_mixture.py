@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.pairs import plan_prediction
+from pgmpy_dp.fitting.plans.pairs import plan_prediction
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
 SMALL = {"components": 8, "members": 2}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.inference.table import Table
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
 from pgmpy_dp.privacy.ledger import Charge

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, promise
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import table_sensitivity

@@ -21,7 +21,7 @@ from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.estimators.steps import require_same
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit
 
 from pgmpy_dp.data.moments import NoisyMoments
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 
 
 def expected_weight(squares: Vector) -> Vector:

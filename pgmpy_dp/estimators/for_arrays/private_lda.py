@@ -22,7 +22,7 @@ from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
 from pgmpy_dp.estimators.steps import require_same
-from pgmpy_dp.inference.topics import Topics, topic_divergence
+from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
 

@@ -21,7 +21,7 @@ from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expec
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema

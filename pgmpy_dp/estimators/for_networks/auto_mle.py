@@ -14,9 +14,9 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import PrivateMLE
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
-from pgmpy_dp.fitting.directed import ITERATIONS, fit_release
-from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release
 from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.schema import Schema
 
 

@@ -13,16 +13,16 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
 from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
-from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
-from pgmpy_dp.fitting.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
-from pgmpy_dp.fitting.planning import plan_measurements
-from pgmpy_dp.fitting.public_tables import warn_of_tables_left_out
-from pgmpy_dp.fitting.rule_tables import barred_cells, scope_masks
-from pgmpy_dp.fitting.testing_tables import affordable, only
-from pgmpy_dp.fitting.tying import Tying
-from pgmpy_dp.fitting.undirected import fit_undirected
+from pgmpy_dp.fitting.plans.planning import plan_measurements
+from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release, require_exact
+from pgmpy_dp.fitting.readings.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.engine import INFERENCE
+from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
+from pgmpy_dp.observed.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
+from pgmpy_dp.observed.testing_tables import affordable, only
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
@@ -82,10 +82,10 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     rounded off within .6 b for a Markov network, so that quasi-Newton steps see a curvature; for a Bayesian network it
     is averaged over what sampling and the noise leave open of n.
 
-    Bayesian networks: see `pgmpy_dp.fitting.directed.fit_directed`. Markov networks: see
-    `pgmpy_dp.fitting.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
+    Bayesian networks: see `pgmpy_dp.fitting.readings.directed.fit_directed`. Markov networks: see
+    `pgmpy_dp.fitting.readings.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
     edges and isolated nodes, for a Bayesian network its families, merged where that lowers the total noise
-    (`pgmpy_dp.fitting.planning`).
+    (`pgmpy_dp.fitting.plans.planning`).
 
     Examples
     --------

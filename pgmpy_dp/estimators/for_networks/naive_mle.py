@@ -12,13 +12,13 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish_markov, finish_tied, warn_unless
 from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
-from pgmpy_dp.fitting.factors import markov_network, markov_scopes
-from pgmpy_dp.fitting.moment_matching import maximise_likelihood, noise_regularization
-from pgmpy_dp.fitting.tying import Tying
+from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.collective import Engine
-from pgmpy_dp.inference.engine import INFERENCE
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.collective.counts_behind import Engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.observed.factors import markov_network, markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release, project_to_simplex
 from pgmpy_dp.schema import Schema

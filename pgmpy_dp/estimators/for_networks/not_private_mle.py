@@ -15,7 +15,14 @@ from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
 from pgmpy_dp.estimators.steps import declared
-from pgmpy_dp.fitting.factors import (
+from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
+from pgmpy_dp.inference import build_engine
+from pgmpy_dp.inference.collective.counts_behind import Engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.observed.factors import (
     bayesian_network,
     conditional,
     families,
@@ -24,13 +31,6 @@ from pgmpy_dp.fitting.factors import (
     require_joined,
     tabular_cpd,
 )
-from pgmpy_dp.fitting.moment_matching import maximise_likelihood
-from pgmpy_dp.fitting.tying import Tying
-from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.collective import Engine
-from pgmpy_dp.inference.engine import INFERENCE
-from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.table import Table
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Clique, Schema
 

@@ -14,13 +14,13 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish, finish_markov
 from pgmpy_dp.estimators.steps import informed, measure, paid_release, resolve
-from pgmpy_dp.fitting.directed import require_exact
-from pgmpy_dp.fitting.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
-from pgmpy_dp.fitting.moment_matching import maximise_likelihood
-from pgmpy_dp.fitting.planning import plan_measurements
-from pgmpy_dp.fitting.posterior_means import draw_mean
-from pgmpy_dp.fitting.posterior_networks import SLOWLY
+from pgmpy_dp.fitting.plans.planning import plan_measurements
+from pgmpy_dp.fitting.readings.directed import require_exact
+from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.readings.posterior_means import draw_mean
+from pgmpy_dp.fitting.readings.posterior_networks import SLOWLY
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.observed.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
@@ -34,8 +34,9 @@ _REGULARIZATION = 1e-9
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """Given all that one or several releases say, this network's expected divergence from the truth is least.
 
-    Networks are drawn from the posterior (`pgmpy_dp.fitting.posterior_means.draw_mean`), and the network fitted to the
-    mean of their marginals: of all networks of this structure it has the least mean KL divergence from the draws. It
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_means.draw_mean`), and the network
+    fitted to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from
+    the draws. It
     takes seconds, on large junction trees a minute or more, where `PrivateMLE` takes a tenth of one, is closer to the
     truth where the noise is strong, and is the only estimator that fits several releases of the same records with noise
     of several kinds.

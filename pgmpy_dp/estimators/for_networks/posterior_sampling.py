@@ -15,9 +15,9 @@ from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
 from pgmpy_dp.estimators.steps import dataset_of
-from pgmpy_dp.fitting.dirichlet import check_prior, network_of, prior_counts
-from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
-from pgmpy_dp.fitting.rule_tables import require_held
+from pgmpy_dp.fitting.readings.dirichlet import check_prior, network_of, prior_counts
+from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.observed.rule_tables import require_held
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.release import Release

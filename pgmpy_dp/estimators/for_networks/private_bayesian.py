@@ -16,9 +16,15 @@ from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
 from pgmpy_dp.estimators.steps import resolve
-from pgmpy_dp.fitting.dirichlet import check_prior, draw_network, posterior_frame, posterior_means, prior_counts
-from pgmpy_dp.fitting.factors import bayesian_network, families
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.fitting.readings.dirichlet import (
+    check_prior,
+    draw_network,
+    posterior_frame,
+    posterior_means,
+    prior_counts,
+)
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import bayesian_network, families
 from pgmpy_dp.privacy.checks import Constraint, choice, whole_number
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients

@@ -15,7 +15,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
 from pgmpy_dp.estimators.steps import informed, measure, resolve
-from pgmpy_dp.fitting.allocation import (
+from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,
     Plan,
@@ -25,10 +25,10 @@ from pgmpy_dp.fitting.allocation import (
     resolve_allocation,
     second_plan,
 )
-from pgmpy_dp.fitting.directed import ITERATIONS, fit_release, require_exact
-from pgmpy_dp.fitting.factors import bayesian_network, families, tabular_cpd
-from pgmpy_dp.fitting.family_tables import read_joint, read_pairs
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release, require_exact
+from pgmpy_dp.fitting.readings.family_tables import read_joint, read_pairs
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals, Release

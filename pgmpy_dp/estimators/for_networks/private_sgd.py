@@ -16,11 +16,11 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import warn_unless
-from pgmpy_dp.fitting.factors import markov_factors, markov_network, markov_scopes, require_joined
-from pgmpy_dp.fitting.tying import Tying
+from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout, build_engine
-from pgmpy_dp.inference.engine import INFERENCE
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.observed.factors import markov_factors, markov_network, markov_scopes, require_joined
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional
 from pgmpy_dp.schema import Clique, Schema
 

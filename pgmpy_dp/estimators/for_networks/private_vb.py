@@ -16,10 +16,10 @@ from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.fitting.completing import Completion
-from pgmpy_dp.fitting.factors import families, tabular_cpd
-from pgmpy_dp.inference.engine import MAX_TABLE_CELLS
-from pgmpy_dp.inference.rows import Rows
+from pgmpy_dp.fitting.readings.completing import Completion
+from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 from pgmpy_dp.schema import Schema
 

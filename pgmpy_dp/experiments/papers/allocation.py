@@ -19,10 +19,10 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.fitting.allocation import structure_features
-from pgmpy_dp.fitting.factors import conditional, families, tabular_cpd
-from pgmpy_dp.fitting.laskey import constant_sensitivities
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.fitting.plans.allocation import structure_features
+from pgmpy_dp.fitting.plans.laskey import constant_sensitivities
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.release.consistency import make_consistent

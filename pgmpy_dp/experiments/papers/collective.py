@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp import estimators
-from pgmpy_dp.fitting.tying import PooledTables
+from pgmpy_dp.fitting.plans.tying import PooledTables
 from pgmpy_dp.inference import LaplaceNoise, Layout, NonlinearBeliefPropagation, laplace_dual
-from pgmpy_dp.inference.collective import Engine
-from pgmpy_dp.inference.layout import Vector
+from pgmpy_dp.inference.collective.counts_behind import Engine
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
 

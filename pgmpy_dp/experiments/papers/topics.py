@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.data import PrivateDocuments
-from pgmpy_dp.inference.layout import Vector
-from pgmpy_dp.inference.topics import Topics
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.topics.topic_inference import Topics
 
 
 def printed_topics(

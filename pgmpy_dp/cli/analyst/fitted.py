@@ -1,0 +1,537 @@
+"""`pgmpy-dp fit`, `query` and `sample` do what anyone may do with a release."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.shared.common import (
+    Command,
+    as_json_text,
+    assignments,
+    emit,
+    emit_records,
+    json_option,
+    one_line,
+    quiet,
+    shown,
+    stages,
+)
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option
+from pgmpy_dp.cli.shared.wording import at_the_command_line
+from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
+
+if TYPE_CHECKING:
+    from pgmpy_dp.fitting.checks.misfit import FitCheck
+    from pgmpy_dp.schema import Schema
+
+METHODS = {
+    "auto": "AutoMLE",
+    "collective-em": "CollectiveEM",
+    "private-mle": "PrivateMLE",
+    "private-bayesian": "PrivateBayesianEstimator",
+    "posterior-mean": "PosteriorMean",
+    "naive-mle": "NaiveMLE",
+    "mixture": "PairwiseMixture",
+}
+_READINGS = {
+    None: "",
+    "inference": ": all tables inform every CPD",
+    "family": ": each CPD is read from its own table",
+    "both": ": each CPD is read partly from its own table, partly from all",
+}
+_MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
+
+
+@click.command(cls=Command)
+@file_argument("release", "a release")
+@file_option(
+    "--model",
+    kinds=STRUCTURES,
+    help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b). A mixture needs none.",
+)
+@click.option(
+    "--estimator",
+    "--method",
+    "method",
+    type=click.Choice(list(METHODS)),
+    default=next(iter(METHODS)),
+    show_default=True,
+    help="See above.",
+)
+@out_option(
+    "--out",
+    kind="a network",
+    required=True,
+    help="Network to write: .zip, which carries its release, .bif, .xmlbif, .uai or .json.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing network.")
+@json_option
+def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
+    """Fit a network to RELEASE. This costs no privacy, however often it is done.
+
+    \b
+    Estimators
+      auto              by inference as far as the release agrees with the network, else each family from its table;
+                        Markov networks, and releases of coefficients, by collective-em
+      collective-em     one distribution behind all tables: best where noise is strong or tables overlap
+      private-mle       Bayesian networks; each family's CPD from its table: quick and plain
+      private-bayesian  Bayesian networks; posterior means under a BDeu prior
+      posterior-mean    the mean of networks drawn from what the release leaves open: closest, in up to minutes
+      naive-mle         Markov networks; noisy tables taken for true: the usual baseline
+      mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs)
+
+    \b
+      pgmpy-dp fit release.zip --model model.bif --out fitted.bif
+      pgmpy-dp fit pairs.zip --estimator mixture --out mixture.json
+      pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
+    """
+    quiet()
+    if method == "mixture":
+        _fit_mixture(release, model, out, as_json)
+        return
+    if model is None:
+        raise click.UsageError(f"{method} fits a network: give its --model, or --estimator mixture, which needs none.")
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    import pgmpy_dp as dp
+    from pgmpy_dp.cli.shared.structures import left_out, read_structure
+    from pgmpy_dp.fitting.checks.fit_checks import check_network
+    from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.release.informed_marginals import ReleasedTables
+
+    with noted() as notes, stages(4) as begin:
+        begin("Reading the release")
+        noisy = Release.load(release)
+        network = read_structure(model, noisy.schema.variables)
+        markov = isinstance(network, DiscreteMarkovNetwork)
+        if method in _BAYESIAN and markov:
+            raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
+        if method in _MARKOV and not markov:
+            raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --estimator.")
+        formats = (".uai", ".json", ".zip") if markov else SUFFIXES
+        if out.suffix.lower() not in formats:
+            kind = "Markov" if markov else "Bayesian"
+            raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
+        noisy.schema.require([list(network.nodes())])
+        notes += left_out(noisy.schema, network.nodes())
+        if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
+            method = "collective-em"  # there are no tables of families to choose
+        estimator: Any = getattr(dp, METHODS[method])()
+        begin(f"Fitting ({method})")
+        network.fit(noisy, estimator=estimator)
+        begin("Holding the release against it")
+        found, told = tested(lambda: check_network(network, [noisy]))
+        begin("Writing the network")
+        save_network(network, out, noisy.guarantee)
+    reading = getattr(estimator, "reading_", None)
+    held = {
+        "file": str(out),
+        "kind": "Markov" if markov else "Bayesian",
+        "method": method,
+        "reading": reading,
+        "variables": len(network.nodes()),
+        "edges": len(network.edges()),
+        "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
+        "check": found,
+        "notes": notes,
+    }
+    size = f"{held['variables']} variables and {held['edges']} edges"
+    lines = [
+        f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
+        noisy.guarantee.sentence(),
+        *told,
+        *(f"Note: {note}" for note in notes),
+        f"Written to {out}.",
+    ]
+    emit(as_json, held, lines)
+
+
+def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[str]]:
+    """Make a test of fit, and say for JSON and as lines what it found, or why it cannot be made."""
+    try:
+        check = test()
+    except ValueError as error:  # the network is too large, or its parameters are tied
+        return None, [f"Not tested, because {one_line(error)}"]
+    return findings(check), repr(check).splitlines()
+
+
+def findings(check: FitCheck) -> dict[str, Any]:
+    """Say what a test of fit found, for JSON."""
+    return {
+        "fails": check.fails,
+        "p_value": None if math.isnan(check.p_value) else check.p_value,
+        "misfit": None if math.isnan(check.z2) else check.z2,
+        "worst": check.worst(),
+        "detectable": check.detectable if check.detectable < math.inf else None,
+        "left_out": check.left_out,
+    }
+
+
+def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
+    """Fit a mixture, which needs no network, and write it as synthesize does."""
+    from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
+    from pgmpy_dp.release import Release
+
+    if model is not None:
+        raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
+    if out.suffix.lower() not in (".json", ".zip"):
+        raise click.ClickException(f"{out}: mixtures are written to .json and .zip files.")
+    with noted() as notes, stages(2) as begin:
+        begin("Reading the release")
+        noisy = Release.load(release)
+        begin("Fitting a mixture")
+        network = PairwiseMixture().fit(noisy).network_
+        network.save(out)
+    guarantee = noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)}
+    held: dict[str, Any] = {"file": str(out), "kind": "mixture", "method": "mixture", "guarantee": guarantee}
+    held["variables"] = len(network.schema_.variables)
+    held["notes"] = notes
+    told = [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence()]
+    emit(as_json, held, [*told, *(f"Note: {note}" for note in notes), f"Written to {out}."])
+
+
+@click.command(cls=Command)
+@file_argument("network", "a network")
+@click.option("--target", "targets", multiple=True, required=True, help="Variable to ask for; several: their joint.")
+@click.option(
+    "--evidence",
+    "evidence",
+    multiple=True,
+    metavar="VARIABLE=STATE",
+    help="What is known: a state, or a number in a bin; may be repeated.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Bounds that hold the truth with this probability, 0.9 say; from the release in a .zip, or --release.",
+)
+@file_option(
+    "--release",
+    "releases",
+    kinds=("a release",),
+    multiple=True,
+    help="What the network was fitted to, for --interval; may be repeated.",
+)
+@click.option(
+    "--of",
+    "about",
+    type=click.Choice(["population", "records"]),
+    help="Bounds for the population behind the records, or for what these records would answer without noise. The "
+    "default is population, for mixtures records.",
+)
+@click.option(
+    "--draws", type=click.IntRange(20), help="Networks drawn for bounds, 200 by default; a mixture has its own."
+)
+@json_option
+def query(
+    network: Path,
+    targets: tuple[str, ...],
+    evidence: tuple[str, ...],
+    interval: float | None,
+    releases: tuple[Path, ...],
+    about: str | None,
+    draws: int | None,
+    as_json: bool,
+) -> None:
+    """Ask a fitted NETWORK for a distribution. This costs no privacy.
+
+    \b
+      pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
+      pgmpy-dp query fitted.zip --target lung --interval 0.9
+      pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
+    """
+    quiet()
+    from pgmpy_dp.models.questions import checked_evidence
+    from pgmpy_dp.release import Release
+
+    if interval is None and (releases or about is not None or draws is not None):
+        given_alone = "--release" if releases else "--of" if about is not None else "--draws"
+        raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9, say.")
+    loaded = loaded_network(network)
+    mixture = not hasattr(loaded, "sample_posterior")
+    if draws is not None and mixture:
+        raise click.UsageError(f"{network} is a mixture, which has its own draws: leave out --draws.")
+    if interval is not None and not releases and getattr(loaded, "release_", None) is None:
+        raise click.UsageError(
+            f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
+        )
+    if releases:
+        loaded.attach_release(*map(Release.load, releases))
+    schema = _schema(loaded)
+    _require_targets(schema, targets)
+    declared = [release.schema for release in _carried(loaded)]
+    given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
+    condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
+    heading = f"P({', '.join(targets)}{condition})"
+    held: dict[str, Any] = {"target": list(targets), "evidence": given}
+    rows: list[tuple[Any, ...]]
+    with noted() as notes, stages(1) as begin:
+        if interval is None:
+            begin("Answering")
+            rows = _answer(loaded, schema, targets, given)
+        else:
+            begin("Drawing bounds from the release")
+            rows = _bounded(loaded, targets, given, interval, about, draws, notes)
+        notes += _unchecked(loaded, network)
+    held["notes"] = notes
+    if interval is not None:
+        held["interval"] = interval
+        heading += "" if mixture else ", on average over all that the release allows"
+        heading += f", with bounds that hold it in {100 * interval:g} % of cases"
+    width = max(len(", ".join(map(str, states))) for states, *_ in rows)
+    lines = [
+        f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" + "".join(f"  {bound:.6f}" for bound in bounds)
+        for states, probability, *bounds in rows
+    ]
+    held["answer"] = [
+        {"states": dict(zip(targets, states, strict=True)), "probability": probability}
+        | dict(zip(("lower", "upper"), bounds, strict=False))
+        for states, probability, *bounds in rows
+    ]
+    emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Collect what the library warns of, to be said in the command line's words; what is put in is said too."""
+    import warnings
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        yield notes
+    told = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    notes[:] = [at_the_command_line(" ".join(note.split())) for note in (*told, *notes)]
+
+
+def _bounded(
+    network: Any,
+    targets: Sequence[str],
+    given: dict[str, Any],
+    interval: float,
+    about: str | None,
+    draws: int | None,
+    notes: list[str],
+) -> list[tuple[Any, ...]]:
+    """Answer with bounds, and put what there is to note into `notes`."""
+    if draws is not None:
+        network.sample_posterior(draws)
+    options = {} if about is None else {"target": about}
+    frame = network.query(list(targets), given, interval=interval, **options)
+    notes += [frame.attrs["note"]] if "note" in frame.attrs else []
+    return [
+        (states if isinstance(states, tuple) else (states,), *map(float, row))
+        for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)
+    ]
+
+
+@click.command(cls=Command)
+@file_argument("release", "a release", "a network")
+@file_option("--model", kinds=("a network",), help="Network that was fitted to it.")
+@json_option
+def check(release: Path, model: Path | None, as_json: bool) -> None:
+    """Hold RELEASE against a network that was fitted to it. This costs no privacy.
+
+    A model that carries its release is both.
+
+    The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
+    families say little of edges that are missing: pgmpy-dp probe looks for them in the records. Of a model that
+    synthesize wrote it lists the tables that are not met.
+
+    \b
+      pgmpy-dp check release.zip --model fitted.bif
+      pgmpy-dp check fitted.zip
+    """
+    quiet()
+    from pgmpy_dp.fitting.checks.fit_checks import check_network
+    from pgmpy_dp.inference import TreeTooLargeError
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.release import NoisyMarginals
+
+    releases, network = released_and_fitted("check", release, model)
+    if network is None:
+        raise click.UsageError("Name the network that was fitted to it: --model fitted.bif, say.")
+    noisy = releases[0]
+    if isinstance(network, PrivateMixtureNetwork):
+        from pgmpy_dp.report.pair_map import table_fits, table_power
+
+        if not isinstance(noisy, NoisyMarginals):
+            raise click.ClickException(f"{release} holds no tables: a mixture is held against the tables of its pairs.")
+        fits = table_fits(noisy, network)
+        beyond = [fit.variables for fit in fits if fit.level != "clear"]
+        power = table_power(fits)
+        lines = [
+            f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.",
+            *map(", ".join, beyond),
+            *([power] if power else []),
+        ]
+        seen = {", ".join(fit.variables): fit.detectable for fit in fits}
+        held = {"tables": len(noisy.tables), "not_met": list(map(list, beyond)), "detectable": seen}
+        emit(as_json, held, lines)
+        return
+    try:
+        found = check_network(network, releases)
+    except TreeTooLargeError as error:
+        raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
+    emit(as_json, findings(found), repr(found))
+
+
+def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
+    """Refuse unknown variables; several in one option are told how to be named."""
+    for target in targets:
+        parts = [part.strip() for part in target.split(",")]
+        if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
+            options = " ".join(f"--target {quote(part)}" for part in parts)
+            raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
+    schema.require([targets])
+
+
+def loaded_network(path: Path) -> Any:
+    """Load the network of a file, or the mixture."""
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.networks import load_network
+
+    return PrivateMixtureNetwork.load(path) if PrivateMixtureNetwork.wrote(path) else load_network(path)
+
+
+def released_and_fitted(command: str, release: Path, model: Path | None) -> tuple[tuple[Any, ...], Any]:
+    """Load a release and the network beside it, if any, or what a model that carries its releases holds of both."""
+    from pgmpy_dp.release import Release
+
+    if kind_of(release) != "a network":
+        return (Release.load(release),), None if model is None else loaded_network(model)
+    network = loaded_network(release)
+    held = _carried(network)
+    if not held:
+        raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
+    if model is not None:
+        raise click.ClickException(f"{release} is a model with its release, and so is no RELEASE of --model {model}.")
+    return held, network
+
+
+def _carried(network: Any) -> tuple[Any, ...]:
+    """List the releases that a model carries."""
+    held = getattr(network, "release_", None)
+    return held if isinstance(held, tuple) else () if held is None else (held,)
+
+
+def _unchecked(loaded: Any, network: Path) -> list[str]:
+    """Note that a network was not held against the release it carries, which takes long where both are large."""
+    if not _carried(loaded) or getattr(loaded, "fit_checked_", True):
+        return []
+    return [
+        "Whether the release contradicts the network was not tested, for it takes long: "
+        f"pgmpy-dp check {network} tests it, as far as it fits in memory."
+    ]
+
+
+def _schema(network: Any) -> Schema:
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.schema import Schema
+
+    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
+
+
+def _declared(network: Any) -> Schema:
+    """Find what was declared of the records: a model that carries its releases has it from them."""
+    schemas = [release.schema for release in _carried(network)]
+    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else _schema(network)
+
+
+def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
+    from itertools import product
+
+    factor = network.query(list(targets), given)
+    cells = list(product(*(schema.states[variable] for variable in targets)))
+    return [(cell, float(factor.get_value(**dict(zip(targets, cell, strict=True))))) for cell in cells]
+
+
+@click.command(cls=Command)
+@file_argument("network", "a network")
+@click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
+@click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
+@click.option(
+    "--numbers",
+    type=NUMBERS,
+    help="What bins become: numbers within them, their middles, or their names. The default is uniform; names where "
+    "NETWORK carries no release, which says the edges of bins, and --release names none.",
+)
+@click.option(
+    "--target",
+    help="A variable that others are to predict: of a mixture, tables of it with two others are kept close too.",
+)
+@file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
+@out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@spreadsheet_option
+@json_option
+def sample(
+    network: Path,
+    rows: int,
+    seed: int | None,
+    numbers: Any,
+    target: str | None,
+    release: Path | None,
+    out: Path | None,
+    spreadsheet: bool,
+    as_json: bool,
+) -> None:
+    """Draw synthetic records from a fitted NETWORK. This costs no privacy.
+
+    \b
+      pgmpy-dp sample fitted.zip --rows 10000 --out synthetic.csv
+      pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
+    """
+    quiet()
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.release import Release
+
+    if out is not None and out.suffix.lower() not in RECORDS:
+        raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
+    with noted() as notes, stages(2) as begin:
+        begin("Reading the network")
+        loaded = loaded_network(network)
+        if release is not None:
+            loaded.attach_release(Release.load(release))
+        mixture = isinstance(loaded, PrivateMixtureNetwork)
+        if numbers is None:
+            numbers = "uniform" if mixture or hasattr(loaded, "release_") else "states"
+        if target is not None and not mixture:
+            raise click.ClickException(
+                f"{network}: records are drawn for a --target from mixtures of one table only; leave it out."
+            )
+        begin("Drawing records")
+        declared = _declared(loaded)
+        asked = {} if target is None else {"target": target}
+        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, **asked), declared)
+        notes += _unchecked(loaded, network)
+        records = records[[variable for variable in declared.variables if variable in records]]
+        states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
+        mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
+        if mixed and out is not None and out.suffix.lower() == ".parquet":
+            raise click.ClickException(
+                f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
+            )
+    if out is None:
+        if as_json:
+            click.echo(as_json_text(json.loads(records.to_json(orient="records"))))
+        else:
+            emit_records(to_csv(records, None, declared, spreadsheet) or "")
+        for note in notes:
+            click.echo(shown(f"Note: {note}"), err=True)
+        return
+    cautions = write_records(records, out, declared, spreadsheet)
+    held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}
+    lines = [f"{rows} synthetic records written to {out}.", *cautions, *(f"Note: {note}" for note in notes)]
+    emit(as_json, held, lines)

@@ -1,0 +1,74 @@
+"""`pgmpy-dp report` shows a release on one page."""
+
+from __future__ import annotations
+
+from datetime import date as calendar
+from functools import reduce
+from pathlib import Path
+
+import click
+
+from pgmpy_dp.cli.analyst.fitted import released_and_fitted
+from pgmpy_dp.cli.shared.common import Command, emit, json_option, one_line, quiet, stages
+from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
+
+
+@click.command(cls=Command)
+@file_argument("release", "a release", "a network")
+@file_option(
+    "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
+)
+@out_option("--out", kind=None, required=True, help="Page to write, .html.")
+@click.option("--force", is_flag=True, help="Overwrite an existing page.")
+@click.option("--title", default="Privacy report", show_default=True, help="Heads the page.")
+@click.option("--date", help="Stands below the title; today, by default.")
+@json_option
+def report(release: Path, model: Path | None, out: Path, title: str, date: str | None, as_json: bool) -> None:
+    """Write one self-contained HTML page about RELEASE.
+
+    It shows what was released and what it cost, the guarantee in plain words, the network with its noise, marginals
+    with noise bars, and a warning where noise exceeds signal; of the model that synthesize wrote, which tables it does
+    not meet. It follows from the release alone and may be published with it.
+
+    \b
+      pgmpy-dp report release.zip --model fitted.bif --out report.html
+      pgmpy-dp report pairs.zip --model mixture.json --out report.html
+      pgmpy-dp report fitted.zip --out report.html
+    """
+    quiet()
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.report import write_report
+    from pgmpy_dp.report.page import PAGES
+    from pgmpy_dp.report.pair_map import table_fits
+
+    if out.suffix.lower() not in PAGES:
+        raise click.ClickException(f"{out}: pages are written to {' and '.join(PAGES)} files.")
+    with stages(2) as begin:
+        begin("Reading the release")
+        releases, network = released_and_fitted("report", release, model)
+        for each in releases:
+            if not isinstance(each, NoisyMarginals):
+                raise click.ClickException(
+                    f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
+                    "pgmpy-dp inspect."
+                )
+        try:
+            noisy = reduce(NoisyMarginals.join, releases)
+        except ValueError as error:
+            raise click.ClickException(
+                f"{release} carries releases that no page shows as one ({one_line(error)}): pgmpy-dp report RELEASE "
+                f"--model {release}."
+            ) from error
+        begin("Drawing the page")
+        drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
+    names = [list(clique) for clique in drowned]
+    lines = [f"Written to {out}."]
+    if names:
+        lines.append(f"Noise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked.")
+    held = {"file": str(out), "noise_exceeds_signal": names}
+    if isinstance(network, PrivateMixtureNetwork):
+        beyond = [list(fit.variables) for fit in table_fits(noisy, network) if fit.level != "clear"]
+        lines.append(f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.")
+        held["not_met"] = beyond
+    emit(as_json, held, lines)

@@ -1,0 +1,262 @@
+"""`pgmpy-dp schema` drafts a schema from what is public about the records."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.owner.records import csv_options, with_format
+from pgmpy_dp.cli.shared.common import Command, emit, json_option
+from pgmpy_dp.cli.shared.files import DICTIONARY_COLUMNS, file_argument, out_option
+from pgmpy_dp.errors import SchemaError
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
+
+_NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@click.command(cls=Command)
+@file_argument("source", "a network", "a data dictionary", "a schema", "records")
+@out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
+@csv_options
+@click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
+@json_option
+def schema(
+    source: Path,
+    delimiter: str | None,
+    encoding: str | None,
+    strip: bool | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Draft a schema file from a network or a data dictionary.
+
+    It is never drafted from the records: which values occur among them is itself private. So states come from
+    what is public: the states of a network (.bif, .xmlbif, .uai), or a data dictionary.
+
+    A dictionary in CSV has one row a variable, with the columns
+
+    \b
+      variable  its name: the column of the records
+      states    its values, separated by |            (yes|no)
+      edges     or the edges of its bins, for numbers (0|18|65|120)
+      labels    names of the bins, separated by |     (optional)
+      decimals  of synthetic numbers; whole edges give whole numbers without (optional)
+      type      string, integer, number or boolean    (optional)
+      missing   the state that stands for no value    (optional)
+      other     that for values that are not declared (optional)
+      missing_values  texts that say there is no value (optional, ?|NA; |NA if the empty cell comes first)
+
+    A row with neither states nor edges, but with other, is of a variable of whose values there is no public list:
+    pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
+
+    A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
+    {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
+
+    A bin holds its lower edge and not its upper one, but the last holds both; the first edge may be -inf, and the
+    last inf. Numbers outside of all bins are refused, unless `other` has a state for them. No synthetic numbers
+    are drawn from open bins: 120 serves better than inf.
+
+    --delimiter, --encoding and --strip say how the records' own .csv file is written, and become a part of the schema.
+
+    Look the draft over before use: its states and their order are those of all that follows. Those that stand for no
+    value and for values that are not declared are marked (missing) and (other).
+    """
+    drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
+    if out is not None:
+        drafted.save(out)
+    width = max(len(variable) for variable in drafted.variables)
+    lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
+    if out is not None:
+        lines += ["", f"Written to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."]
+    emit(as_json, drafted.to_dict(), lines)
+
+
+def _marked(schema: Schema, variable: str) -> list[str]:
+    """Write the states of a variable, and say which stand for missing values and for values not declared."""
+    roles = {"missing": schema.missing.get(variable), "other": schema.other.get(variable)}
+    marks = [[role for role, stand_in in roles.items() if stand_in == state] for state in schema.states[variable]]
+    return [
+        f"{state} ({', '.join(mark)})" if mark else str(state)
+        for state, mark in zip(schema.states[variable], marks, strict=True)
+    ]
+
+
+def read_dictionary(source: Path) -> Schema:
+    """Read the schema of a network, a Table Schema or a data dictionary."""
+    from pgmpy_dp._files import parse_json
+    from pgmpy_dp.schema import Schema
+
+    suffix = source.suffix.lower()
+    if suffix in _NETWORKS:
+        from pgmpy_dp.networks import load_network
+
+        return Schema.from_model(load_network(source))
+    if suffix == ".csv":
+        return _from_rows(source)
+    if suffix != ".json":
+        raise SchemaError(f"{source}: give a network ({', '.join(_NETWORKS)}) or a data dictionary (.csv or .json).")
+    try:
+        content = parse_json(source.read_bytes())
+        if isinstance(content, dict) and isinstance(content.get("fields"), list):
+            return Schema.from_dict(content)
+        if isinstance(content, dict) and isinstance(content.get("format"), str):  # this package wrote the network
+            return Schema.from_dict(content["schema"])
+        return _from_mapping(content)
+    except SchemaError:
+        raise
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise SchemaError(f"{source}: not a data dictionary ({error}); see pgmpy-dp schema --help.") from None
+
+
+def _from_mapping(content: Any) -> Schema:
+    from pgmpy_dp.schema import Bins, Schema
+
+    if not isinstance(content, Mapping):
+        raise SchemaError("a data dictionary in JSON maps each variable to its states.")
+    variables: dict[str, Any] = {}
+    stand_ins: dict[str, dict[str, Any]] = {"missing": {}, "other": {}}
+    said: dict[str, list[str]] = {}
+    for variable, entry in content.items():
+        if not isinstance(entry, Mapping):
+            variables[variable] = entry
+            continue
+        if unknown := set(entry) - set(DICTIONARY_COLUMNS):
+            raise SchemaError(f"Variable {variable!r}: unknown property {sorted(unknown)[0]!r}.")
+        if "edges" in entry and "states" in entry:
+            raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
+        if "edges" in entry:
+            edges = [_number(variable, edge) for edge in entry["edges"]]
+            try:
+                variables[variable] = Bins(edges, entry.get("labels"), entry.get("decimals"))
+            except SchemaError as error:
+                raise SchemaError(f"Variable {variable!r}: {error}") from None
+        else:
+            variables[variable] = entry.get("states", [])
+        for role, states in stand_ins.items():
+            if entry.get(role) is not None:
+                states[variable] = entry[role]
+        said[variable] = entry.get("missing_values", [])
+    return Schema(variables, stand_ins["missing"], stand_ins["other"], missing_values=said)
+
+
+def _from_rows(source: Path) -> Schema:
+    try:
+        rows = _rows(source, source.read_bytes().decode("utf-8-sig"))
+        columns = next(rows, [])
+    except ValueError:
+        columns = []
+    known, asked = {*columns} <= {*DICTIONARY_COLUMNS}, "variable" in columns and {"states", "edges"} & {*columns}
+    # The file may be the records themselves, so the message says nothing of what it holds.
+    if not (known and asked and len({*columns}) == len(columns)):
+        raise SchemaError(
+            f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
+            f"others than {', '.join(DICTIONARY_COLUMNS)}, each once, with commas between them and in UTF-8. If these "
+            "are the records: states are never read off them, since which values occur is private. Write a dictionary, "
+            "one row a variable."
+        )
+    entries: dict[str, Any] = {}
+    for number, row in enumerate(rows, 2):
+        if row == [""]:
+            continue
+        if len(row) > len(columns):
+            raise SchemaError(
+                f"{source}: row {number} has {len(row)} cells, and the header {len(columns)}: separate states by |, "
+                "quote cells with commas, and leave out surplus cells."
+            )
+        cells = dict(zip(columns, map(str.strip, row), strict=False))
+        name = cells.get("variable")
+        if not name:
+            raise SchemaError(f"{source}: row {number} names no variable: name it, or delete the row.")
+        if name in entries:
+            raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
+        entries[name] = _entry(name, cells)
+    return _from_mapping(entries)
+
+
+_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n|\r|\n|\Z)')
+
+
+def _rows(source: Path, text: str) -> Iterator[list[str]]:
+    """Split a dictionary by RFC 4180, whatever its lines end with."""
+    row: list[str] = []
+    number, place = 1, 0
+    while place < len(text):
+        cell = _CELL.match(text, place)
+        if cell is None:
+            raise SchemaError(
+                f"{source}: row {number} is damaged: quote cells with commas or quotation marks, and double the "
+                "quotation marks in them."
+            )
+        row.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
+        place = cell.end()
+        if cell[3] != ",":
+            yield row
+            row, number = [], number + 1
+    if row:
+        yield [*row, ""]
+
+
+def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
+    kind = row.get("type") or "string"
+    entry: dict[str, Any] = {}
+    if row.get("edges") and row.get("states"):
+        raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
+    if row.get("missing_values"):
+        entry["missing_values"] = _parts(row["missing_values"])
+    for column in ("states", "edges", "labels"):
+        if "" in _parts(row.get(column, "")):
+            raise SchemaError(f"Variable {name!r}: a | too many in {column}, with nothing before or behind it.")
+    if row.get("edges"):
+        entry["edges"] = _parts(row["edges"])
+        if row.get("labels"):
+            entry["labels"] = _parts(row["labels"])
+        if row.get("decimals"):
+            number = _number(name, row["decimals"])
+            entry["decimals"] = int(number) if number.is_integer() else number
+    elif kind == "boolean" and not row.get("states"):
+        entry["states"] = [False, True]
+    else:
+        entry["states"] = [_typed(name, kind, text) for text in _parts(row.get("states", ""))]
+    return entry | {role: row[role] for role in ("missing", "other") if row.get(role)}
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split("|")] if text else []
+
+
+def _number(name: str, given: Any) -> float:
+    """Read a number; one that a float does not hold is none, and not infinite."""
+    try:
+        number = float(given)
+    except (ValueError, TypeError, OverflowError):
+        number = math.nan
+    if math.isnan(number) or (math.isinf(number) and isinstance(given, str) and "inf" not in given.lower()):
+        raise SchemaError(f"Variable {name!r}: {_short(given)} is no finite number, inf or -inf.")
+    return number
+
+
+def _short(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _typed(name: str, kind: str, text: str) -> Any:
+    if kind == "string":
+        return text
+    if kind == "number":
+        return _number(name, text)
+    if kind == "boolean" and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if kind == "integer":
+        with suppress(ValueError):
+            return int(text)
+    raise SchemaError(f"Variable {name!r}: {_short(text)} is no {kind}; types are string, integer, number and boolean.")

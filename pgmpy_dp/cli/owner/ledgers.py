@@ -1,0 +1,95 @@
+"""`pgmpy-dp ledger` keeps the budget of a collection of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.shared.common import Group, delta_cautions, emit, json_option
+from pgmpy_dp.cli.shared.files import file_argument
+
+if TYPE_CHECKING:
+    from pgmpy_dp.privacy import PrivacyBudget
+
+
+@click.group(cls=Group)
+def ledger() -> None:
+    """Make or show a ledger: the privacy budget of a set of records.
+
+    Keep one ledger for each collection of persons, for all releases from it, whoever makes them. It adds up what is
+    promised to one record, or to one person: always charge it with the same --neighbours and --unit. Keep it where the
+    records are, and never put back an old copy: it would forget releases that were made.
+    """
+
+
+@ledger.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--epsilon", type=float, required=True, help="Total of all releases, for good. 1 is strong, 10 is weak.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise: 1e-6, say.")
+@json_option
+def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
+    """Make the ledger file PATH with a total that cannot be changed later."""
+    from pgmpy_dp.privacy import PrivacyBudget
+
+    if path.exists():
+        raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
+    hint = f"Keep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
+    _show(PrivacyBudget.open(path, epsilon, delta), as_json, *delta_cautions(delta), hint)
+
+
+@ledger.command()
+@file_argument("path", "a ledger")
+@json_option
+def show(path: Path, as_json: bool) -> None:
+    """Show the ledger PATH: totals, charges, and what remains."""
+    _show(open_ledger(path), as_json)
+
+
+def open_ledger(path: Path) -> PrivacyBudget:
+    """Open the budget of an existing ledger."""
+    from pgmpy_dp.privacy import PrivacyBudget
+
+    if not path.exists():
+        raise click.ClickException(
+            f"{path}: there is no such ledger. Make one: pgmpy-dp ledger create {path} --epsilon TOTAL"
+        )
+    return PrivacyBudget.open(path)
+
+
+def summary(budget: PrivacyBudget) -> dict[str, Any]:
+    """Summarize what a ledger holds, for JSON."""
+    spent, remaining = budget.spent, budget.remaining
+    return {
+        "ledger": str(budget.path),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "remaining": {"epsilon": remaining.epsilon, "delta": remaining.delta},
+        "charges": [charge.to_dict() for charge in budget.history],
+        "head": budget.head,
+    }
+
+
+def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
+    held = summary(budget)
+
+    def told(loss: Mapping[str, float]) -> str:
+        return f"epsilon {loss['epsilon']:.6g}" + (f", delta {loss['delta']:g}" if budget.delta else "")
+
+    lines = [
+        f"{budget.path}",
+        f"  total      {told(held)}",
+        f"  spent      {told(held['spent'])}",
+        f"  remaining  {told(held['remaining'])}",
+    ]
+    for number, charge in enumerate(budget.history, 1):
+        loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
+        price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
+        lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
+    if any(charge.rho is not None for charge in budget.history):
+        lines.append("  A rho adds up whatever delta it was asked with: what is spent is at the ledger's own delta.")
+    lines.append(f"  head       {held['head']}")
+    emit(as_json, held, [*lines, *hints])

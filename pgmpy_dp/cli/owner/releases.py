@@ -1,0 +1,250 @@
+"""`pgmpy-dp release` turns records into a release, and `pgmpy-dp inspect` shows what a release says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.owner.records import (
+    GAUSSIAN_DELTA,
+    RecordOptions,
+    check_option,
+    dry_run_option,
+    foreseen,
+    gaussian_advice,
+    listed_tables,
+    noise_options_or_plan,
+    record_options,
+    require_delta,
+    written_option,
+)
+from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit, json_option, one_line, stages
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
+
+if TYPE_CHECKING:
+    from pgmpy_dp.data.mechanisms.residuals import Residuals
+    from pgmpy_dp.release import Release
+    from pgmpy_dp.schema import Clique, Schema
+
+
+@click.command(cls=Command)
+@records_argument
+@file_option(
+    "--model", kinds=STRUCTURES, help="Network whose tables to measure: .bif, .xmlbif, .uai, .json, or edges in .txt."
+)
+@file_option(
+    "--cliques", kinds=("a list of tables",), help="Or the tables to measure, in JSON, as pgmpy-dp plan writes them."
+)
+@file_option(
+    "--plan",
+    kinds=("a plan for an accuracy",),
+    help="Or the residuals to measure, as pgmpy-dp plan-accuracy writes them; it says how noisy they are.",
+)
+@check_option
+@noise_options_or_plan
+@click.option(
+    "--sampling-rate",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Count each record with this probability only. Never more accurate at the same epsilon; for methods that "
+    "are stated with it.",
+)
+@record_options
+@written_option("--out", "a release", endings=(".zip",), help="Release file to write, .zip.")
+@click.option("--force", is_flag=True, help="Overwrite an existing release file.")
+@dry_run_option
+@json_option
+def release(
+    data: Path,
+    model: Path | None,
+    cliques: Path | None,
+    plan: Path | None,
+    check: float | None,
+    epsilon: float | None,
+    delta: float,
+    mechanism: str,
+    sampling_rate: float,
+    out: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Count the records of DATA with noise, and write the release file.
+
+    DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole (but
+    for a sample).
+
+    Only this command, and `bins`, `states`, `structure`, `probe`, `synthesize` and `households`, read records. The
+    ledger is charged, on disk, before noise is drawn. What is written may be published: it promises what `pgmpy-dp
+    inspect` prints.
+
+    \b
+      pgmpy-dp ledger create ledger.json --epsilon 2
+      pgmpy-dp release records.csv --schema schema.json --model model.bif --epsilon 1 \\
+          --ledger ledger.json --out release.zip
+      pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
+    """
+    from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+
+    if [model, cliques, plan].count(None) != 2:
+        raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
+    if plan is not None and (epsilon is not None or delta or mechanism != "laplace" or sampling_rate != 1):
+        raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
+    if check is not None and model is None:
+        raise click.UsageError("--check belongs to --model.")
+    if epsilon is None:
+        if plan is None:
+            raise click.UsageError("Missing option '--epsilon'.")
+        epsilon = 0.0  # until the plan is read
+    require_delta(mechanism, delta)
+    chosen = RecordOptions(**options)
+    with stages(3) as begin:
+        begin("Reading the schema and the model")
+        asked: Any
+        schema, noise = chosen.schema(), None
+        told: list[str] = []
+        if plan is not None:
+            asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
+        else:
+            wanted, weights = (
+                read_cliques(cliques)  # type: ignore[arg-type]
+                if model is None
+                else planned(schema, model, check, mechanism)
+            )
+            wanted = schema.require(wanted)
+            whole, schema = schema, schema_of(schema, wanted)
+            told = [] if model is None else left_out(whole, schema.variables)
+            asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
+        if dry_run:
+            quote = asked.quote(chosen.public(schema, delta))
+            held, lines = chosen.affordable(epsilon, delta)
+            if model is not None:
+                lines = [*gaussian_advice(asked, quote, chosen.public(schema, GAUSSIAN_DELTA)), *lines]
+            foreseen(quote, schema, as_json, held, [*told, *lines], noise=noise)
+            return
+        assert out is not None
+        budget = chosen.budget(epsilon, delta)
+        begin("Reading the records")
+        dataset = chosen.dataset(data, schema, budget, in_memory=sampling_rate != 1)
+        begin("Counting, with noise")
+        noisy = dataset.release(asked)
+        try:
+            noisy.save(out)
+        except OSError as error:
+            raise click.ClickException(
+                f"{one_line(error)} The release is lost, and what it cost stays charged: a new one costs as much again."
+            ) from error
+    ledger, line = chosen.charged(budget)
+    lines = [*_lines(noisy), *told, "", f"Written to {out}.", line]
+    emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
+
+
+@click.command(cls=Command)
+@file_argument("path", "a release")
+@json_option
+def inspect(path: Path, as_json: bool) -> None:
+    """Check the release file PATH and show what it promises and holds."""
+    from pgmpy_dp.release import Release
+
+    noisy = Release.load(path)
+    emit(as_json, describe(noisy), _lines(noisy))
+
+
+def _planned_residuals(
+    plan: Path, schema: Schema, chosen: RecordOptions
+) -> tuple[Residuals, Schema, dict[Clique, float], float, float]:
+    """Read a plan, and find the noise in cells of its tables, and its price."""
+    from pgmpy_dp.cli.shared.structures import read_plan, schema_of
+    from pgmpy_dp.data.mechanisms.residuals import Residuals
+    from pgmpy_dp.release.noisy_residuals import residual_variance
+
+    scales, delta = read_plan(plan)
+    wanted = schema.require([subset for subset in scales if subset])
+    schema = schema_of(schema, wanted)
+    asked = Residuals(scales, delta)
+    quote = asked.quote(chosen.public(schema, delta))
+    noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}
+    return asked, schema, noise, quote.guarantee.epsilon, delta
+
+
+def _lines(noisy: Release) -> list[str]:
+    """Write what a release promises and holds, as text."""
+    from pgmpy_dp.release import DiscoveredStates
+
+    held, guarantee = describe(noisy), noisy.guarantee
+    versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
+    if isinstance(noisy, DiscoveredStates):
+        return [
+            guarantee.sentence(),
+            f"Made with {versions or 'unknown versions'}.",
+            f"States of {noisy.variable} whose noisy number of rows reaches {noisy.threshold}: {len(noisy.states)}",
+            "",
+            *map(str, noisy.states),
+        ]
+    if not noisy.cliques:
+        families = [", ".join(family["variables"]) for family in held["families"]]
+        drawn = f"Draws of a network: {held['draws']}"
+        return [
+            guarantee.sentence(),
+            f"Made with {versions or 'unknown versions'}.",
+            drawn,
+            "",
+            "families (each node, its parents)",
+            *families,
+        ]
+    total = held["total"]
+    about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
+    return [
+        guarantee.sentence(),
+        f"Made with {versions or 'unknown versions'}.",
+        f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
+        *_cautions(noisy),
+        "",
+        *listed_tables(held["tables"], guarantee.counted),
+    ]
+
+
+def _cautions(noisy: Release) -> list[str]:
+    """Name what somebody who looks at tables and noise might overlook."""
+    found = delta_cautions(noisy.guarantee.delta)
+    if noisy.guarantee.epsilon > 20:
+        found.append("Caution: at so large an epsilon the promise says next to nothing.")
+    least = noisy.total - 2 * noisy.total_variance**0.5
+    drowned = sum(least <= noisy.noise(clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
+    if drowned:
+        found.append(
+            f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells is more than the records."
+        )
+    return found
+
+
+def describe(noisy: Release) -> dict[str, Any]:
+    """Describe what a release holds, for JSON."""
+    held: dict[str, Any] = {
+        "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
+        "kind": noisy.kind,
+    }
+    if not noisy.cliques:
+        return noisy.contents() | held
+    return {
+        **held,
+        "total": {
+            "counted": noisy.guarantee.counted,
+            "value": noisy.total,
+            "public": noisy.public_total is not None,
+            "deviation": noisy.total_variance**0.5,
+        },
+        "tables": [
+            {
+                "variables": list(clique),
+                "cells": int(noisy.schema.cells(clique)),
+                **dict(zip(("scale", "noise"), noisy.noise(clique), strict=True)),
+            }
+            for clique in noisy.cliques
+        ],
+        "schema": noisy.schema.to_dict(),
+    }

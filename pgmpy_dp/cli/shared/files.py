@@ -1,0 +1,189 @@
+"""Files say what they are: one in the place of another is named, with the place where it belongs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pgmpy_dp.cli.shared.wording import shown
+
+# What takes files of a kind, as a refusal says it.
+_BELONGS = {
+    "records": "records are the DATA of release, probe, structure, bins, states and synthesize, and the tables of "
+    "households",
+    "a schema": "--schema takes it",
+    "a data dictionary": "pgmpy-dp schema makes a schema of it",
+    "a ledger": "--ledger takes it",
+    "a release": "it is the RELEASE of inspect, fit, check and report",
+    "a network": "query and sample take it, and --model of release, fit, check, probe and report",
+    "a model of households": "PrivateHouseholdNetwork.load reads it in Python",
+    "a list of edges": "--model of plan, release and fit takes it",
+    "a list of tables": "--cliques of release takes it",
+    "a plan for an accuracy": "--plan of release takes it",
+}
+DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "decimals", "missing", "other", "missing_values")
+_ENDINGS = {
+    ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
+    ".xml": "a network", ".uai": "a network", ".txt": "a list of edges", ".edges": "a list of edges",
+}  # fmt: skip
+_FORMATS = {
+    "pgmpy_dp ledger": "a ledger",
+    "pgmpy_dp Bayesian network": "a network",
+    "pgmpy_dp Markov network": "a network",
+    "pgmpy_dp mixture network": "a network",
+    "pgmpy_dp household network": "a model of households",
+}
+
+
+def kind_of(path: Path) -> str | None:
+    """Tell what a file is by its ending, or where that says too little, by the outermost names of its content."""
+    if path.is_dir():
+        return "records"
+    ending = path.suffix.lower()
+    if ending == ".zip":
+        with path.open("rb") as file:  # records may be large
+            zipped = file.read(2) == b"PK"
+        if not zipped:
+            return None
+        from pgmpy_dp.release.carrying import carries
+
+        if carries(path):
+            return "a network"
+        return "records" if path.name.lower().endswith(".csv.zip") else "a release"
+    if ending == ".csv" and _is_dictionary(path):
+        return "a data dictionary"
+    return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
+
+
+def _is_dictionary(path: Path) -> bool:
+    """Say whether a file begins as a data dictionary in CSV does."""
+    with path.open("rb") as file:
+        names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
+    found = {name.strip().strip('"') for name in names}
+    return "variable" in found and bool({"states", "edges"} & found) and found <= set(DICTIONARY_COLUMNS)
+
+
+def _kind_of_json(path: Path) -> str | None:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(content, list):
+        return "a list of tables"
+    if not isinstance(content, dict):
+        return None
+    if isinstance(content.get("format"), str):
+        return _FORMATS.get(content["format"])
+    if isinstance(content.get("fields"), list):
+        return "a schema"
+    if isinstance(content.get("cliques"), list):
+        return "a list of tables"
+    if isinstance(content.get("residuals"), list):
+        return "a plan for an accuracy"
+    return "a data dictionary" if all(isinstance(entry, list | dict) for entry in content.values()) else None
+
+
+STRUCTURES = ("a network", "a list of edges")
+
+
+class FileOf(click.Path):
+    """A parameter takes a file; where it is to be of some kinds, one that is plainly of another is refused by name.
+
+    Files to write have `endings`, none of which means that any will do; they are checked by `require_writable`.
+    """
+
+    def __init__(
+        self, *kinds: str, folder: bool = False, exists: bool = True, endings: tuple[str, ...] | None = None
+    ) -> None:
+        super().__init__(exists=exists, dir_okay=folder, path_type=Path)
+        self.kinds, self.endings = kinds, endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(str(super().convert(value, param, ctx)))
+        found = None if self.endings is not None else self.other_kind(path)
+        if found is None:
+            return path
+        place = "" if param is None or param.param_type_name == "argument" else f" for {param.opts[0]}"
+        raise click.ClickException(
+            shown(f"{path}: not {' or '.join(self.kinds)}{place}, but {found}: {_BELONGS[found]}.")
+        )
+
+    def other_kind(self, path: Path) -> str | None:
+        """Tell what an existing file plainly is, if that is none of the kinds."""
+        found = kind_of(path) if path.exists() else None
+        return None if found in self.kinds else found
+
+
+def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str, Any], force: bool) -> None:
+    """Find out before anything is read or charged whether results can be written: later, a charge would be lost.
+
+    A command writes no file that it reads, nor two results to one; with ``--force`` it overwrites files of the kind
+    that it writes, so that no ledger, and nothing else that was paid for, is lost to another file.
+
+    Raises
+    ------
+    click.ClickException
+    """
+    read: list[tuple[str, Path]] = []
+    written: list[tuple[str, Path, FileOf]] = []
+    for parameter in parameters:
+        name, given = parameter.human_readable_name, values.get(parameter.name or "")
+        if isinstance(parameter.type, FileOf) and given is not None:
+            option = name if parameter.param_type_name == "argument" else parameter.opts[0]
+            paths = given if isinstance(given, tuple) else (given,)
+            if parameter.type.endings is None:
+                read += [(option, path) for path in paths]
+            else:
+                written += [(option, path, parameter.type) for path in paths]
+    for number, (option, path, _) in enumerate(written):
+        for other, taken in [*read, *(each[:2] for each in written[:number])]:
+            if _one_file(path, taken):
+                raise click.ClickException(
+                    f"{path}: named for {option} and for {other}: choose another name for what is written."
+                )
+    for option, path, kind in written:
+        if kind.endings and path.suffix.lower() not in kind.endings:
+            raise click.ClickException(f"{path}: such files end in {' or '.join(kind.endings)}: choose another name.")
+        found = kind.other_kind(path)
+        if found is not None:
+            raise click.ClickException(f"{path} is {found}, which {option} would overwrite: choose another name.")
+        if path.exists() and not force:
+            raise click.ClickException(f"{path} exists already: choose another name, or add --force to overwrite it.")
+        if not os.access(path.parent, os.W_OK):
+            raise click.ClickException(f"{path.parent}: no folder that can be written to; make it first.")
+
+
+def _one_file(written: Path, other: Path) -> bool:
+    """Say whether two paths lead to one file, or one would be written among the records of a folder."""
+    if written.exists() and other.exists() and written.samefile(other):
+        return True
+    first, second = (Path(os.path.realpath(path)) for path in (written, other))
+    among = other.is_dir() and first.is_relative_to(second) and _ENDINGS.get(first.suffix.lower()) == "records"
+    return first == second or among
+
+
+def file_argument(name: str, *kinds: str) -> Callable[[Any], Any]:
+    """Take a file that exists, of one of these kinds."""
+    return click.argument(name, type=FileOf(*kinds))
+
+
+def file_option(
+    *names: str, kinds: tuple[str, ...] = (), help: str, exists: bool = True, required: bool = False, **more: Any
+) -> Callable[[Any], Any]:
+    """Take a file to read, of these kinds."""
+    return click.option(*names, type=FileOf(*kinds, exists=exists), required=required, help=help, **more)
+
+
+def out_option(*names: str, kind: str | None, endings: tuple[str, ...] = (), **more: Any) -> Callable[[Any], Any]:
+    """Take a file to write, of this kind if commands read it, with one of these endings if any are named."""
+    kinds = () if kind is None else (kind,)
+    return click.option(*names, type=FileOf(*kinds, exists=False, endings=endings), **more)
+
+
+records_argument = click.argument("data", type=FileOf("records", folder=True))
+"""The records: a file, or a folder of Parquet files."""

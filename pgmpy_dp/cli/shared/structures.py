@@ -1,0 +1,197 @@
+"""Structures of networks and cliques are read from files: they say what to fit and to measure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp._files import parse_json
+from pgmpy_dp.cli.shared.common import as_json_text
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
+
+# A name as it is, or in quotation marks, as JSON writes it.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_NAME = re.compile(_QUOTED)
+_EDGE = re.compile(rf'(?P<first>{_QUOTED}|[^"].*?)\s+(?P<arrow>->|--)\s+(?P<second>{_QUOTED}|[^"].*)')
+_ARROWS = ("->", "--", "=>", "<-")
+_LISTS = (".txt", ".edges")
+# What stands between two names for an arrow, by hand, from other programs or from a word processor.
+_LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27f5-\u27ff]+\s*")
+
+
+def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
+    """Read a network without parameters: a PrivateBayesianNetwork or a PrivateMarkovNetwork.
+
+    It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
+    ``a -- b``, all of one kind; a line with one name is a variable without edges. A name that holds an arrow, or
+    could be taken for something else, stands in quotation marks. Where ``variables`` are known, an edge that lacks its
+    arrow is told from a name.
+    """
+    from pgmpy.models import DiscreteMarkovNetwork
+
+    from pgmpy_dp.models.formats.formats import SUFFIXES
+    from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load_network
+
+    if path.suffix.lower() in _LISTS:
+        nodes, edges, undirected = _edge_list(path, variables)
+    elif path.suffix.lower() in (*SUFFIXES, ".xml"):
+        network = load_network(path)
+        nodes, edges = list(network.nodes()), list(network.edges())
+        undirected = isinstance(network, DiscreteMarkovNetwork)
+    else:
+        raise click.ClickException(
+            f"{path}: unknown kind of model. Give a network file ({', '.join(SUFFIXES)}) or a list of edges "
+            f"({', '.join(_LISTS)})."
+        )
+    _require_network(path, edges, undirected)
+    structure = PrivateMarkovNetwork() if undirected else PrivateBayesianNetwork()
+    structure.add_nodes_from(nodes)
+    structure.add_edges_from(edges)
+    return structure
+
+
+def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool) -> None:
+    """Refuse edges that no network can have, and name them."""
+    import networkx as nx
+
+    loop = next((first for first, second in edges if first == second), None)
+    if loop is not None:
+        raise click.ClickException(f"{path}: the edge of {loop!r} to itself; remove it.")
+    graph = nx.DiGraph(edges)
+    if not undirected and not nx.is_directed_acyclic_graph(graph):
+        circle = [first for first, _ in nx.find_cycle(graph)]
+        raise click.ClickException(
+            f"{path}: the edges go round in a circle, {' -> '.join([*circle, circle[0]])}: remove or turn one of them, "
+            "or write all as a -- b for a Markov network."
+        )
+
+
+def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[tuple[str, str]], bool]:
+    nodes: dict[str, None] = {}
+    edges, arrows = [], set()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path}: not a text in UTF-8; save it as one.") from None
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        found = _EDGE.fullmatch(text)
+        written = (found["first"], found["second"]) if found else (text,)
+        ends = [name for name in map(_unquoted, written) if name is not None]
+        unclear = len(ends) < len(written)
+        meant = _meant(text, variables) if unclear or (ends == [text] and text not in variables) else ""
+        if meant or unclear:
+            raise click.ClickException(
+                f"{path}, line {number}: write one edge a line, with blanks around its arrow, such as: smoke -> lung."
+                f"{meant}"
+            )
+        nodes.update(dict.fromkeys(ends))
+        if found:
+            edges.append((ends[0], ends[1]))
+            arrows.add(found["arrow"])
+    if len(arrows) > 1:
+        raise click.ClickException(f"{path}: edges are all directed (a -> b) or all undirected (a -- b), not both.")
+    if not nodes:
+        raise click.ClickException(f"{path}: no edges; write one a line, such as: smoke -> lung")
+    return list(nodes), edges, arrows == {"--"}
+
+
+def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[str]:
+    """Write one edge a line, and variables without edges by themselves.
+
+    Examples
+    --------
+    >>> edge_lines([("a", "b -> c")], ["a", "b -> c", "d e", "#1"])
+    ['a -> "b -> c"', 'd e', '"#1"']
+    """
+    edges = list(edges)
+    joined = {name for edge in edges for name in edge}
+    alone = [_quoted(name) for name in nodes if name not in joined]
+    return [f"{_quoted(parent)} -> {_quoted(child)}" for parent, child in edges] + alone
+
+
+def _quoted(name: str) -> str:
+    """Put a name in quotation marks that would not be read back as it is."""
+    plain = name.isprintable() and name == name.strip() and name[:1] not in ("", "#", '"')
+    return name if plain and not any(arrow in name for arrow in _ARROWS) else as_json_text(name)
+
+
+def _unquoted(text: str) -> str | None:
+    """Read a name, or None where a text is none."""
+    if text.startswith('"'):
+        try:
+            return str(parse_json(text.encode())) if _NAME.fullmatch(text) else None
+        except ValueError:
+            return None
+    return None if any(arrow in text for arrow in _ARROWS) else text
+
+
+def _meant(text: str, variables: Collection[str]) -> str:
+    """Suggest an edge, if a line is two names with another sign for the arrow."""
+    splits = [(text[: sign.start()], text[sign.end() :]) for sign in _LIKE_ARROWS.finditer(text)]
+    edges = [ends for ends in splits if set(ends) <= set(variables)]
+    if not edges and not variables and len(splits) == 1 and all(splits[0]) and any(arrow in text for arrow in _ARROWS):
+        edges = splits
+    return f" Did you mean: {edges[0][0]} -> {edges[0][1]}?" if edges else ""
+
+
+def planned(schema: Schema, model: Path, check: float | None, mechanism: str) -> tuple[Any, list[float]]:
+    """Plan the tables of a network, and the shares of the budget; without a `check`, with the library's own."""
+    from pgmpy_dp.fitting import plan_measurements
+
+    structure = read_structure(model, schema.variables)
+    schema.require([list(structure.nodes())])
+    own = {} if check is None else {"check": check}
+    return plan_measurements(structure, schema, mechanism=mechanism, **own)
+
+
+def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
+    """Say which variables a network does not name, if any, and how to keep them."""
+    names = [variable for variable in schema.variables if variable not in kept]
+    if not names:
+        return []
+    told = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return [f"Left out, since no edge names them: {told}. In a list of edges, a line with a name alone keeps it."]
+
+
+def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
+    """Read cliques and, if given, their shares: a JSON list of lists, or {"cliques": [...], "weights": [...]}."""
+    try:
+        content = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise click.ClickException(f"{path}: not JSON ({error})") from None
+    if isinstance(content, list):
+        return content, None
+    if (
+        isinstance(content, dict)
+        and isinstance(content.get("cliques"), list)
+        and set(content) <= {"cliques", "weights"}
+    ):
+        return content["cliques"], content.get("weights")
+    raise click.ClickException(
+        f'{path}: write the cliques as a list of lists, such as [["smoke", "lung"]], or as '
+        '{"cliques": [...], "weights": [...]}.'
+    )
+
+
+def schema_of(schema: Schema, cliques: Iterable[Iterable[str]]) -> Schema:
+    """Keep the variables of some cliques, in the schema's order, which synthetic records will have."""
+    used = {variable for clique in cliques for variable in clique}
+    return schema.select([variable for variable in schema.variables if variable in used])
+
+
+def read_plan(path: Path) -> tuple[dict[tuple[str, ...], float], float]:
+    """Read the scales of residuals, and delta, as plan-accuracy writes them."""
+    try:
+        content = parse_json(path.read_bytes())
+        return {tuple(each["variables"]): each["scale"] for each in content["residuals"]}, content["delta"]
+    except (ValueError, KeyError, TypeError):
+        raise click.ClickException(f"{path}: no plan as pgmpy-dp plan-accuracy --out writes it: make one.") from None

@@ -1,0 +1,281 @@
+"""The families of a Bayesian network share a privacy budget.
+
+Uniform, by table size, planned and by two stages that look at the data (Chowdhury, Rekatsinas and Jha 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from pgmpy.base import DAG
+
+from pgmpy_dp.fitting.plans.laskey import KINDS, constant_sensitivities, covarying_sensitivities
+from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import families
+from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
+from pgmpy_dp.privacy.sampling import sampling_fraction
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.schema import Clique, Schema
+
+FEATURES = ("height", "out_degree", "sensitivity")
+
+# Gaussian noise in a table of c cells goes with c / sqrt(r), r its share of rho: least in all for r as c^(2/3).
+_GAUSSIAN_POWER = 2 / 3
+
+Plan = tuple[Sequence[Clique], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class UniformAllocation:
+    """All tables have equal shares: the baseline of Chowdhury et al. (D-Ind).
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.UniformAllocation())
+    PrivateMLE(epsilon=1.0, allocation=<UniformAllocation>)
+    """
+
+
+@dataclass(frozen=True)
+class SizeAllocation:
+    """Shares are in proportion to a power of the number of cells.
+
+    Attributes
+    ----------
+    power : float
+        The square root has the least expected absolute noise in all, of Laplace noise; of Gaussian noise 2/3 has.
+
+    Examples
+    --------
+    >>> SizeAllocation(0.25)
+    SizeAllocation(power=0.25)
+    """
+
+    power: float = 0.5
+
+    def __post_init__(self) -> None:
+        number(least=-8.0, most=8.0)("power", self.power)
+
+
+@dataclass(frozen=True)
+class PlannedAllocation:
+    """Families are merged into common tables where that lowers the noise, by `plan_measurements`.
+
+    Shares go with the square root of the cells. Laplace noise in a cell of a family's marginal is then in proportion to
+    the sum of these roots, whichever table it is read from: fewer, larger tables can lower the noise of all families.
+    Mostly that pays, and always where the network is fitted by inference; but sums of Laplace noise tell less than
+    Laplace noise of equal variance, and on ALARM at small epsilon tables of single families read one by one do better.
+    Gaussian noise is not lowered by merging: then families are measured as by `SizeAllocation(2 / 3)`.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.PlannedAllocation())
+    PrivateMLE(epsilon=1.0, allocation=<PlannedAllocation>)
+    """
+
+
+@dataclass(frozen=True)
+class DataDependentAllocation:
+    """A first, cheap release decides on the shares of the second (Chowdhury et al., Algorithm 2).
+
+    Stage I measures all tables equally, on a Poisson sample. From it come the mean error of each family's parameters
+    for one unit of budget (equations 4 and 6), and a weight W_i = (h_i + 1) (o_i + 1) (S_i + 1) from the node's height,
+    its out-degree and the mean sensitivity of its children's marginals (7). The sum of W_i dbar_i / epsilon_i is least
+    for epsilon_i in proportion to sqrt(W_i dbar_i) (10), which is what stage II measures with. Only stage II is fitted.
+
+    Attributes
+    ----------
+    stage1_fraction : float
+        Share of the budget for stage I, between 0 and 1.
+    sampling_rate : float
+        Of stage I; 1 measures all records. A lower rate never makes stage I more accurate (see
+        `PrivateDataset.measure`), and is for "add_remove" only.
+    weights : tuple of {"height", "out_degree", "sensitivity"}
+        What enters W_i; an empty tuple leaves W_i = 1.
+    sensitivity : {"paper", "covary"}
+        See `laskey_sensitivities`: "paper" is a constant of the structure, "covary" depends on the data.
+
+    Examples
+    --------
+    >>> DataDependentAllocation(sampling_rate=1.0, weights=())
+    DataDependentAllocation(stage1_fraction=0.1, sampling_rate=1.0, weights=(), sensitivity='paper')
+    """
+
+    stage1_fraction: float = 0.1
+    sampling_rate: float = 0.1
+    weights: tuple[str, ...] = FEATURES
+    sensitivity: Literal["paper", "covary"] = "paper"
+
+    def __post_init__(self) -> None:
+        if exact_positive("stage1_fraction", self.stage1_fraction) >= 1:
+            raise ValueError(f"stage1_fraction must be greater than 0 and less than 1, got {self.stage1_fraction!r}.")
+        sampling_fraction(self.sampling_rate)
+        given = [self.weights] if isinstance(self.weights, str) else list(self.weights)
+        if not set(given) <= set(FEATURES) or len(set(given)) < len(given):
+            raise ValueError(f"weights is {self.weights!r}; choose from {', '.join(map(repr, FEATURES))}, each once.")
+        choice(*KINDS)("sensitivity", self.sensitivity)
+        object.__setattr__(self, "weights", tuple(given))
+
+
+Allocation = UniformAllocation | SizeAllocation | PlannedAllocation | DataDependentAllocation
+
+_NAMED: dict[str, Allocation] = {
+    "planned": PlannedAllocation(),
+    "size": SizeAllocation(),
+    "uniform": UniformAllocation(),
+    "data_dependent": DataDependentAllocation(),
+}
+
+
+def resolve_allocation(allocation: Any, tables: str) -> Allocation:
+    """Find the allocation that a name or an object stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or cannot be had with these tables.
+    """
+    choice("joint", "paper")("tables", tables)
+    resolved = _NAMED.get(allocation) if isinstance(allocation, str) else allocation
+    if not isinstance(resolved, Allocation):
+        kinds = "UniformAllocation, SizeAllocation, PlannedAllocation or DataDependentAllocation"
+        named = ", ".join(map(repr, _NAMED))
+        raise ValueError(f"allocation is {shown(allocation)}; choose one of {named}, or give a {kinds} object.")
+    if tables == "paper" and isinstance(resolved, PlannedAllocation):
+        raise ValueError(
+            "tables='paper' measures two tables a family, allocation='planned' merges families into common tables: "
+            "choose allocation='uniform', 'size' or 'data_dependent'."
+        )
+    return resolved
+
+
+def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str, mechanism: str = "laplace") -> Plan:
+    """Choose the tables to measure and their shares; for a data-dependent allocation, those of stage I."""
+    if isinstance(allocation, PlannedAllocation) and mechanism == "laplace":
+        return plan_measurements(network, schema, check=0)
+    scopes = _measured(families(network), tables)
+    if isinstance(allocation, PlannedAllocation):
+        power = _GAUSSIAN_POWER
+    else:
+        power = allocation.power if isinstance(allocation, SizeAllocation) else 0.0
+    return _tables(dict(zip(scopes, shares(schema, scopes, power), strict=True)), tables)
+
+
+def _measured(scopes: Sequence[Clique], tables: str) -> Sequence[Clique]:
+    """Keep the families with a table of their own: all, or those that lie in no other."""
+    return scopes if tables == "paper" else maximal(scopes)
+
+
+def _tables(wanted: Mapping[Clique, float], tables: str) -> Plan:
+    """List the tables of families with given shares.
+
+    Of "paper", half of a share goes to the parents' table. A node without parents has none (it would hold the number of
+    records, which cancels), and a table that several families ask for is measured once, with all their shares.
+    """
+    if tables == "joint":
+        return list(wanted), list(wanted.values())
+    cliques: dict[frozenset[str], Clique] = {}
+    weights: dict[frozenset[str], float] = {}
+    for scope, share in wanted.items():
+        parents = scope[1:]
+        for clique in (scope, parents) if parents else (scope, scope):
+            key = frozenset(clique)
+            cliques.setdefault(key, clique)
+            weights[key] = weights.get(key, 0.0) + share / 2
+    return list(cliques.values()), list(weights.values())
+
+
+def second_plan(schema: Schema, scopes: Sequence[Clique], features: pd.DataFrame, tables: str) -> Plan:
+    """Choose the tables of stage II and their shares, by the features of stage I."""
+    costs = dict(zip(scopes, features["weight"] * features["dbar"], strict=True))
+    return _tables(_shares(schema, scopes, costs, tables), tables)
+
+
+def _shares(
+    schema: Schema, scopes: Sequence[Clique], costs: Mapping[Clique, float], tables: str
+) -> dict[Clique, float]:
+    """Take the square roots of the costs c_i = W_i dbar_i of the families, as equation (10) does.
+
+    A family without a table of its own adds its cost to the smallest that holds it, times what summing over the other
+    variables adds to the noise of a count.
+    """
+    served = dict.fromkeys(_measured(scopes, tables), 0.0)
+    for scope in scopes:
+        table = min((table for table in served if set(scope) <= set(table)), key=schema.cells)
+        served[table] += costs[scope] * math.sqrt(schema.cells(table) / schema.cells(scope))
+    return {table: math.sqrt(cost) for table, cost in served.items()}
+
+
+def allocation_features(
+    network: DAG,
+    scopes: Sequence[Clique],
+    first: NoisyMarginals,
+    rows: Sequence[Vector],
+    allocation: DataDependentAllocation,
+) -> pd.DataFrame:
+    """Compute what equation (7) is made of, and dbar."""
+    schema = first.schema
+    cards = schema.select([scope[0] for scope in scopes]).cardinalities()
+    if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
+        sensitivity = covarying_sensitivities(cards, scopes, rows)
+    else:
+        sensitivity = constant_sensitivities(cards, scopes)
+    features = structure_features(network).assign(sensitivity=[sensitivity[scope[0]] for scope in scopes])
+    features["weight"] = (features[list(allocation.weights)] + 1).prod(axis=1)
+    errors = [_mean_error(first, scope, table) for scope, table in zip(scopes, rows, strict=True)]
+    features["dbar"] = np.array(errors) * first.guarantee.sampling_rate
+    return features
+
+
+def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
+    """Compute equation (6), the mean of sqrt(1 + theta^2) / C[u]; a count of the first stage is taken for at least 1.
+
+    Equation (4), the propagated error of theta = C[x, u] / C[u], is that times the noise: theta cancels C[x, u].
+    """
+    parents = scope[1:]
+    counts = first.marginal(parents)[0] if parents else np.array(first.total)
+    return float((np.sqrt(1.0 + rows**2) / np.maximum(counts, 1.0)).mean())
+
+
+def structure_features(network: DAG) -> pd.DataFrame:
+    """Find the height (longest path to a leaf) and out-degree of every node, in the order of the nodes."""
+    height: dict[str, int] = {}
+    for node in reversed(list(nx.topological_sort(network))):
+        height[node] = max((height[child] + 1 for child in network.successors(node)), default=0)
+    nodes = list(network.nodes())
+    return pd.DataFrame(
+        {"height": [height[node] for node in nodes], "out_degree": [network.out_degree(node) for node in nodes]},
+        index=pd.Index(nodes, name="node"),
+    )
+
+
+def allocation_frame(network: DAG, release: ReleasedTables, tables: str, features: pd.DataFrame | None) -> pd.DataFrame:
+    """Say what the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
+    if features is None:
+        features = structure_features(network).assign(sensitivity=np.nan, weight=np.nan, dbar=np.nan)
+    scopes = families(network)
+    laplace = release.guarantee.mechanism == "laplace"
+    spent = {clique: (1 / scale if laplace else 1 / scale**2) for clique, scale in release.scales.items()}
+    unit = (1 if release.guarantee.neighbours == "add_remove" else 2) if laplace else np.nan
+    held = [release.holding_clique(scope) for scope in scopes]
+    own = []
+    for scope, clique in zip(scopes, held, strict=True):
+        used = {clique} if tables == "joint" or not scope[1:] else {clique, release.holding_clique(scope[1:])}
+        own.append(sum(spent.get(table, 0.0) for table in used))
+    frame = features.copy()
+    frame.insert(0, "table", held)
+    frame.insert(1, "cells", [release.schema.cells(scope) for scope in scopes])
+    frame["epsilon"] = np.array(own) * unit
+    frame["share"] = np.array(own) / sum(spent.values())
+    return frame

@@ -1,0 +1,244 @@
+"""`CollectiveEM` fits one Bayesian network to all noisy tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmpy_dp.fitting.readings.family_tables import explain_tables
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
+from pgmpy_dp.observed.likelihoods import explain, observation_noise
+from pgmpy_dp.observed.testing_tables import affordable, only, telling, tree_cells
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
+from pgmpy_dp.schema import Clique, Schema
+
+ITERATIONS = 60  # of the last round, where nobody says otherwise
+_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class DirectedFit:
+    """A fit has rows, and the value at which they were found.
+
+    Attributes
+    ----------
+    tables : mapping of family to ndarray
+        P(node | parents), axes in family order.
+    objective : float
+        Penalised expected log-likelihood, in nats, without constants.
+    squared_residual : float
+        Mean squared residual of what tells of the families, in units of the variance of noise and sampling. It is below
+        1 if the network is right, since its parameters absorb a part. NaN by loopy belief propagation, whose own errors
+        are larger.
+    finished : bool
+        False if the iterations of the last round ran out while they still gained.
+    """
+
+    tables: Mapping[Clique, Vector]
+    objective: float
+    squared_residual: float
+    finished: bool
+
+
+class _Problem:
+    """Minus the penalised log-likelihood of the observations is a function of the logits of all rows."""
+
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
+        self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, total
+        self.pseudo = _pseudo_counts(families)
+        self.free = tree.layout.places(families.scopes)
+        self.seen = tree.layout.places(observed.cliques)
+
+    def calibrate(self, log_rows: Vector) -> Calibration:
+        potentials = np.zeros(self.tree.layout.size)
+        potentials[self.free] = log_rows
+        return self.tree.calibrate(potentials)
+
+    def observe(self, marginals: Vector) -> None:
+        """Take the sampling variance at these marginals."""
+        counts, seen = self.total * marginals[self.seen], self.observed
+        mechanism = "gaussian" if seen.gaussian else "laplace"
+        expected, squares = seen.expected(counts), seen.expected_squares(counts)
+        self.noise = observation_noise(mechanism, seen.observed, seen.variance, expected, self.total, squares)
+
+    def __call__(self, logits: Vector) -> tuple[float, Vector]:
+        log_rows = self.rows.normalise(logits)
+        calibration = self.calibrate(log_rows)
+        expected = self.observed.expected(self.total * calibration.marginals[self.seen])
+        value = self.noise.log_density(expected) + float(self.pseudo @ log_rows)
+        direction = np.zeros(self.tree.layout.size)
+        direction[self.seen] = self.total * self.observed.to_counts(self.noise.gradient(expected))
+        slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
+        return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
+
+    def steepness(self, log_rows: Vector, marginals: Vector, family_variance: Vector) -> Vector:
+        """Approximate the Hessian's diagonal in the logits: a cell has the precision of its own family's table."""
+        rows, counts = np.exp(log_rows), self.total * marginals[self.free]
+        curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
+        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
+        return steepness
+
+
+def fit_directed(
+    tree: JunctionTree,
+    families: Sequence[Clique],
+    observed: Observations,
+    release: Release,
+    max_iter: int,
+) -> DirectedFit:
+    """Find the network that explains all observations best.
+
+    Maximises over the rows theta of all CPDs
+
+        sum over observations of E[log p(y | s)] + sum over rows of (1 / r) sum_x log theta[x | u],
+
+    s being normal about N A mu(theta) with the variance of sampling (and b^2 for Laplace noise of scale b), y the noisy
+    counts or coefficients, A the identity or the coefficients' contrasts, and mu(theta) the network's own marginals,
+    which a junction tree gives with their exact derivatives.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+        Whose layout holds all families and all observed cliques, each once.
+    families : sequence of tuples of str
+    observed : Observations
+    release : NoisyMarginals or NoisyCoefficients
+        Where the observations are from: for the total and the start.
+    max_iter : int
+        Most L-BFGS iterations in each of two rounds; the sampling variance is renewed between them.
+
+    Returns
+    -------
+    DirectedFit
+    """
+    layout = Layout.of(tree.layout.cardinalities, families)
+    problem = _Problem(tree, layout, observed, release.total)
+    own = [_start(release, family, problem.total) for family in families]
+    family_variance = layout.per_cell([variance for _, variance in own])
+    start = np.maximum(layout.flatten(table for table, _ in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
+    logits, value = np.log(start), np.inf
+    for _ in range(_ROUNDS):
+        log_rows = problem.rows.normalise(logits)
+        marginals = problem.calibrate(log_rows).marginals
+        problem.observe(marginals)
+        scale = 1.0 / np.sqrt(problem.steepness(log_rows, marginals, family_variance))
+
+        found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
+        logits, value = found.point, found.value
+    log_rows = problem.rows.normalise(logits)
+    told = only(observed, telling(observed.cliques, families), release.schema)
+    shares = problem.calibrate(log_rows).marginals[tree.layout.places(told.cliques)]
+    residual = _squared_residual(told, shares, problem.total)
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
+
+
+def fit_directed_loopily(
+    graph: FactorGraph,
+    families: Sequence[Clique],
+    observed: Observations,
+    release: Release,
+    max_iter: int,
+) -> DirectedFit:
+    """As `fit_directed` for networks whose junction tree does not fit in memory, by loopy belief propagation.
+
+    Rows fitted until the loopy marginals explain the observations would make up for the errors of loopy propagation,
+    which CPDs are read without. So this is EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2),
+    whose M-step does not propagate: from the rows that explain each family's own table best, the most probable counts
+    behind all observations by the dual of the E-step, then rows proportional to the families' counts and one
+    pseudo-record a row. It is one round: further ones fit the noise.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        Whose layout holds all families and all observed cliques, each once.
+    families, observed, release
+        As `fit_directed`.
+    max_iter : int
+        Most iterations of the E-step.
+
+    Returns
+    -------
+    DirectedFit
+        Its objective is minus the gap of the E-step.
+    """
+    layout = Layout.of(graph.layout.cardinalities, families)
+    rows, pseudo, total = Rows(layout), _pseudo_counts(layout), release.total
+    free = graph.layout.places(families)
+    own = [_start(release, family, total) for family in families]
+    explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
+    potentials = np.zeros(graph.layout.size)
+    potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
+    step = explain(observed, graph, potentials, total, max_iter)
+    counts = np.maximum(step.counts[free], 0.0) + pseudo
+    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan, True)
+
+
+def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
+    """Find the network behind all that a release says of the families' variables.
+
+    Of tables that only test the network, those are left out for which the junction tree would become too large.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing of one.
+    TreeTooLargeError
+        If a junction tree is asked for and does not fit in memory.
+    """
+    nodes = [scope[0] for scope in scopes]
+    schema, seen = release.schema.select(nodes), release.observe(nodes)
+    cards = schema.cardinalities()
+    kept = affordable(cards, scopes, seen.cliques)
+    warn_of_tables_left_out(release, seen.cliques, kept)
+    seen = only(seen, kept, schema)
+    engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
+    if isinstance(engine, FactorGraph):
+        return fit_directed_loopily(engine, scopes, seen, release, max_iter)
+    return fit_directed(engine, scopes, seen, release, max_iter)
+
+
+def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
+    """Refuse, before anything is charged, tables whose junction tree does not fit in memory.
+
+    Raises
+    ------
+    TreeTooLargeError
+    """
+    cards = {variable: schema.cardinality(variable) for scope in scopes for variable in scope}
+    size = tree_cells(cards, scopes)
+    if size > MAX_TABLE_CELLS:
+        raise TreeTooLargeError(
+            f"The junction tree of the network has {size:,} table cells, more than "
+            f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
+        )
+
+
+def _squared_residual(observed: Observations, shares: Vector, total: float) -> float:
+    """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
+    expected = observed.expected(total * shares)
+    sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
+    spread = np.maximum(observed.variance, LEAST_VARIANCE) + sampling
+    return float(((observed.observed - expected) ** 2 / spread).mean())
+
+
+def _pseudo_counts(families: Layout) -> Vector:
+    """Share one record a row among its cells."""
+    return families.per_cell([1.0 / shape[0] for shape in families.shapes])
+
+
+def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
+    """Take the family's own noisy table and variance; if it was not measured, a flat one as noisy as it is large."""
+    if first_holding([release], family) is not None:
+        return release.marginal(family)
+    shape = release.schema.shape(family)
+    return np.full(shape, total / np.prod(shape)), total**2

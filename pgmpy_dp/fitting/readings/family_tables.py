@@ -1,0 +1,162 @@
+"""Each family is read on its own from noisy tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import conditional
+from pgmpy_dp.observed.likelihoods import observation_noise
+from pgmpy_dp.release.consistency import consistency_weights, make_consistent, mutual_consistency
+from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.schema import Clique
+
+_ROUNDS = 2
+_TOLERANCE = 1e-9
+
+
+def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
+    """Read P(node | parents) of each family from the least noisy table that holds it, by `explain_tables`.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+    scopes : sequence of tuples of str
+        Families, the node first.
+    agreement : {"epsilon", "inverse_variance"} or None
+        Weights with which the release is made mutually consistent first.
+
+    Raises
+    ------
+    ValueError
+        If the release lacks a family.
+    """
+    tables = release.tables if agreement is None else mutual_consistency(release, agreement)
+    observed = [release.marginal(scope, tables) for scope in scopes]
+    pseudo = [1.0 / release.schema.cardinality(scope[0]) for scope in scopes]
+    mechanism = release.guarantee.mechanism
+    return [conditional(table) for table in explain_tables(observed, pseudo, release.total, mechanism)]
+
+
+def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
+    """Read P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
+
+    Negative counts are cut off and rows of the family's table divided by their sums; times the parents' shares of the
+    records this is the family's marginal. Made consistent or not, its rows are the result: without consistency the
+    parents' table cancels.
+
+    Parameters and errors as `read_joint`.
+    """
+    marginals: dict[Clique, Vector] = {}
+    for scope in scopes:
+        rows = conditional(np.maximum(release.marginal(scope)[0], 0.0))
+        mass = np.ones(())
+        if parents := scope[1:]:
+            counts = np.maximum(release.marginal(parents)[0], 0.0)
+            mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
+        marginals[scope] = release.total * mass * rows
+    if agreement is not None:
+        own = consistency_weights(release, agreement)
+        weights = {scope: own[release.holding_clique(scope)] for scope in scopes}
+        marginals = make_consistent(marginals, weights)
+    return [conditional(np.maximum(table, 0.0)) for table in marginals.values()]
+
+
+def explain_tables(
+    observed: Sequence[tuple[Vector, float]], pseudo: Sequence[float], total: float, mechanism: str
+) -> list[Vector]:
+    """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
+
+    Cells of a table with equal noisy counts have equal solutions: each is solved for once, so that a large table costs
+    little more than its sort.
+
+    Parameters
+    ----------
+    observed : sequence of (ndarray, float)
+        Noisy counts of each table and the variance of their noise.
+    pseudo : sequence of float
+        Pseudo-count of a cell of each table.
+    total : float
+        What every table's counts sum to.
+    mechanism : str
+        "laplace" or "gaussian".
+
+    Returns
+    -------
+    list of ndarray
+        Positive counts, in the shapes of the tables.
+    """
+    distinct = [np.unique(table, return_inverse=True, return_counts=True) for table, _ in observed]
+    sizes = [values.size for values, _, _ in distinct]
+    offsets = np.cumsum([0, *sizes])
+    values, copies = (np.concatenate([part[i] for part in distinct]).astype(np.float64) for i in (0, 2))
+    variance = np.repeat([spread for _, spread in observed], sizes)
+    prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
+    counts = np.maximum(values, prior * np.sqrt(variance))
+    for _ in range(_ROUNDS):
+        noise = observation_noise(mechanism, values, variance, counts, total)
+        counts = _constrained_maximum(offsets, copies, noise, counts, prior, total)
+    parts = np.split(counts, offsets[1:-1])
+    return [
+        part[inverse].reshape(table.shape)
+        for part, (_, inverse, _), (table, _) in zip(parts, distinct, observed, strict=True)
+    ]
+
+
+def _constrained_maximum(
+    offsets: NDArray[np.int64],
+    copies: Vector,
+    noise: SmoothedLaplaceNoise | GaussianNoise,
+    start: Vector,
+    pseudo: Vector,
+    total: float,
+) -> Vector:
+    """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
+
+    For a multiplier l the stationary count solves pseudo / n + gradient(n) = l, of which the left side falls in n; the
+    sum of the counts, each taken `copies` times, falls in l.
+    """
+    tables = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    steep = np.abs(noise.gradient(np.zeros_like(start))) + pseudo / np.maximum(start, 1e-300)
+
+    def sums(values: Vector) -> Vector:
+        return np.add.reduceat(copies * values, offsets[:-1])
+
+    high = np.maximum.reduceat(steep, offsets[:-1]) + sums(pseudo) / total
+    low = -np.maximum.reduceat(np.abs(noise.gradient(np.full_like(start, total))), offsets[:-1])
+    multiplier = np.zeros(offsets.size - 1)
+    logs = np.log(np.maximum(start, 1e-12))
+    for _ in range(100):
+        logs = _stationary(noise, logs, pseudo, multiplier[tables])
+        counts = np.exp(logs)
+        excess = sums(counts) - total
+        if (np.abs(excess) <= _TOLERANCE * total).all():
+            break
+        low, high = np.where(excess > 0, multiplier, low), np.where(excess < 0, multiplier, high)
+        slope = sums(1.0 / (pseudo / counts**2 + noise.curvature(counts)))
+        newton = multiplier + excess / slope
+        multiplier = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+    return counts * (total / sums(counts))[tables]  # a release that contradicts its own total may stop short of it
+
+
+def _stationary(
+    noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector
+) -> Vector:
+    """Solve pseudo / n + gradient(n) = multiplier for log n, cell by cell, by safeguarded Newton."""
+    low, high = np.full_like(logs, -60.0), np.full_like(logs, 60.0)
+    for _ in range(120):
+        counts = np.exp(logs)
+        value = pseudo / counts + noise.gradient(counts) - multiplier
+        low, high = np.where(value > 0, logs, low), np.where(value > 0, high, logs)
+        slope = pseudo / counts + noise.curvature(counts) * counts
+        newton = logs + value / np.maximum(slope, 1e-300)
+        # At the root to the last digit the step is nothing, and its end the bracket's: it must not be halved again.
+        moved = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+        if (np.abs(moved - logs) <= 1e-12).all():
+            return moved
+        logs = moved
+    return logs

@@ -1,0 +1,361 @@
+"""Networks drawn from their posterior show what a release leaves open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteMarkovNetwork
+from scipy.sparse.linalg import LinearOperator, cg
+
+from pgmpy_dp.fitting.readings.moment_matching import naive_start
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference.posterior.hamiltonian import sample_posterior
+from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, rounded_laplace
+from pgmpy_dp.inference.posterior.priors import Concentrations, Scale, log_gamma
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.trees.tree_sampling import counted
+from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
+from pgmpy_dp.observed.joint_observations import JointObservations, agreed_schema
+from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
+from pgmpy_dp.observed.testing_tables import telling
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding, refuse_repeated
+from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
+from pgmpy_dp.schema import Clique, Schema
+
+# Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
+_SIMULATED = 10_000
+# Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
+_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
+
+# A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
+_MOST_WORK = 700_000
+
+# What is said of too few effective draws: of what they tell too little, and a call that gives more.
+SLOWLY = (
+    "The chain that draws networks mixes slowly{}. Ask for more, as by {}; measure tables that hold the network's "
+    "families, if they were not."
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PosteriorNetworks:
+    """Networks are drawn from their posterior given one or several releases of the same records.
+
+    Attributes
+    ----------
+    layout : Layout
+        Tables: families, or the cliques that carry potentials.
+    schema : Schema
+    records : ndarray of shape (draws, layout.size)
+        Log-potentials (logarithms of CPDs) of what a fit of the noiseless records would give.
+    population : ndarray of shape (draws, layout.size)
+        The same of what the records are a sample of.
+    totals : ndarray of shape (draws,)
+        Numbers of records.
+    poor : str
+        What the chain that drew them tells too little of: how uncertain the mean of some probability is.
+    """
+
+    layout: Layout
+    schema: Schema
+    records: Vector
+    population: Vector
+    totals: Vector
+    poor: str = ""
+
+    def draws(self, target: str) -> Vector:
+        """Choose the draws of "records" or "population".
+
+        Raises
+        ------
+        ValueError
+            For another name.
+        """
+        if target not in ("records", "population"):
+            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
+        return self.records if target == "records" else self.population
+
+    def __repr__(self) -> str:
+        return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
+
+
+def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+    """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
+
+    Parameters
+    ----------
+    network : DAG, DiscreteBayesianNetwork or DiscreteMarkovNetwork
+        Its structure is used, not its parameters.
+    releases : sequence of NoisyMarginals or NoisyCoefficients
+        One or several releases of the same records.
+    draws : int
+    seed : int
+        Draws are repeatable; no privacy hangs on them.
+
+    Raises
+    ------
+    SchemaError
+        If the releases disagree on the states of a variable.
+    ValueError
+        If they say nothing of a variable, or are exact counts.
+    TreeTooLargeError
+        If the junction tree does not fit in memory.
+
+    Notes
+    -----
+    The records' own distribution is taken for one of the network's family, up to the deviations that sampling N records
+    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) a cell, d being
+    standard normal and n the cell's count (of a Bayesian family, the parents' table has them). Given this distribution
+    the observations have the noise of the mechanism, Laplace densities rounded off within their scale. Conditional
+    rows have Dirichlet priors with a concentration for each state of the node, log-potentials a Student t prior, and
+    the concentrations (the scale) are learned from the release with the rest: rows of rare parents look as the other
+    rows of their CPD do, where the noise leaves it open. Hamiltonian trajectories on the junction tree draw all of
+    it; see `pgmpy_dp.inference.posterior.hamiltonian`.
+
+    The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
+    network is fitted to the counts of a simulated sample.
+    """
+    generator = np.random.default_rng(seed)
+    return networks_of(run_chain(network, releases, draws, generator), draws, generator)
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A Markov chain has the posterior as its limit.
+
+    Attributes
+    ----------
+    problem : Problem
+    density : LogPosterior
+    points, priors : ndarrays, a row a point
+    poor : str
+        What it tells too little of.
+    """
+
+    problem: Problem
+    density: LogPosterior
+    points: Vector
+    priors: Vector
+    poor: str
+
+
+def run_chain(
+    network: Network, releases: Sequence[Release], draws: int, generator: np.random.Generator, longest: int = 2
+) -> Chain:
+    """Run a chain of at least so many draws, and up to `longest` times as many where means are uncertain.
+
+    Where the junction tree is large it has fewer, but 2 times as many everywhere.
+    """
+    if not releases:
+        raise ValueError("Give at least one release.")
+    refuse_repeated(releases)
+    problem = _problem(network, releases)
+    prior = Scale(problem.cells.size) if problem.rows is None else Concentrations(problem.rows)
+    density, start = problem.density(prior.first)
+    while longest > 2 and longest * problem.tree.table_cells > _MOST_WORK:
+        longest //= 2
+    return Chain(problem, density, *sample_posterior(density, start, draws, prior.renew, generator, longest=longest))
+
+
+def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> PosteriorNetworks:
+    """Take networks from points of a chain, evenly spaced."""
+    problem, density, spacing = chain.problem, chain.density, len(chain.points) // draws
+    rows, records, population, totals = problem.rows, [], [], []
+    layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
+    for point, own in zip(chain.points[spacing - 1 :: spacing], chain.priors[spacing - 1 :: spacing], strict=True):
+        total = density.total(point)
+        calibration = problem.tree.calibrate(density.potentials(point))
+        if rows is not None:
+            marginals = calibration.marginals[problem.cells]
+            records.append(rows.normalise(np.log(np.maximum(marginals, 1e-300))))
+            population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
+        else:
+            logs = density.values(point)[0]
+            if problem.effects.size:  # to the network closest to the records, which are none of its family
+                logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
+            records.append(logs)
+            population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
+        totals.append(total)
+    of_records, of_population = (ruled(problem, np.array(drawn)) for drawn in (records, population))
+    return PosteriorNetworks(layout, problem.schema, of_records, of_population, np.array(totals), chain.poor)
+
+
+def ruled(problem: Problem, logs: Vector) -> Vector:
+    """Give what rules forbid no probability in any draw."""
+    if not problem.schema.rules:
+        return logs
+    masks = (scope_masks if problem.rows is None else family_masks)(problem.scopes, problem.schema)
+    logs = logs + barred_cells(problem.scopes, masks, problem.schema)
+    return logs if problem.rows is None else np.array([problem.rows.normalise(own) for own in logs])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All releases observe one network: what they say stands in a junction tree's layout."""
+
+    schema: Schema
+    scopes: tuple[Clique, ...]
+    tree: JunctionTree
+    cells: NDArray[np.int64]
+    rows: Rows | None
+    effects: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sums: Any
+    observed: Vector
+    variance: Vector
+    gaussian: NDArray[np.bool_]
+    total: float
+    total_scale: float
+    start: Vector
+
+    def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
+        """Make the posterior density, and say where to start."""
+        from pgmpy_dp.inference.posterior.trajectories import Terms
+
+        scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
+        scale = np.where(self.gaussian, np.sqrt(self.variance), scale)
+        corner = np.where(self.gaussian, -1.0, corner)
+        potentials = np.zeros(self.tree.layout.size)
+        potentials[self.cells] = self.start
+        counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
+        spread = 1 / np.sqrt(np.maximum(counts, 1.0))
+        rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
+        terms = Terms(
+            self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows,
+            np.full(self.cells.size, np.inf), prior, self.effects, spread, self.places,
+            self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32), self.sums.data.astype(np.float64),
+            self.observed, scale, corner, self.total, self.total_scale,
+        )  # fmt: skip
+        return LogPosterior(self.tree, terms), np.concatenate([self.start, np.zeros(self.effects.size + 1)])
+
+
+def _problem(network: Network, releases: Sequence[Release]) -> Problem:
+    directed = not isinstance(network, DiscreteMarkovNetwork)
+    nodes = list((bayesian_network(network, "The posterior") if directed else network).nodes())
+    for release in releases:
+        if release.guarantee.mechanism == "none":
+            raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+    agreed = agreed_schema(
+        releases, nodes
+    )  # an undeclared variable, or other states, are refused before an unmeasured one
+    unseen = [v for v in nodes if not any(v in release.variables for release in releases)]
+    if unseen:
+        raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
+
+    def scopes_of(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
+        rules = (rule.variables for rule in agreed.rules)
+        return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys([*cliques, *rules]))
+
+    seen = JointObservations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
+    schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
+    deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
+    cards = schema.cardinalities()
+    tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
+    assert isinstance(tree, JunctionTree)
+    return Problem(
+        schema=schema,
+        scopes=scopes,
+        tree=tree,
+        cells=tree.layout.places(scopes),
+        rows=Rows(Layout.of(cards, scopes)) if directed else None,
+        effects=tree.layout.places(deviating) if deviating else np.zeros(0, dtype=np.int64),
+        places=tree.layout.places(seen.cliques),
+        sums=seen.matrix,
+        observed=seen.observed,
+        variance=np.maximum(seen.variance, LEAST_VARIANCE),
+        gaussian=seen.gaussian,
+        total=seen.total,
+        total_scale=math.sqrt(seen.total_variance),
+        start=_start(releases, scopes, schema)
+        if directed
+        # From a start far off, tables larger than the network's would be explained by deviations of the sample.
+        else naive_start(tree, scopes, releases)[tree.layout.places(scopes)],
+    )
+
+
+def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
+
+    A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
+    """
+    own = {frozenset(scope): scope[1:] for scope in scopes}
+    parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
+    return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
+
+
+def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
+    """Take logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    rows = []
+    for scope in scopes:
+        holding = first_holding(releases, scope)
+        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else holding.marginal(scope)
+        positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
+        rows.append(np.log(positive / positive.sum(axis=0)).ravel())
+    return np.concatenate(rows)
+
+
+def calibrated(problem: Problem, logs: Vector) -> Calibration:
+    potentials = np.zeros(problem.tree.layout.size)
+    potentials[problem.cells] = logs
+    return problem.tree.calibrate(potentials)
+
+
+def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
+    """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
+    size = max(1, min(round(total), _SIMULATED))
+    calibration = calibrated(problem, logs)
+    codes = sample(problem.tree, calibration, size, generator)
+    expected = calibration.marginals[problem.cells]
+    counts: Vector = total * expected + math.sqrt(total / size) * (
+        counted(problem.tree, codes, problem.scopes)[0] - size * expected
+    )
+    return counts
+
+
+def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
+    """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
+
+    Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
+    """
+    tree, cells, size = problem.tree, problem.cells, problem.cells.size
+
+    def value_at(moved: Vector) -> tuple[float, Calibration]:
+        calibration = calibrated(problem, moved)
+        value = total * calibration.log_partition - moved @ counts + 0.5 * precision @ (moved - logs) ** 2
+        return float(value), calibration
+
+    found = logs
+    value, calibration = value_at(found)
+    for _ in range(_NEWTON_STEPS):
+        expected = total * calibration.marginals[cells]
+
+        def product(vector: Vector, here: Calibration = calibration) -> Vector:
+            direction = np.zeros(tree.layout.size)
+            direction[cells] = vector.ravel()
+            curved: Vector = total * tree.covariance_product(here, direction)[cells] + precision * vector.ravel()
+            return curved
+
+        def scaled(vector: Vector, held: Vector = expected + precision) -> Vector:
+            return vector.ravel() / held
+
+        slope = counts - expected - precision * (found - logs)
+        hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
+        step: Vector = cg(hessian, slope, rtol=1e-2, M=scaling)[0]
+        trials = (found + step / 2**halvings for halvings in range(_HALVINGS))
+        for trial in trials:
+            lower, there = value_at(trial)
+            if lower < value:
+                break
+        else:
+            return found
+        gain, found, value, calibration = value - lower, trial, lower, there
+        if gain < _LEAST_GAIN:
+            break
+    return found

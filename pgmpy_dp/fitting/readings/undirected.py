@@ -1,0 +1,306 @@
+"""`CollectiveEM` fits one Markov network to all noisy tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+
+from pgmpy_dp.fitting.readings.moment_matching import naive_start
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.observed.factors import outside
+from pgmpy_dp.observed.likelihoods import explain
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
+from pgmpy_dp.schema import Clique
+
+# Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
+_POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))
+_WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
+
+# Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
+_ROUNDING = 0.6
+# Degrees of freedom of the prior: log-potentials have a long lower tail, of states that hardly occur together.
+_FREEDOM = 3.0
+# The prior's squared scale before learning, and how many potentials' worth of evidence that guess has.
+_FIRST_SCALE, _FIRST_WEIGHT = 0.6, 2.0
+# Of the interactions that the tables identify, the share that posterior correlations leave.
+_DETERMINED = 0.75
+
+# Log-potentials and log variances stay within these: trial steps of the optimiser must not overflow.
+_FARTHEST, _SMALLEST, _LARGEST = 1e4, -80.0, 4.0
+
+_LOOPY_ROUNDS = 10
+_ROUNDS = 5
+_ROUND_ITERATIONS = 15
+
+
+@dataclass(frozen=True)
+class UndirectedFit:
+    """A fit has log-potentials, and the value at which they were found.
+
+    Attributes
+    ----------
+    potentials : ndarray of shape (layout.size,)
+        In the engine's layout; zero for tables that were measured but carry no potential.
+    prior_scale : float
+        Scale of the prior on log-potentials: learned, or as given.
+    objective : float
+        The bound that was minimised, in nats, without constants; loopily, the gap of the last E-step.
+    finished : bool
+        False if the last round ran out of iterations while it still gained. Loopily the rounds are few by design.
+    """
+
+    potentials: Vector
+    prior_scale: float
+    objective: float
+    finished: bool
+
+
+class _Bound:
+    """Minus a lower bound on log p(y) is a function of the posterior's location and (logarithmic) variances."""
+
+    def __init__(
+        self,
+        tree: JunctionTree | TiedTree,
+        scopes: Sequence[Clique],
+        seen: Observations,
+        total: float,
+        barred: Vector | None = None,
+    ) -> None:
+        layout = tree.layout
+        self.barred = 0.0 if barred is None else barred
+        self.tree, self.total, self.observations = tree, total, seen
+        self.free, self.seen = layout.places(scopes), layout.places(seen.cliques)
+        self.observed, self.gaussian = seen.observed, seen.gaussian
+        self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
+        self.scale = np.sqrt(self.variance / 2)
+        self.corner = (_ROUNDING * self.scale) ** 2
+        self.least = 0.0
+        apart = set(outside(seen.cliques, scopes))
+        tables = Layout.of(layout.cardinalities, seen.cliques)
+        self.outside = tables.per_cell([clique in apart for clique in tables.scopes])
+        # The potential of an observed cell; size where it has none of its own.
+        own = np.full(layout.size, self.free.size)
+        own[self.free] = np.arange(self.free.size)
+        self.own = own[self.seen]
+        self.precision = np.ones(self.free.size)
+        # A cell without a potential takes its (zero) spread from one place more than there are potentials.
+        self.spread = np.zeros(self.free.size + 1)
+        self.potentials, self.direction = np.zeros((2, layout.size))
+
+    def allow_sampling(self, marginals: Vector) -> None:
+        """Let tables that the network cannot fit deviate from it as far as a sample of its records does.
+
+        Sampling adds the count to the variance of a cell. exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) where c is
+        large, and is then normal.
+        """
+        sampled = self.observations.expected_squares(self.total * marginals[self.seen] * self.outside)
+        self.corner = self.corner + (sampled / self.scale) ** 2
+        self.variance = self.variance + sampled
+        if not self.gaussian:  # what such losses have at the least: beside it the optimiser would overlook gains
+            self.least = float((np.sqrt(self.corner) / self.scale)[sampled > 0].sum())
+
+    def calibrate(self, location: Vector) -> Calibration:
+        self.potentials[self.free] = location + self.barred
+        return self.tree.calibrate(self.potentials)
+
+    def _to_potentials(self, by_cell: Vector) -> Vector:
+        summed: Vector = np.bincount(self.own, by_cell, self.free.size + 1)[:-1].astype(np.float64)
+        return summed
+
+    def __call__(self, point: Vector) -> tuple[float, Vector]:
+        size = self.free.size
+        location = np.minimum(np.maximum(point[:size], -_FARTHEST), _FARTHEST)
+        logs = np.minimum(np.maximum(point[size:], _SMALLEST), _LARGEST)
+        spread = np.exp(logs, out=self.spread[:size])
+        calibration = self.calibrate(location)
+        counts = self.total * calibration.marginals[self.seen]
+        loss, by_count, by_spread = self._loss(counts, self.spread[self.own])
+        self.direction[self.seen] = self.total * by_count
+        mean = location - spread / 2
+        pull = self.precision * mean
+        slope = self.tree.covariance_product(calibration, self.direction)[self.free] + pull
+        slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
+        value = loss - self.least + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
+        return value, np.concatenate([slope, slope_spread * spread])
+
+    def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
+        """Sum E[rho(y - A (n exp(sqrt(v) t - v / 2)))] over t ~ N(0, 1), with derivatives by n and by v."""
+        if self.gaussian or self.observations.matrix is not None:
+            return self._loss_by_moments(counts, spread)
+        from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # numba: at the first fit only
+
+        value, by_count, by_spread = expected_rounded_loss(
+            self.observed, self.scale, self.corner, counts, spread, _POINTS, _WEIGHTS
+        )
+        return float(value), by_count, by_spread
+
+    def _loss_by_moments(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
+        """Compute `_loss` from mean and variance of the observed sums: exact for Gaussian noise.
+
+        The fluctuation of a sum of many log-normal counts is taken for normal under Laplace noise.
+        """
+        seen = self.observations
+        residual = self.observed - seen.expected(counts)
+        growth = np.exp(spread)
+        fluctuation = seen.expected_squares(counts**2 * (growth - 1))
+        if self.gaussian:
+            value = float(((residual**2 + fluctuation) / (2 * self.variance)).sum())
+            by_sum, by_fluctuation = -residual / self.variance, 0.5 / self.variance
+        else:
+            root = np.sqrt(fluctuation)
+            apart = residual + np.stack([_POINTS[:, None] * root, -_POINTS[:, None] * root])
+            rounded = np.sqrt(apart**2 + self.corner)
+            slopes = apart / rounded / self.scale
+            value = float((_WEIGHTS @ rounded / self.scale).sum())
+            by_sum = -(_WEIGHTS @ slopes).sum(axis=0)
+            by_root = (_WEIGHTS * _POINTS) @ (slopes[0] - slopes[1])
+            by_fluctuation = by_root / (2 * np.maximum(root, 1e-12))
+        by_square = seen.squares_to_counts(by_fluctuation)
+        by_count = seen.to_counts(by_sum) + 2 * counts * (growth - 1) * by_square
+        return value, by_count, counts**2 * growth * by_square
+
+    def curvature(self, marginals: Vector) -> Vector:
+        """Add the Fisher information of each potential from its own observations to the prior's precision."""
+        inside = marginals[self.seen]
+        information = 1.0 / self.variance
+        if not self.gaussian:
+            information = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
+        information = self.observations.squares_to_counts(information)
+        return self._to_potentials((self.total * inside * (1 - inside)) ** 2 * information) + self.precision
+
+
+class _Prior:
+    """The Student t prior on log-potentials is a mixture of normal ones, and learns its scale by evidence."""
+
+    def __init__(self, layout: Layout, scopes: Sequence[Clique], scale: float | None) -> None:
+        cells = int(Layout.of(layout.cardinalities, scopes).offsets[-1])
+        self.identified = _DETERMINED * _interactions(layout, scopes) / cells
+        self.fixed = scale is not None
+        self.square = _FIRST_SCALE if scale is None else scale**2
+
+    def learn(self, mean: Vector, spread: Vector, precision: Vector) -> Vector:
+        """Find new precisions of the potentials; the squared scale is renewed on the way."""
+        second = mean**2 + self.identified * spread + (1 - self.identified) / precision
+        known = self.identified * np.maximum(1 - precision * spread, 0.0).sum()
+        weight = np.ones_like(mean)
+        for _ in range(5):
+            weight = (_FREEDOM + 1) / (_FREEDOM + second / self.square)
+            if not self.fixed:
+                fresh = ((weight * mean**2).sum() + _FIRST_WEIGHT * _FIRST_SCALE) / (known + _FIRST_WEIGHT)
+                self.square = min(max(float(fresh), self.square / 3), self.square * 3)
+        return weight / self.square
+
+
+def fit_undirected(
+    engine: JunctionTree | TiedTree | FactorGraph,
+    scopes: Sequence[Clique],
+    seen: Observations,
+    release: Release,
+    max_iter: int,
+    prior_scale: float | None,
+    barred: Vector | None = None,
+) -> UndirectedFit:
+    """Find the network that explains all observations best.
+
+    Parameters
+    ----------
+    engine : JunctionTree, TiedTree or FactorGraph
+        Whose layout holds all scopes and all observed cliques, each once.
+    scopes : sequence of tuples of str
+        Tables that carry log-potentials.
+    seen : Observations
+    release : NoisyMarginals or NoisyCoefficients
+        Where the observations are from: for the total and the start.
+    max_iter : int
+        Most iterations of the last round of optimisation.
+    prior_scale : float or None
+        Learned if None.
+    barred : ndarray, optional
+        Minus infinity for cells of the scopes that rules forbid, zero for others. Loopily it is left to the caller.
+
+    Returns
+    -------
+    UndirectedFit
+
+    Notes
+    -----
+    On a junction tree, a mean-field variational posterior N(m, diag v) of the log-potentials: minimised over (m, v) is
+
+        sum_j E rho_j(y_j - N sum_c A_jc mu_c(a) exp(sqrt(v_c) t_c - v_c / 2))
+            + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
+
+    rho being minus the log density of the noise, t standard normal, and A the identity where tables were measured, the
+    contrasts where coefficients were. a = m + v / 2 are the log-potentials of the
+    posterior mean of the unnormalised distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit.
+    The prior is a Student t of three degrees of freedom, its scale learned by MacKay's fixed point from the number of
+    potentials that the noise leaves determined. Where noise drowns all signal it shrinks and the fit is uniform; where
+    noise vanishes the fit is that of maximum likelihood. Tables larger than the network's own may deviate from it as
+    far as a sample does.
+
+    Loopily, a few rounds of EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2), the E-step by
+    its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
+    """
+    if isinstance(engine, FactorGraph):
+        return _fit_loopy(engine, scopes, seen, release, max_iter, prior_scale)
+    bound = _Bound(engine, scopes, seen, release.total, barred)
+    prior = _Prior(engine.layout, scopes, prior_scale)
+    bound.precision = np.full(bound.free.size, 1.0 / prior.square)
+    location = naive_start(engine, scopes, [release])[bound.free]
+    marginals = bound.calibrate(location).marginals
+    bound.allow_sampling(marginals)
+    spread = 1.0 / bound.curvature(marginals)
+    point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
+    for number in range(_ROUNDS):
+        curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
+        scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
+
+        iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
+        found = minimise(bound, point, iterations, gain=1e-7, memory=10, scale=scale)
+        point, value = found.point, found.value
+        if number < _ROUNDS - 1:
+            spread = np.exp(np.clip(point[size:], _SMALLEST, _LARGEST))
+            bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)
+    potentials = np.zeros(engine.layout.size)
+    potentials[bound.free] = point[:size]
+    return UndirectedFit(potentials, math.sqrt(prior.square), value, found.finished)
+
+
+def _fit_loopy(
+    engine: FactorGraph,
+    scopes: Sequence[Clique],
+    seen: Observations,
+    release: Release,
+    max_iter: int,
+    prior_scale: float | None,
+) -> UndirectedFit:
+    layout, total = engine.layout, release.total
+    free = layout.places(scopes)
+    precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
+    potentials, gap = naive_start(engine, scopes, [release]), math.nan
+    for _ in range(min(max_iter, _LOOPY_ROUNDS)):
+        step = explain(seen, engine, potentials, total, max_iter=30)
+        # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
+        held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
+        fresh = np.zeros_like(potentials)
+        fresh[free] = step.potentials[free] * held / (held + precision)
+        moved, potentials, gap = float(np.abs(fresh - potentials).max()), fresh, step.gap
+        if moved < 1e-3:
+            break
+    return UndirectedFit(potentials, precision**-0.5, gap, True)
+
+
+def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
+    """Count the independent parameters of a log-linear model with these tables."""
+    closure = {
+        frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)
+    }
+    return sum(math.prod(layout.cardinalities[variable] - 1 for variable in part) for part in closure)

@@ -1,0 +1,119 @@
+"""MAP inference in a collective graphical model finds the counts behind noisy counts.
+
+Given log-potentials theta, a population of N records and noisy counts y of every clique, find the clique counts n
+that maximise
+
+    theta . n + H(n) + log p(y | n)    over N x the marginal polytope
+
+(Bernstein et al. 2017, problem 6), H being N times the entropy of the distribution with marginals n / N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pgmpy_dp.inference.tables.layout import Layout, Vector
+from pgmpy_dp.inference.trees.junction_tree import Calibration
+
+
+class Engine(Protocol):
+    """An engine answers for marginals: a junction tree, or loopy propagation on a factor graph.
+
+    Where k cliques share a table of log-potentials, its marginal is the mean of theirs. The derivative of log Z by the
+    log-potentials is `repeats`, k for each cell, times the marginals.
+    """
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def repeats(self) -> Vector | float: ...
+
+    def calibrate(self, potentials: Vector) -> Calibration: ...
+
+
+class Noise(Protocol):
+    """A noise has the gradient of its log density with respect to the noiseless counts, and the gap of the dual."""
+
+    def gradient(self, counts: Vector) -> Vector: ...
+
+    def gap(self, counts: Vector, multipliers: Vector) -> float: ...
+
+
+@dataclass(frozen=True)
+class CollectiveMarginals:
+    """These are the clique counts of a collective graphical model.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (layout.size,)
+        n, in records.
+    potentials : ndarray of shape (layout.size,)
+        Log-potentials of which `counts` / N are the marginals: theta plus what the noisy counts add to it.
+    gap : float
+        Upper bound on how far the objective is from its maximum, in nats; zero at the maximum alone. With a factor
+        graph it is no bound.
+    iterations : int
+    converged : bool
+    """
+
+    counts: Vector
+    potentials: Vector
+    gap: float
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class NonlinearBeliefPropagation:
+    """Algorithm 1 of Bernstein et al. (2017) runs on a junction tree or, loopily, on a factor graph.
+
+    It repeats l <- (1 - alpha) l + alpha grad log p(y | n) at n = N mu(theta + l). The paper averages the counts n in
+    this way; averaging what the noisy counts add to the log-potentials has the same fixed points, and the counts are
+    those of `potentials` in every iteration. Where k cliques share a table, n is the mean of their counts and l / k is
+    added to the log-potentials of each. With Laplace noise the gradient jumps where a count meets its
+    observation, and a constant alpha chatters there for ever. The default alpha = 2 / (k + 2) makes it the Frank-Wolfe
+    algorithm on the dual of the problem (see `laplace_dual`), whose gap falls with 1 / k.
+
+    Attributes
+    ----------
+    engine : JunctionTree or FactorGraph
+    step : callable
+        Iteration number k = 0, 1, ... to alpha in (0, 1].
+    max_iter : int
+    tolerance : float
+        Stop at this duality gap, in nats for each observed count. It does not depend on the step.
+    """
+
+    engine: Engine
+    step: Callable[[int], float] = lambda k: 2.0 / (k + 2.0)
+    max_iter: int = 500
+    tolerance: float = 1e-5
+
+    def run(self, potentials: Vector, noise: Noise, total: float) -> CollectiveMarginals:
+        """Iterate from n = N mu(theta).
+
+        Parameters
+        ----------
+        potentials : ndarray of shape (layout.size,)
+            theta.
+        noise : LaplaceNoise or GaussianNoise
+            Likelihood of the noisy counts.
+        total : float
+            N, in records.
+        """
+        multipliers = np.zeros_like(potentials)
+        for k in range(self.max_iter + 1):
+            tilted = potentials + multipliers / self.engine.repeats
+            calibration = self.engine.calibrate(tilted)
+            counts = total * calibration.marginals
+            gap = noise.gap(counts, multipliers)
+            converged = gap <= self.tolerance * counts.size and calibration.converged
+            if converged or k == self.max_iter:
+                break
+            multipliers = multipliers + self.step(k) * (noise.gradient(counts) - multipliers)
+        return CollectiveMarginals(counts, tilted, gap, k, converged)

@@ -1,0 +1,106 @@
+"""Accelerated mirror descent, compiled, works in the geometry of a junction tree's distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmpy_dp._compiled import compiled
+from pgmpy_dp.inference.trees.kernel import calibrate, calibrate_log, exponentiate
+
+
+@compiled
+def _marginals(program, maps, offsets, buffer, potentials, marginals):
+    """Calibrate into `marginals`, and return the log-partition function."""
+    size = potentials.shape[0]
+    shift, lost = exponentiate(potentials, offsets, buffer)
+    log_partition, lost, _ = calibrate(program, maps, buffer, lost, 0.0)
+    log_partition += shift
+    if not np.isfinite(log_partition):
+        buffer[:size] = potentials
+        log_partition = calibrate_log(program, maps, buffer)
+    marginals[:] = buffer[size : 2 * size]
+    return log_partition
+
+
+@compiled
+def _loss(target, weight, marginals):
+    value = 0.0
+    for k in range(target.shape[0]):
+        value += weight[k] * (marginals[k] - target[k]) ** 2
+    return value / 2
+
+
+@compiled
+def descend(program, maps, offsets, buffer, potentials, target, weight, steepest, max_iter, tolerance, losses):
+    """Minimise sum(weight (mu - target)^2) / 2 over the marginals mu of a junction tree.
+
+    Tseng's accelerated method with the entropy of the tree's distribution as prox function: `here` is a distribution
+    of the model, `mean` the average of those met, and the step from `between` the two is as long as the curvature seen
+    on the last step allows. Where the mean gets worse, the momentum has overshot and starts again from `here`.
+
+    Parameters
+    ----------
+    program, maps, offsets, buffer
+        A junction tree's.
+    potentials : ndarray
+        Where to start; overwritten by the potentials of the best distribution met.
+    target, weight : ndarrays of the size of the potentials
+    steepest : float
+        A curvature that no step can exceed: by Pinsker's inequality, half the sum over tables of their largest weight.
+    max_iter : int
+        Most calibrations.
+    tolerance : float
+        Stop when the best mean lost less than this share of its loss in the last fifth of all steps (a hundred at
+        least), and the best distribution is as near to it.
+    losses : ndarray of shape (max_iter,)
+        Filled with the least loss so far after every calibration.
+
+    Returns
+    -------
+    int, bool
+        Calibrations, and whether the tolerance was reached.
+    """
+    size = potentials.shape[0]
+    here, mean, there, between, moved, found = np.empty((6, size))
+    log_partition = _marginals(program, maps, offsets, buffer, potentials, here)
+    mean[:], found[:] = here, potentials
+    loss_mean = loss_found = best = _loss(target, weight, mean)
+    steepness, momentum, checked, best_checked = steepest / 16, 1.0, 0, np.inf
+    for number in range(max_iter):
+        share = 2.0 / (momentum + 1.0)
+        for k in range(size):
+            between[k] = (1.0 - share) * mean[k] + share * here[k]
+            moved[k] = potentials[k] - weight[k] * (between[k] - target[k]) / (steepness * share)
+        log_there = _marginals(program, maps, offsets, buffer, moved, there)
+        # The step must not be longer than its divergence allows: the Bregman form of a Lipschitz gradient.
+        square, divergence = 0.0, log_partition - log_there
+        for k in range(size):
+            square += weight[k] * (there[k] - here[k]) ** 2
+            divergence += (moved[k] - potentials[k]) * there[k]
+        losses[number] = loss_found
+        if not square / 2 <= steepness * divergence and steepness < steepest:
+            steepness = min(2.0 * steepness, steepest)
+            continue
+        steepness /= 1.05
+        potentials[:], here[:], log_partition = moved, there, log_there
+        loss = _loss(target, weight, here)
+        if loss < loss_found:
+            loss_found = losses[number] = loss
+            found[:] = potentials
+        for k in range(size):
+            between[k] = (1.0 - share) * mean[k] + share * here[k]
+        fresh = _loss(target, weight, between)
+        if fresh > loss_mean and momentum > 2.0:
+            momentum, loss_mean = 1.0, loss
+            mean[:] = here
+            continue
+        momentum += 1.0
+        mean[:], loss_mean = between, fresh
+        best = min(best, loss_mean)
+        if number - checked >= max(100, number // 4):
+            if best_checked - best <= tolerance * best and loss_found - best <= tolerance * best:
+                potentials[:] = found
+                return number + 1, True
+            checked, best_checked = number, best
+    potentials[:] = found
+    return max_iter, False

@@ -1,0 +1,241 @@
+"""MAP inference in a collective graphical model is exact by its dual, whatever linear function of the counts has noise.
+
+The problem is that of `pgmpy_dp.inference.collective.counts_behind`, with y = A n + noise: A is the identity where
+noisy counts were observed, and contrasts of tables where coefficients were.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
+from pgmpy_dp.inference.trees.tied import TiedTree
+
+# Newton's method: its most steps, those of the conjugate gradients within each, and their accuracy; the largest part
+# of the way to the edge of the box that a step may go, and the factor by which rounding shrinks after a whole step.
+_NEWTON_STEPS, _PRODUCTS, _ACCURACY = 500, 300, 1e-2
+_TO_THE_EDGE, _SHARPER = 0.9, 0.1
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A linear map is a linear function of some of the counts of an engine's layout.
+
+    Attributes
+    ----------
+    places : ndarray of int
+        Where the counts stand in the layout.
+    matrix : sparse array of shape (observations, places), or None for the identity
+    """
+
+    places: NDArray[np.int64]
+    matrix: Any = None
+
+    def apply(self, counts: Vector) -> Vector:
+        """Compute A n, from all counts of the layout."""
+        held: Vector = counts[self.places]
+        return held if self.matrix is None else self.matrix @ held
+
+    def adjoint(self, values: Vector, size: int) -> Vector:
+        """Compute A' l, in a vector of the layout's size."""
+        spread = np.zeros(size)
+        spread[self.places] = values if self.matrix is None else self.matrix.T @ values
+        return spread
+
+    def squares(self, variances: Vector) -> Vector:
+        """Compute the variances of A n, were the counts independent and of these variances."""
+        held: Vector = variances[self.places]
+        return held if self.matrix is None else self.matrix.power(2) @ held
+
+
+def laplace_dual(
+    engine: Engine,
+    potentials: Vector,
+    observed: Vector,
+    scale: Vector,
+    total: float,
+    tolerance: float = 1e-6,
+    max_iter: int = 500,
+    function: LinearMap | None = None,
+) -> CollectiveMarginals:
+    """Solve problem 6 for Laplace noise exactly, by its smooth dual.
+
+    Since -|y - n| / b is the least of l (n - y) over |l| <= 1 / b, the problem equals
+
+        minimise  N A(theta + l) - l . y    subject to |l| <= 1 / b, cell by cell,
+
+    convex and smooth, with gradient N mu(theta + l) - y; its solution gives n = N mu(theta + l), a fixed point of
+    non-linear belief propagation. The duality gap sum(|y - n| / b - l (y - n)) bounds the error. L-BFGS-B solves it
+    where b is no small share of N. Elsewhere the box is wide, L-BFGS-B stalls, and on a junction tree Newton's method
+    takes over: it rounds the corner of |y - n| off less and less, and its steps are found by conjugate gradients on
+    exact derivatives of marginals.
+
+    Where k cliques share a table, its count n is the mean of theirs. Then theta . n counts k times, and l / k stands
+    for l beside theta, so that the gradient stays N mu - y.
+
+    Parameters
+    ----------
+    engine : JunctionTree, TiedTree or FactorGraph
+        With a factor graph, A is Bethe's approximation and the gap no bound.
+    potentials : ndarray of shape (layout.size,)
+        theta.
+    observed, scale : ndarrays
+        Noisy counts y; noise scales b in counts, infinite where nothing was observed.
+    total : float
+        N, in records.
+    tolerance : float
+        Gap at which the solution counts as converged, as a share of the largest of 1 and the loss |y - n| / b.
+    max_iter : int
+        Of L-BFGS-B.
+    function : LinearMap, optional
+        A, where y is a linear function of counts and noise; then the potentials are theta + A' l.
+    """
+    problem = _Dual(engine, potentials, function, LaplaceNoise(observed, scale), total, tolerance)
+    bound = 1.0 / problem.noise.scale
+    none = np.zeros_like(bound)
+    multipliers, iterations = problem.minimise(none, np.column_stack([-bound, bound]), max_iter)
+    found = problem.solution(multipliers, iterations)
+    if isinstance(engine, JunctionTree | TiedTree) and not found.converged:
+        multipliers, steps = _newton(problem, engine, multipliers)
+        found = problem.solution(multipliers, iterations + steps)
+    return found
+
+
+def gaussian_dual(
+    engine: Engine,
+    potentials: Vector,
+    observed: Vector,
+    scale: Vector,
+    total: float,
+    tolerance: float = 1e-6,
+    max_iter: int = 500,
+    function: LinearMap | None = None,
+) -> CollectiveMarginals:
+    """Solve problem 6 for Gaussian noise of standard deviation `scale`, as `laplace_dual` does for Laplace noise.
+
+    The dual is N A(theta + l) - l . y + sum(scale^2 l^2) / 2 without bounds, solved where l = (y - n) / scale^2; the
+    gap is sum((y - n - scale^2 l)^2 / scale^2) / 2.
+    """
+    problem = _Dual(engine, potentials, function, GaussianNoise(observed, scale), total, tolerance)
+    multipliers, iterations = problem.minimise(problem.noise.scale**2, None, max_iter)
+    return problem.solution(multipliers, iterations)
+
+
+class _Dual:
+    """The dual is a function of multipliers of what was observed."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        potentials: Vector,
+        function: LinearMap | None,
+        noise: LaplaceNoise | GaussianNoise,
+        total: float,
+        tolerance: float,
+    ) -> None:
+        if function is None:
+            places = np.flatnonzero(np.isfinite(noise.scale))
+            noise = replace(noise, observed=noise.observed[places], scale=noise.scale[places])
+            function = LinearMap(places)
+        self.engine, self.potentials, self.total, self.tolerance = engine, potentials, total, tolerance
+        self.function, self.noise = function, noise
+
+    def tilted(self, multipliers: Vector) -> Vector:
+        """Compute theta + A' l / k, k being the number of cliques that share a table."""
+        return self.potentials + self.function.adjoint(multipliers, self.potentials.size) / self.engine.repeats
+
+    def counts(self, multipliers: Vector) -> Vector:
+        """Compute N mu(theta + A' l / k)."""
+        return self.total * self.engine.calibrate(self.tilted(multipliers)).marginals
+
+    def minimise(self, square: Vector, bounds: Vector | None, max_iter: int) -> tuple[Vector, int]:
+        """Minimise N A(theta + A' l / k) - l . y + square . l^2 / 2 within bounds: multipliers, and iterations."""
+
+        def objective(multipliers: Vector) -> tuple[float, Vector]:
+            calibration = self.engine.calibrate(self.tilted(multipliers))
+            pull = square * multipliers
+            value = self.total * calibration.log_partition - multipliers @ self.noise.observed + multipliers @ pull / 2
+            slope = self.function.apply(calibration.marginals) + (pull - self.noise.observed) / self.total
+            return float(value / self.total), slope
+
+        found = minimise(objective, np.zeros(self.noise.observed.size), max_iter, slope=1e-12, bounds=bounds)
+        return found.point, found.iterations
+
+    def gap(self, multipliers: Vector, counts: Vector) -> tuple[float, bool]:
+        """Compute the duality gap, and whether it is small enough beside the loss."""
+        seen = self.function.apply(counts)
+        gap = self.noise.gap(seen, multipliers)
+        return gap, gap <= self.tolerance * max(1.0, self.noise.loss(seen))
+
+    def solution(self, multipliers: Vector, iterations: int) -> CollectiveMarginals:
+        counts = self.counts(multipliers)
+        gap, converged = self.gap(multipliers, counts)
+        return CollectiveMarginals(counts, self.tilted(multipliers), gap, iterations, converged)
+
+
+def _newton(problem: _Dual, tree: JunctionTree | TiedTree, start: Vector) -> tuple[Vector, int]:
+    """Solve the Laplace dual by Newton's method in x = b l, within -1 and 1: multipliers, and steps.
+
+    The loss |d| / b, d = y - A n, is rounded to sqrt((d / b)^2 + c^2), whose conjugate -c sqrt(1 - x^2) keeps x within
+    the box. A step s solves (N A Cov A' / b^2 + diag(c (1 - x^2)^(-3/2))) s = d / b - c x / sqrt(1 - x^2). The distance
+    1 - |x| to the edge is kept on its own: x itself would round it to zero.
+    """
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    function, total, size = problem.function, problem.total, problem.potentials.size
+    observed, scale = problem.noise.observed, problem.noise.scale
+
+    def calibrate(x: Vector) -> Calibration:
+        return tree.calibrate(problem.tilted(x / scale))
+
+    def dual(x: Vector, room: Vector, calibration: Calibration) -> float:
+        partition = calibration.log_partition
+        return float(total * partition - (x / scale) @ observed - corner * np.sqrt(room * (2 - room)).sum())
+
+    x = np.clip(start * scale, -0.99, 0.99)
+    room, calibration = 1 - np.abs(x), calibrate(x)
+    corner = max(1.0, float(np.abs((observed - function.apply(total * calibration.marginals)) / scale).max()))
+    for number in range(_NEWTON_STEPS):
+        counts = total * calibration.marginals
+        _, converged = problem.gap(x / scale, counts)
+        if converged:
+            return x / scale, number
+        inner = room * (2 - room)
+        slope = (observed - function.apply(counts)) / scale - corner * x / np.sqrt(inner)
+        barrier = corner / inner**1.5
+        variance = function.squares(np.maximum(counts * (1 - calibration.marginals), 0.0) / tree.repeats) / scale**2
+
+        def curvature(direction: Vector, calibration: Calibration = calibration, barrier: Vector = barrier) -> Vector:
+            moved = tree.covariance_product(calibration, function.adjoint(direction / scale, size)) / tree.repeats
+            return total * function.apply(moved) / scale + barrier * direction
+
+        shape, diagonal = (x.size, x.size), variance + barrier
+        step, _ = cg(
+            LinearOperator(shape, curvature, dtype=np.float64),
+            slope,
+            rtol=_ACCURACY,
+            maxiter=_PRODUCTS,
+            M=LinearOperator(shape, lambda v, d=diagonal: v / d, dtype=np.float64),
+        )
+        limit = float(np.min(np.where(x * step > 0, room, 1 + np.abs(x)) / np.maximum(np.abs(step), 1e-300)))
+        length, before, gain = min(1.0, _TO_THE_EDGE * limit), dual(x, room, calibration), float(step @ slope)
+        for _ in range(20):
+            moved = x + length * step
+            left = np.where(x * moved > 0, room - np.sign(x) * length * step, 1 - np.abs(moved))
+            calibration = calibrate(moved)
+            if dual(moved, left, calibration) <= before - 1e-4 * length * gain + 1e-12 * abs(before):
+                break
+            length /= 2
+        x, room = moved, left
+        if length > 0.5:
+            corner *= _SHARPER if length > _TO_THE_EDGE else math.sqrt(_SHARPER)
+    return x / scale, _NEWTON_STEPS

@@ -1,0 +1,225 @@
+"""Records are drawn from a mixture by chance, or so evenly that their tables are as close to its own as can be."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.tables.threads import one_thread
+
+# Exchanges tried for each record and block: the first sweep does most, and a try takes time for each variable.
+_SWEEPS, _MOST_WORK = 12, 1_000_000_000
+# Pairs of that many states are held at a time; values of blocks with more of them meet others by chance alone.
+_MOST_STATES = 4_000
+_CODED = 2_000  # records coded at a time: whole numbers in float32 stay exact
+
+
+def draw_records(
+    mixture: Mixture, count: int, generator: np.random.Generator, target: Variable | None = None
+) -> NDArray[np.int32]:
+    """Draw records whose tables differ from the mixture's by far less than those of independent records.
+
+    Every component has its expected number of records, rounded, and so has every cell of its blocks. Which values of
+    different blocks meet in a record is drawn by chance within a component; values are then exchanged between records
+    of a component wherever that brings the counts of pairs of states nearer to the mixture's.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    count : int
+        Number of records.
+    generator : numpy.random.Generator
+    target : Variable, optional
+        Triples of states with one of this variable are then brought near to the mixture's as well, unless it and all
+        others have very many.
+
+    Returns
+    -------
+    ndarray of shape (count, number of variables)
+        States; columns in the order of `mixture.variables`, records in random order.
+
+    Examples
+    --------
+    >>> coin = Mixture.of({"a": 2, "b": 2}, [("a",), ("b",)], [1.0], [[[0.5, 0.5]], [[0.25, 0.75]]])
+    >>> codes = draw_records(coin, 80, np.random.default_rng(0))
+    >>> np.bincount(2 * codes[:, 0] + codes[:, 1]).tolist()
+    [10, 30, 10, 30]
+    """
+    from pgmpy_dp.inference.mixtures import record_kernel as kernel
+
+    if count < 0:
+        raise ValueError(f"cannot draw {count} records")
+    if mixture.refined:
+        finer = mixture.refined.get(target)
+        coarse = draw_records(mixture.coarse, count, generator, target if finer is None else finer.coarser)
+        return _with_finer(mixture, coarse, generator, even=True)
+    if mixture.dependent:
+        root, _ = mixture.dependent.get(target, (target, None))
+        return mixture.completed(draw_records(mixture.roots, count, generator, root))
+    ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
+    ends[-1] = count
+    totals = np.diff(ends, prepend=0)
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    records = np.empty((count, len(place)), dtype=np.int32)
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        flat = np.ascontiguousarray(table.reshape(totals.size, -1))
+        carry = np.asarray(generator.random(flat.shape[1]))
+        counts = np.empty(flat.shape, dtype=np.int64)
+        kernel.even_counts(totals, flat, carry - carry.mean(), counts)
+        cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
+        # Put them in random order within each component.
+        cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
+        for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
+            records[:, place[variable]] = values
+    starts = np.concatenate([[0], ends])
+    even_out(mixture, records, starts, mixture.blocks, generator)
+    if target is not None and _tabulated(mixture, target):
+        even_out(mixture, records, starts, mixture.blocks, generator, target)
+    return records[generator.permutation(count)]
+
+
+def even_out(
+    mixture: Mixture,
+    records: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    blocks: Sequence[Scope],
+    generator: np.random.Generator,
+    target: Variable | None = None,
+) -> None:
+    """Exchange values of some blocks between records of a component, so that pairs come near to the mixture's.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        No variable follows from another.
+    records : ndarray of shape (records, variables)
+        States, sorted by component; changed in place.
+    starts : ndarray of int64, shape (components + 1,)
+        Where each component's records begin.
+    blocks : sequence of tuples of variables
+        Those of the mixture whose values may move. Values of more than two variables stay where they are.
+    generator : numpy.random.Generator
+    target : Variable, optional
+        Pairs are then those among the records with each state of this variable, whose own block stays.
+    """
+    from pgmpy_dp.inference.mixtures import record_kernel as kernel
+
+    kept = _of_few_states(mixture)
+    if len(kept) < len(mixture.blocks):
+        some = mixture.only([variable for block in kept for variable in block])
+        columns = [mixture.variables.index(variable) for variable in some.variables]
+        if columns:
+            part = np.ascontiguousarray(records[:, columns])
+            even_out(some, part, starts, [block for block in blocks if block in kept], generator, target)
+            records[:, columns] = part
+        return
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
+    strata, parts = np.zeros(len(records), dtype=np.int64), [(1.0, mixture)]
+    if target is not None:
+        chances = mixture.marginal((target,))
+        present = np.flatnonzero(chances)
+        strata = np.searchsorted(present, records[:, place[target]])
+        parts = [(float(chances[state]), mixture.condition({target: int(state)})) for state in present]
+    records += states[:-1].astype(np.int32)
+    moved = [tuple(place[v] for v in block) for block in blocks if len(block) <= 2 and target not in block]
+    numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
+    with one_thread():
+        expected = np.stack([len(records) * share * _pair_shares(part) for share, part in parts])
+        counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
+    excess = np.stack(counts) - expected
+    price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
+    sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
+    kernel.swap_within_components(
+        records, strata, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
+    )
+    records -= states[:-1].astype(np.int32)
+
+
+def _of_few_states(mixture: Mixture) -> list[Scope]:
+    """Leave out the blocks of most states, until the table of all pairs of states is small."""
+    sizes = {block: sum(mixture.cardinalities[variable] for variable in block) for block in mixture.blocks}
+    kept = sorted(mixture.blocks, key=sizes.__getitem__)
+    while sum(sizes[block] for block in kept) > _MOST_STATES:
+        kept.pop()
+    return kept
+
+
+def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
+    """Draw records by chance alone; columns in the order of `mixture.variables`, records in the components' order."""
+    if mixture.refined:
+        return _with_finer(mixture, independent_records(mixture.coarse, count, generator), generator, even=False)
+    if mixture.dependent:
+        return mixture.completed(independent_records(mixture.roots, count, generator))
+    ends = np.cumsum(generator.multinomial(count, mixture.weights))
+    component = np.searchsorted(ends, np.arange(count), side="right")
+    sizes = mixture.cardinalities
+    codes = np.empty((count, len(sizes)), dtype=np.min_scalar_type(max(sizes.values()) - 1))
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        cells = cells_at(table.reshape(table.shape[0], -1), component, generator.random(count))
+        for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
+            codes[:, place[variable]] = values
+    return codes
+
+
+def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
+    """Find for each share of 1 the cell of a row of chances in which it lies."""
+    sums = np.cumsum(chances, axis=1)
+    # Sums of row k lie between k and k + 1, so that all rows are looked up at once.
+    steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
+    cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
+    found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
+    return found
+
+
+def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Generator, *, even: bool) -> NDArray[Any]:
+    """Draw the states of finer variables for records of the others."""
+    column = {variable: place for place, variable in enumerate(mixture.coarse.variables)}
+    drawn = {
+        variable: finer.draw(codes[:, column[finer.coarser]].astype(np.intp), generator, even=even)
+        for variable, finer in mixture.refined.items()
+    }
+    largest = np.min_scalar_type(max(mixture.cardinalities.values()) - 1)
+    columns = [drawn[v] if v in drawn else codes[:, column[v]] for v in mixture.variables]
+    return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
+
+
+def _tabulated(mixture: Mixture, target: Variable) -> bool:
+    """Say whether triples with a target are few enough to be counted."""
+    kept = _of_few_states(mixture)
+    states = sum(mixture.cardinalities[variable] for block in kept for variable in block)
+    return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MOST_STATES**2
+
+
+def _pair_shares(mixture: Mixture) -> Vector:
+    """Find the probabilities of pairs of states, and on the diagonal those of single states."""
+    ends = np.cumsum([0, *mixture.cardinalities.values()])
+    span = {v: slice(begin, end) for v, begin, end in zip(mixture.variables, ends[:-1], ends[1:], strict=True)}
+    states = np.empty((mixture.weights.size, int(ends[-1])))
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        for axis, variable in enumerate(block, 1):
+            states[:, span[variable]] = table.sum(axis=tuple(k for k in range(1, table.ndim) if k != axis))
+    shares: Vector = (states * mixture.weights[:, None]).T @ states
+    for variable, other in itertools.chain.from_iterable(itertools.product(own, repeat=2) for own in mixture.blocks):
+        same = variable == other
+        pair = np.diag(mixture.marginal((variable,))) if same else mixture.marginal((variable, other))
+        shares[span[variable], span[other]] = pair
+    return shares
+
+
+def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
+    """Count the records with both of two states, for all pairs of states; `records` holds the states' places."""
+    found = np.zeros((states, states))
+    for begin in range(0, len(records), _CODED):
+        part = records[begin : begin + _CODED]
+        coded = np.zeros((len(part), states), dtype=np.float32)
+        np.put_along_axis(coded, part.astype(np.int64), 1.0, axis=1)
+        found += coded.T @ coded
+    return found

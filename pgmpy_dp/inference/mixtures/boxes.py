@@ -1,0 +1,262 @@
+"""Rules bind the components of a mixture: each keeps to a box of states in which nothing is forbidden.
+
+A forbidden combination takes a state of each of several blocks of variables. A component whose tables leave out one of
+these states never has the combination, and its blocks stay independent. So every component gets, for each block, the
+cells that it may use: drawn around a record that obeys the rules, and as large as can be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
+
+Whole = NDArray[np.intp]
+Cells = NDArray[np.bool_]  # axes: the component, the cells of a block
+
+# Orders in which components go through the blocks; times that a dead end is tried anew; boxes that are drawn at once to
+# cover what may occur, and at most.
+_ORDERS, _TRIES, _AT_ONCE, _MOST = 8, 50, 32, 400
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What always holds, of variables with numbered states.
+
+    Parameters
+    ----------
+    dependent : mapping of variable to (variable, ndarray)
+        Variables that follow from another, their root: the state for each state of the root.
+    zeros : sequence of (variables, ndarray of bool)
+        Which combinations of states may occur.
+    refined : mapping of variable to (variable, ndarray)
+        Variables within a coarser one, given which they are independent of all else: its state for each of theirs.
+    """
+
+    dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
+    zeros: Sequence[tuple[Scope, NDArray[np.bool_]]] = ()
+    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
+
+    def root(self, variable: Variable) -> Variable:
+        """Return what a variable follows from, or itself."""
+        return self.dependent[variable][0] if variable in self.dependent else variable
+
+    def consistent(
+        self, variables: Sequence[Variable], counts: ArrayLike, deviation: float
+    ) -> tuple[Scope, Vector, float]:
+        """Reduce a noisy table so that no two of its variables have a root in common.
+
+        Beside its root a dependent variable has one state for each of the root's: other cells are left out. Of several
+        without their root one is kept, and the others are summed out.
+        """
+        names, table = list(variables), np.asarray(counts, dtype=np.float64)
+        for variable in [name for name in variables if name in self.dependent]:
+            root, states = self.dependent[variable]
+            axis = names.index(variable)
+            if root in names:
+                moved = np.moveaxis(table, (names.index(root), axis), (0, 1))
+                names.remove(variable)
+                table = np.moveaxis(moved[np.arange(len(states)), states], 0, names.index(root))
+            elif [self.root(name) for name in names].count(root) > 1:
+                deviation *= table.shape[axis] ** 0.5
+                table = table.sum(axis=axis)
+                names.remove(variable)
+        return tuple(names), table, deviation
+
+
+class _Groups:
+    """A block's cells in groups, which a rule does not tell apart."""
+
+    def __init__(self, groups: Whole, count: int) -> None:
+        self.of_cells, self.count = groups, count
+        self._order = np.argsort(groups, kind="stable")
+        self._starts = np.flatnonzero(np.diff(groups[self._order], prepend=-1))
+        self._occupied = groups[self._order][self._starts]
+
+    def present(self, cells: Cells) -> NDArray[np.float32]:
+        """Say which groups have one of the cells."""
+        found = np.zeros((len(cells), self.count), dtype=np.float32)
+        found[:, self._occupied] = np.logical_or.reduceat(cells[:, self._order], self._starts, axis=1)
+        return found
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A rule between blocks: which combinations of their groups of cells are forbidden, an axis a block."""
+
+    forbidden: NDArray[np.float32]
+    groups: Mapping[int, _Groups]
+
+    def hits(self, number: int, boxes: Mapping[int, Cells]) -> Cells:
+        """Say which cells of a block have a forbidden combination with some of the others' cells."""
+        letters = dict(zip(self.groups, string.ascii_lowercase, strict=False))
+        present = {other: own.present(boxes[other]) for other, own in self.groups.items() if other != number}
+        if len(present) == 1:
+            (others,) = present.values()
+            forbidden = self.forbidden if number == list(self.groups)[1] else self.forbidden.T
+            hits = others @ forbidden
+        else:
+            product = ",".join(["".join(letters.values()), *("z" + letters[other] for other in present)])
+            hits = np.einsum(f"{product}->z{letters[number]}", self.forbidden, *present.values(), optimize=True)
+        return (hits > 0)[:, self.groups[number].of_cells]
+
+
+class Boxes:
+    """Boxes of cells of blocks, in which every rule holds.
+
+    Parameters
+    ----------
+    rules : Rules
+    blocks : sequence of tuples of variables
+        Each variable that follows from no other in one block.
+    cells : sequence of ndarrays of shape (cells, variables of the block)
+        States of the cells of each block.
+    cardinalities : mapping of variable to int
+
+    Examples
+    --------
+    >>> young, married = np.array([[0], [1]]), np.array([[0], [1]])
+    >>> rules = Rules({}, [(("young", "married"), np.array([[True, True], [True, False]]))])
+    >>> boxes = Boxes(rules, [("young",), ("married",)], [young, married], {"young": 2, "married": 2})
+    >>> drawn = boxes.draw([np.ones(2), np.ones(2)], 50, np.random.default_rng(0))
+    >>> bool((drawn[0][:, 1] & drawn[1][:, 1]).any())
+    False
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        blocks: Sequence[Scope],
+        cells: Sequence[Whole],
+        cardinalities: Mapping[Variable, int],
+    ) -> None:
+        self.possible = [np.ones(len(own), dtype=bool) for own in cells]
+        self._links: list[_Link] = []
+        place = {variable: (number, axis) for number, block in enumerate(blocks) for axis, variable in enumerate(block)}
+        for scope, allowed in rules.zeros:
+            axes: dict[int, list[int]] = {}
+            states: dict[int, list[Whole]] = {}
+            for axis, variable in enumerate(scope):
+                root, codes = rules.dependent.get(variable, (variable, np.arange(cardinalities[variable])))
+                number, column = place[root]
+                axes.setdefault(number, []).append(axis)
+                states.setdefault(number, []).append(codes[cells[number][:, column]])
+            shapes = {number: [allowed.shape[axis] for axis in own] for number, own in axes.items()}
+            sizes = [math.prod(shape) for shape in shapes.values()]
+            groups = {
+                number: _Groups(np.ravel_multi_index(tuple(states[number]), tuple(shapes[number])), size)
+                for number, size in zip(axes, sizes, strict=True)
+            }
+            forbidden = ~allowed.transpose([axis for own in axes.values() for axis in own]).reshape(sizes)
+            if len(axes) == 1:
+                (number,) = axes
+                self.possible[number] &= ~forbidden[groups[number].of_cells]
+            elif forbidden.any():
+                self._links.append(_Link(forbidden.astype(np.float32), groups))
+        self.tied = sorted({number for link in self._links for number in link.groups})
+
+    def draw(
+        self,
+        shares: Sequence[Vector],
+        count: int,
+        generator: np.random.Generator,
+        given: Mapping[int, Whole] | None = None,
+        tries: int = _TRIES,
+    ) -> list[Cells]:
+        """Draw boxes around records.
+
+        Parameters
+        ----------
+        shares : sequence of ndarrays
+            Probabilities of every block's cells, up to a factor: a block's cell of the record is drawn by them.
+        count : int
+        generator : numpy.random.Generator
+        given : mapping of block to ndarray of int, optional
+            Cells that the records have.
+        tries : int
+            What is possible may not be found where rules leave little, and more tries find more.
+
+        Returns
+        -------
+        list of ndarrays of bool, one a block, axes: the box and the block's cells
+            Without boxes for which no record was found; there may be none.
+        """
+        found = [np.tile(possible, (count, 1)) for possible in self.possible]
+        kept = np.ones(count, dtype=bool)
+        for part in range(min(_ORDERS, count)):
+            rows = np.arange(part, count, min(_ORDERS, count))
+            fixed = {number: cells[rows] for number, cells in (given or {}).items()}
+            seeds, sound = self._seeds(shares, rows.size, generator, fixed, tries)
+            boxes = dict(seeds)
+            for number in generator.permutation(self.tied):
+                boxes[number] = self._compatible(number, boxes, rows.size)
+                found[number][rows] = boxes[number]
+            kept[rows] = sound
+        return [own[kept] for own in found]
+
+    def cover(self, generator: np.random.Generator) -> list[Cells]:
+        """Draw boxes until every pair of cells of two blocks lies in one of them, or is taken for impossible."""
+        even = [possible.astype(np.float64) for possible in self.possible]
+        found = self.draw(even, _AT_ONCE if self.tied else 1, generator)
+        for one, other in itertools.combinations(self.tied, 2):
+            together = found[one].T.astype(np.float32) @ found[other].astype(np.float32)
+            alone = {one: np.eye(self.possible[one].size, dtype=bool)}
+            possible = self._compatible(other, alone, self.possible[one].size) & self.possible[one][:, None]
+            missing = np.argwhere((together == 0) & possible)
+            while len(missing) and len(found[0]) < _MOST:
+                tried, missing = missing[:_AT_ONCE], missing[_AT_ONCE:]
+                more = self.draw(even, len(tried), generator, {one: tried[:, 0], other: tried[:, 1]}, 5)
+                if len(more[0]) and len(missing):
+                    covered = np.zeros((self.possible[one].size, self.possible[other].size), dtype=bool)
+                    for first, second in zip(more[one], more[other], strict=True):
+                        covered |= np.logical_and.outer(first, second)
+                    missing = missing[~covered[missing[:, 0], missing[:, 1]]]
+                found = [np.concatenate(pair) for pair in zip(found, more, strict=True)]
+        return found
+
+    def _seeds(
+        self,
+        shares: Sequence[Vector],
+        count: int,
+        generator: np.random.Generator,
+        given: Mapping[int, Whole],
+        tries: int,
+    ) -> tuple[dict[int, Cells], Cells]:
+        """Draw a cell of every tied block, so that no rule is broken; say for which rows that was possible."""
+        seeds = {number: np.zeros((count, self.possible[number].size), dtype=bool) for number in self.tied}
+        open_rows = np.arange(count)
+        for _ in range(tries):
+            drawn: dict[int, Cells] = {}
+            alive = np.ones(open_rows.size, dtype=bool)
+            free = [number for number in generator.permutation(self.tied) if number not in given]
+            for number in [*given, *free]:
+                weights = self._compatible(number, drawn, open_rows.size) * shares[number]
+                if number in given:
+                    weights *= np.arange(weights.shape[1]) == given[number][open_rows, None]
+                sums = np.cumsum(weights, axis=1)
+                alive &= sums[:, -1] > 0
+                spots = (sums <= (generator.random(open_rows.size) * sums[:, -1])[:, None]).sum(axis=1)
+                drawn[number] = np.arange(weights.shape[1]) == np.minimum(spots, weights.shape[1] - 1)[:, None]
+            for number, cells in drawn.items():
+                seeds[number][open_rows[alive]] = cells[alive]
+            open_rows = open_rows[~alive]
+            if not open_rows.size:
+                break
+        sound = np.ones(count, dtype=bool)
+        sound[open_rows] = False
+        return seeds, sound
+
+    def _compatible(self, number: int, boxes: Mapping[int, Cells], count: int) -> Cells:
+        """Say which cells of a block break no rule with any of the others' cells; blocks without cells are left out."""
+        found = np.tile(self.possible[number], (count, 1))
+        for link in self._links:
+            if number in link.groups and all(other in boxes or other == number for other in link.groups):
+                found &= ~link.hits(number, boxes)
+        return found

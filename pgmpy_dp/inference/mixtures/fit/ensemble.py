@@ -1,0 +1,391 @@
+"""One release of noisy tables gives an ensemble of mixtures, which is one mixture again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from tqdm.auto import tqdm
+
+from pgmpy_dp._threads import cores
+from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
+from pgmpy_dp.inference.mixtures.fit.base import start_from
+from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target
+from pgmpy_dp.inference.mixtures.fit.smoothing import among_alike, among_neighbours
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts, refinements
+from pgmpy_dp.inference.tables.layout import Variable, Vector
+from pgmpy_dp.inference.tables.threads import one_thread
+
+# Ordered states share their coefficients with neighbours, as far as so many states away; this was seen to serve on
+# census records. The wider one is for variables of many states: no more than a third of them.
+_WIDE, _NARROW = 5.0, 3.0
+_WIDTHS = (_WIDE, _NARROW, 0.0)
+_MARGIN = 10.0  # nats by which one choice must predict better than another: less may be chance
+# The penalty is sought among powers of a factor times the first, and of more steps at so much of a higher one.
+_FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
+_MORE = 1.5
+_THINNING = 0.5  # noise of this share is added
+_TEACHERS = 4  # so many members tell which states are alike: fewer would draw the others to themselves
+_LEAST_SHARE = 1e-9
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """A fit holds what was fitted to a release.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The mean of all members, and without any dependence a component that weighs less than one record: so that
+        nothing is impossible. Under rules these are several, which together hold every pair of states that may occur.
+    total : float
+        The number of records.
+    size : int
+        Number of members.
+    penalty, width : float
+        What thinning chose: the price of a record's nat of divergence from independent blocks, and how many states
+        away ordered states share coefficients.
+    steps : int
+        Adam's steps.
+    covering : int
+        Number of components without dependence.
+    rules : Rules
+    alike : bool
+        Whether other variables' states that are alike share coefficients.
+    """
+
+    mixture: Mixture
+    total: float
+    size: int
+    penalty: float
+    width: float
+    steps: int
+    covering: int = 1
+    rules: Rules = field(default_factory=Rules)
+    alike: bool = False
+
+    @property
+    def components(self) -> int:
+        """Return the number of components of a member."""
+        return (self.mixture.weights.size - self.covering) // self.size
+
+    @property
+    def members(self) -> tuple[Mixture, ...]:
+        """Return fits from different starts, each a mixture: their agreement says where the release speaks clearly."""
+        whole, components = self.mixture, self.components
+        parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
+        return tuple(
+            Mixture(
+                whole.cardinalities, whole.blocks, whole.weights[part] / whole.weights[part].sum(),
+                tuple(table[part] for table in whole.tables), whole.dependent, whole.refined,
+            )
+            for part in parts
+        )  # fmt: skip
+
+
+def fit_mixture(
+    cardinalities: Mapping[Variable, int],
+    tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]],
+    *,
+    ordered: Collection[Variable] = (),
+    components: int = 100,
+    members: int = 12,
+    steps: int = 400,
+    known_total: float | None = None,
+    rules: Rules | None = None,
+    generator: np.random.Generator,
+) -> MixtureFit:
+    """Fit an ensemble of mixtures to noisy counts.
+
+    Parameters
+    ----------
+    cardinalities : mapping of variable to int
+    tables : iterable of (variables, counts, standard deviation of the noise)
+        Every variable in one at least. Pairs serve best; larger tables are used as they are.
+    ordered : collection of variables
+        Those whose states have an order.
+    components, members, steps : int
+        Of a member; of the ensemble; of Adam in the fit of a member. A quarter of the components, or half the
+        steps, are taken where the thinned release is predicted better so.
+    known_total : float, optional
+        The number of records, where it is known.
+    rules : Rules, optional
+        What always holds. Variables that follow from others have no parameters.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    MixtureFit
+
+    Examples
+    --------
+    >>> pair = [[400.0, 100.0], [100.0, 400.0]]
+    >>> fit = fit_mixture({"a": 2, "b": 2}, [(("a", "b"), pair, 1.0)], generator=np.random.default_rng(0))
+    >>> fit.mixture.marginal(("a", "b")).round(2)
+    array([[0.4, 0.1],
+           [0.1, 0.4]])
+    """
+    rules, given = rules or Rules(), list(tables)
+    sizes = {variable: states for variable, states in cardinalities.items() if variable not in rules.refined}
+    coarse = [coarse_table(rules.refined, sizes, table) for table in given]
+    noisy = NoisyTables.of(sizes, [rules.consistent(*table) for table in coarse], known_total)
+    start = _Start.of(noisy, sizes, rules, ordered)
+    seeds = generator.spawn(members + 1)
+    with (
+        one_thread(),
+        ThreadPoolExecutor(cores()) as pool,
+        tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
+    ):
+        third = members // 3
+        chosen = _choose(noisy, start, components, steps, third, seeds[-1], bar.update)
+        bar.total = bar.n + members
+        found: list[tuple[Matrix, Matrix]] = []
+        for part in (seeds[:third], seeds[third:-1]):
+            if found:  # their mean is a better base for the others, and they tell which states are alike
+                start = replace(start, log_base=_mean_logs(found))
+                start = start.taught(start.ensemble(found, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
+            problem = start.problem(noisy, chosen.width)
+            for parameters in pool.map(partial(start.fit, problem, chosen), part):
+                found.append(problem.tables(parameters)[:2])
+                bar.update()
+    mixture, covering = start.ensemble(found, noisy, seeds[-1])
+    mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
+    return MixtureFit(
+        mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules, chosen.alike
+    )
+
+
+def refined_by(
+    mixture: Mixture,
+    cardinalities: Mapping[Variable, int],
+    rules: Rules,
+    fine: Mapping[Variable, tuple[Vector, float]],
+    total: float,
+) -> Mixture:
+    """Add finer variables to a mixture, by their noisy counts."""
+    totals = {coarser: total * mixture.marginal((coarser,)) for coarser, _ in rules.refined.values()}
+    return mixture.refine(cardinalities, refinements(rules.refined, fine, totals)) if totals else mixture
+
+
+def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
+    """Return what fits one member to other tables of the same variables, with the settings that were chosen before.
+
+    It has no variables that refine others, and neither have the tables.
+    """
+    coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    alike = _alike(coarse, ordered) if fit.alike else {}
+
+    def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
+        start = replace(_Start.of(noisy, coarse.cardinalities, fit.rules, ordered), alike=alike)
+        problem = start.problem(noisy, fit.width)
+        found = problem.tables(start.fit(problem, settings, generator))[:2]
+        return start.ensemble([found], noisy, generator)[0]
+
+    return refit
+
+
+def _alike(mixture: Mixture, ordered: Collection[Variable]) -> dict[Variable, Vector]:
+    """Find how far the states of variables without an order are alike in a mixture."""
+    return among_alike(mixture, [variable for block in mixture.blocks for variable in block if variable not in ordered])
+
+
+def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
+    """Sum over the cells of every pair of variables the standard deviation of the members' probabilities.
+
+    A second release should spend where this is large.
+    """
+    root = fit.rules.root
+    variables = fit.mixture.coarse.variables
+    pairs = (pair for pair in itertools.combinations(variables, 2) if root(pair[0]) != root(pair[1]))
+    return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Thinning chooses these settings."""
+
+    penalty: float
+    width: float
+    components: int
+    steps: int
+    alike: bool = False
+
+
+@dataclass(frozen=True)
+class _Start:
+    """All members of an ensemble share this."""
+
+    cardinalities: Mapping[Variable, int]
+    rules: Rules
+    total: float
+    shape: Shape
+    log_base: Vector
+    ordered: Collection[int]
+    alike: Mapping[Variable, Vector] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, noisy: NoisyTables, cardinalities: Mapping[Variable, int], rules: Rules, ordered: Collection[Variable]
+    ) -> _Start:
+        """Find blocks and their base tables."""
+        numbers = {variable: number for number, variable in enumerate(cardinalities)}
+        dependent = {numbers[v]: (numbers[root], states) for v, (root, states) in rules.dependent.items()}
+        shape, log_base = start_from(noisy, dependent)
+        return cls(cardinalities, rules, noisy.total, shape, log_base, {numbers[v] for v in ordered if v in numbers})
+
+    @property
+    def names(self) -> list[Variable]:
+        return list(self.cardinalities)
+
+    @cached_property
+    def blocks(self) -> list[tuple[Variable, ...]]:
+        return [tuple(self.names[variable] for variable in block) for block in self.shape.blocks]
+
+    @cached_property
+    def boxes(self) -> Boxes | None:
+        """Return what components are drawn to keep to; None where there are no rules."""
+        if not self.rules.zeros:
+            return None
+        return Boxes(self.rules, self.blocks, self.shape.cells, self.cardinalities)
+
+    def taught(self, mixture: Mixture) -> _Start:
+        """Let states of variables without an order share coefficients as far as they are alike in a mixture."""
+        return replace(self, alike=_alike(mixture, {self.names[number] for number in self.ordered}))
+
+    def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
+        """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
+        smoothing = [
+            among_neighbours(states, min(width, max(_NARROW, states / 3)))
+            if number in self.ordered and width > 0
+            else self.alike.get(variable)
+            for number, (variable, states) in enumerate(zip(self.names, observed.cardinalities, strict=True))
+        ]
+        targets = [
+            Target(table.variables, table.counts / self.total, (self.total / table.deviation) ** 2)
+            for table in observed.tables
+        ]
+        return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes)
+
+    def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
+        penalty = settings.penalty * self.total / problem.precision
+        return fit_member(problem, penalty, settings.components, settings.steps, generator)
+
+    def ensemble(
+        self, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables, generator: np.random.Generator
+    ) -> tuple[Mixture, int]:
+        """Put members side by side, and last the components of independent variables, whose number is given too."""
+        shape = self.shape
+        covering = self._covering(noisy, generator)
+        least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
+        weights = np.concatenate(
+            [weights * ((1 - least) / len(found)) for weights, _ in found] + [np.full(count, least / count)]
+        )
+        tables = []
+        for number, block in enumerate(shape.blocks):
+            table = np.zeros((weights.size, math.prod(shape.cardinalities[variable] for variable in block)))
+            begin = 0
+            for part, cells in found:
+                table[begin : begin + part.size, shape.codes(number)] = cells[shape.of_block(number)].T
+                begin += part.size
+            for row in range(count):
+                table[begin + row] = reduce(np.multiply.outer, [covering[variable][row] for variable in block]).ravel()
+            tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
+        return Mixture.of(self.cardinalities, self.blocks, weights, tables, self.rules.dependent), count
+
+    def _covering(self, noisy: NoisyTables, generator: np.random.Generator) -> dict[int, Vector]:
+        """Find the tables of single variables in the components of independent variables, one row a component."""
+        variables = sorted(variable for block in self.shape.blocks for variable in block)
+        shares = [noisy.possible(variable) for variable in variables]
+        if self.rules.zeros:
+            blocks = [(self.names[variable],) for variable in variables]
+            cells = [np.arange(own.size)[:, None] for own in shares]
+            drawn = Boxes(self.rules, blocks, cells, self.cardinalities).cover(generator)
+            if not len(drawn[0]):
+                raise ValueError("The rules contradict each other: no record obeys them all.")
+            shares = [own * box for own, box in zip(shares, drawn, strict=True)]
+        else:
+            shares = [own[None] for own in shares]
+        return {v: own / own.sum(axis=1, keepdims=True) for v, own in zip(variables, shares, strict=True)}
+
+
+def _choose(
+    noisy: NoisyTables,
+    start: _Start,
+    components: int,
+    steps: int,
+    teachers: int,
+    generator: np.random.Generator,
+    progress: Callable[[], Any],
+) -> _Settings:
+    """Choose settings with which a fit to one half of the thinned release predicts the other half best."""
+    half, other = noisy.thinned(_THINNING, generator)
+    margin = _MARGIN / start.problem(other, 0.0).precision
+    seed = int(generator.integers(2**32))
+    known: dict[_Settings, tuple[Parameters, float]] = {}
+
+    def tried(start: _Start, settings: _Settings) -> tuple[Parameters, float]:
+        found = start.fit(start.problem(half, settings.width), settings, np.random.default_rng(seed))
+        progress()
+        return found, start.problem(other, settings.width).gradient(found, 0.0)[0]
+
+    def risk(settings: _Settings) -> float:
+        if settings not in known:
+            known[settings] = tried(start, settings)
+        return known[settings][1]
+
+    best, least = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
+    for width in _WIDTHS if start.ordered else (0.0,):
+        found = _walk(risk, replace(best, width=width))
+        if risk(found) < least - margin:
+            best, least = found, risk(found)
+    best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
+    # Few components and few steps are penalties too, which noise may prefer. If it does not hide what many components
+    # tell, an ensemble gains from more steps, and from states that are alike if neighbouring ones share as well, though
+    # its single members may not: these are left out only where they do clear harm.
+    few = replace(best, components=max(components // 4, 1))
+    longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
+    if risk(few) < risk(best) + margin:
+        return min((best, few, longer), key=risk)
+    best = longer if risk(longer) < risk(best) + margin else best
+    if teachers < _TEACHERS:
+        return best
+    member = start.problem(half, best.width).tables(known[best][0])[:2]
+    taught = start.taught(start.ensemble([member], half, generator)[0])
+    harm = tried(taught, best)[1] - risk(best)
+    return replace(best, alike=bool(taught.alike) and harm < (margin if best.width > 0 else 0.0))
+
+
+def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
+    """Go downhill from penalty to penalty until the next one is worse, or as far as tries last."""
+    best = min((start, replace(start, penalty=start.penalty * _FACTOR)), key=risk)
+    factor = 1 / _FACTOR if best == start else _FACTOR
+    for _ in range(_TRIES - 2):
+        following = replace(best, penalty=best.penalty * factor)
+        if risk(following) >= risk(best):
+            break
+        best = following
+    return best
+
+
+def _vertex(risk: Callable[[_Settings], float], best: _Settings) -> float:
+    """Find where the parabola through a penalty's risk and its neighbours' is least, in factors from that penalty."""
+    below, here, above = (risk(replace(best, penalty=best.penalty * _FACTOR**step)) for step in (-1, 0, 1))
+    curvature = below - 2 * here + above
+    return min(max((below - above) / (2 * curvature), -0.5), 0.5) if curvature > 0 else 0.0
+
+
+def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
+    """Take logs of the members' mean tables: nearer to the truth than the release's own, and so a better base."""
+    mean = sum(tables @ weights for weights, tables in found) / len(found)
+    logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
+    return logs

@@ -1,0 +1,401 @@
+"""One mixture of products is fitted to tables of shares: penalised weighted least squares, by Adam."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmpy_dp.inference.mixtures.boxes import Boxes
+from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
+
+Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
+Gradient = tuple[Matrix, Matrix, Matrix]
+
+# Adam takes steps of this length, with these decays of the mean and the square, and starts so far from the base.
+_STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
+_BASE_STEP = 0.2  # steps of the base, as a share of the others
+_SLICED = 6  # triples with one variable are fitted by slices where they are so many for each of its states
+_SUMMED = 4  # states of a variable whose slices pairs are summed from: all are held at once
+_BARRED = -1e4  # the log-potential of what rules bar a component from: its exponential is zero
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part is what a table of three or more variables has in one block: one variable, or both of a pair."""
+
+    block: int
+    variables: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Tables of both variables of a block with one other each, as one matrix.
+
+    Attributes
+    ----------
+    block : int
+    places : ndarray of shape (states,)
+        Of the others' states.
+    weight, shares : ndarrays of shape (cells of the block, states)
+    """
+
+    block: int
+    places: Whole
+    weight: Matrix
+    shares: Matrix
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """Tables of one variable with two others each, as matrices of all pairs of states, one for each of its states.
+
+    Attributes
+    ----------
+    variable : int
+    weight : ndarray of shape (states, states)
+        Of each pair's cells, and zeros.
+    shares : list of ndarrays of shape (states, states)
+    """
+
+    variable: int
+    weight: Matrix
+    shares: list[Matrix]
+
+
+class _Point(NamedTuple):
+    """What a mixture's parameters come to; see `MemberProblem.tables`."""
+
+    weights: Matrix
+    tables: Matrix
+    states: Matrix
+
+
+class _Slopes(NamedTuple):
+    """The loss's derivatives by the weights of components, by their probabilities of states, and by those of cells."""
+
+    weight: Matrix
+    state: Matrix
+    cell: Matrix
+
+
+class MemberProblem:
+    """A member's problem is the loss of a mixture and its gradient.
+
+    The loss is half the sum over the targets' cells of precision * (marginal - share)^2, all precisions divided by the
+    largest, plus `penalty` times the components' mean divergence from the base.
+
+    Parameters
+    ----------
+    shape : Shape
+    log_base : ndarray of shape (cells,)
+        Log of the tables that components are drawn to, block by block.
+    smoothing : sequence of ndarrays or None, one a variable
+        What a component's coefficients of a variable are multiplied with to become its log-potentials.
+    targets : sequence of Target
+        Pairs in different blocks are fitted together by one matrix product, many triples with one variable by a product
+        for each of its states, and a block's two variables with others by one more; others one by one. Tables that join
+        a variable with one that follows from another of its block are left out: the block's own says more.
+    boxes : Boxes, optional
+        What every component keeps to, so that rules hold.
+    dtype : type
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        log_base: Matrix,
+        smoothing: Sequence[Matrix | None],
+        targets: Sequence[Target],
+        boxes: Boxes | None = None,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.shape, self.dtype, self.boxes = shape, dtype, boxes
+        self.log_base = np.asarray(log_base, dtype)
+        self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
+        self.precision = max(target.precision for target in targets)
+        states = int(shape.states[-1])
+        self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
+        cells = int(shape.starts[-1])
+        self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
+        self._wide: list[tuple[list[_Part], Matrix, float]] = []
+        beside: dict[int, list[tuple[int, Matrix, float]]] = {}
+        triples, others = self._sliced(targets)
+        for target in others:
+            self._add(target, target.precision / self.precision, beside)
+        self._beside = [self._beside_of(block, tables) for block, tables in beside.items()]
+        self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
+        # A variable's states leave nothing of a pair out: what pairs have with each of them sums to what they have.
+        self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
+        self._slices = [slices for slices in self._slices if slices is not self._summing]
+
+    def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
+        """Gather triples of different blocks under variables that have many for each state; and all other targets.
+
+        A triple goes to the variable of its own that has most.
+        """
+        shape = self.shape
+        triples: list[Target] = []
+        others: list[Target] = []
+        for target in targets:
+            apart = len({shape.places[variable][0] for variable in target.variables}) == len(target.variables) == 3
+            (triples if apart else others).append(target)
+        counts = Counter(variable for target in triples for variable in target.variables)
+        many = {variable: counts[variable] / shape.cardinalities[variable] for variable in counts}
+        under: dict[int, list[Target]] = {}
+        for target in triples:
+            under.setdefault(max(target.variables, key=lambda variable: (many[variable], variable)), []).append(target)
+        for variable in [v for v, own in under.items() if len(own) < _SLICED * shape.cardinalities[v]]:
+            others += under.pop(variable)
+        return under, others
+
+    def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
+        states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]
+        weight, *shares = np.zeros((1 + cardinality, states, states), self.dtype)
+        for target in triples:
+            a, b = (self.shape.of_variable(other) for other in target.variables if other != variable)
+            weight[a, b] = weight[b, a] = target.precision / self.precision
+            cells = np.moveaxis(np.asarray(target.shares, self.dtype), target.variables.index(variable), 0)
+            for own, table in zip(shares, cells, strict=True):
+                own[a, b], own[b, a] = table, table.T
+        return _Slices(variable, weight, shares)
+
+    def _beside_of(self, block: int, tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
+        places = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
+        weight = np.concatenate([np.full(shares.shape, weight, self.dtype) for _, shares, weight in tables], axis=1)
+        return _Beside(
+            block, np.concatenate(places), weight, np.concatenate([shares for _, shares, _ in tables], axis=1)
+        )
+
+    def _add(self, target: Target, weight: float, beside: dict[int, list[tuple[int, Matrix, float]]]) -> None:
+        """Put a target where it is fitted; tables of a block with one variable are gathered in `beside`."""
+        shape, variables = self.shape, target.variables
+        blocks = sorted({shape.places[variable][0] for variable in variables})
+        shares = np.asarray(target.shares, self.dtype)
+        if len(variables) == 1:
+            one = shape.of_variable(variables[0])
+            self._weight[one, one], self._shares[one, one] = weight * np.eye(shares.size), np.diag(shares)
+        elif len(variables) == 2 and len(blocks) == 2:
+            a, b = (shape.of_variable(variable) for variable in variables)
+            self._weight[a, b] = self._weight[b, a] = 0.0
+            self._weight[a, b], self._shares[a, b] = weight, shares
+            self._weight[b, a], self._shares[b, a] = weight, shares.T
+        elif all(v in shape.blocks[shape.places[v][0]] or self._alone(v, variables) for v in variables):
+            parts = [_Part(number, tuple(v for v in variables if shape.places[v][0] == number)) for number in blocks]
+            parts = [
+                _Part(part.block, tuple(sorted(part.variables, key=lambda v: shape.places[v][1]))) for part in parts
+            ]
+            order = [variable for part in parts for variable in part.variables]
+            shares = shares.transpose([variables.index(variable) for variable in order]).ravel()
+            if len(parts) == 1:
+                own = shape.of_block(blocks[0])
+                self._cell_weight[own], self._cell_shares[own] = weight, shares[shape.codes(blocks[0])]
+            elif len(parts) == 2 and len(variables) == 3:
+                pair, other = sorted(parts, key=lambda part: -len(part.variables))
+                codes, states = shape.codes(pair.block), shape.cardinalities[other.variables[0]]
+                matrix = shares.reshape(-1, states) if pair is parts[0] else shares.reshape(states, -1).T
+                beside.setdefault(pair.block, []).append((other.variables[0], matrix[codes], weight))
+            else:
+                self._wide.append((parts, shares, weight))
+
+    def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
+        """Say whether a variable is the only one of its block in a table."""
+        return [self.shape.places[v][0] for v in variables].count(self.shape.places[variable][0]) == 1
+
+    def start(self, components: int, generator: np.random.Generator) -> Parameters:
+        """Start components near the base: coefficients, logs of weights, what the base's logs are shifted by, bars."""
+        noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
+        return (
+            np.ascontiguousarray(noise.T, self.dtype),
+            np.zeros(components, self.dtype),
+            np.zeros(self.log_base.size, self.dtype),
+            self._barred(components, generator),
+        )
+
+    def _barred(self, components: int, generator: np.random.Generator) -> Matrix:
+        """Draw what each component is barred from, as log-potentials of cells; without rules there are no rows."""
+        if self.boxes is None:
+            return np.zeros((0, components), self.dtype)
+        base = np.exp(self.log_base)
+        shares = [base[self.shape.of_block(number)] for number in range(len(self.shape.blocks))]
+        drawn = self.boxes.draw(shares, components, generator)
+        if not len(drawn[0]):
+            raise ValueError("The rules leave hardly any combination of what the release shows: some rule is wrong.")
+        rows = np.arange(components) % len(drawn[0])
+        free = np.concatenate([cells[rows].T for cells in drawn])
+        barred: Matrix = np.where(free, self.dtype(0), self.dtype(_BARRED))
+        return barred
+
+    def tables(self, parameters: Parameters) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """Compute weights, tables (cells, components), logs of tables / base, probabilities (states, components)."""
+        from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
+
+        coefficients, log_weights, shift, barred = parameters
+        shape = self.shape
+        base = self.log_base + shift
+        logs = np.empty((base.size, len(log_weights)), self.dtype)
+        states = np.empty(coefficients.shape, self.dtype)
+        potentials = self._smooth(coefficients, False)
+        shape.add_to_roots(potentials)  # groups of states move together, beside each state by itself
+        kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.first, shape.second, logs)
+        tables = np.exp(logs)
+        kernel.normalise(base, shape.starts, shape.first, shape.second, logs, tables, states)
+        shape.add_dependent(states)
+        weights = np.exp(log_weights - log_weights.max())
+        return weights / weights.sum(), tables, logs, states
+
+    def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Gradient]:
+        """Compute the loss and its derivatives by all parameters but the bars.
+
+        The base's derivatives leave out what the loss owes to the base directly, through the penalty: the base
+        is to follow the targets, not the components.
+        """
+        from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
+
+        shape, dtype = self.shape, self.dtype
+        weights, tables, logs, states = self.tables(parameters)
+        at = _Point(weights, tables, states)
+        joint = list(self._products(self._summing, at)) if self._summing else []
+        weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states.T
+        alone = states @ weights
+        loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
+        by = _Slopes(alone @ states, np.zeros_like(states), np.zeros_like(tables))
+        by_weight, by_state, by_cell = by
+        if self._summing:
+            loss += self._add_slices(self._summing, joint, weighted, at, by)
+        else:
+            by_state += weighted @ states
+            by_weight += (states * by_state).sum(axis=0) / 2
+        by_state += alone[:, None]
+        of_cells = tables @ weights - self._cell_shares
+        by_base = self._cell_weight * of_cells
+        loss += float(by_base @ of_cells) / 2
+        by_weight += by_base @ tables
+        for parts, shares, weight in self._wide:
+            loss += self._add_wide(parts, shares, weight, at, by)
+        for beside in self._beside:
+            loss += self._add_beside(beside, at, by)
+        for slices in self._slices:
+            loss += self._add_slices(slices, self._products(slices, at), None, at, by)
+        shape.add_to_roots(by_state)
+        by_potential, divergences = np.empty_like(states), np.empty_like(weights)
+        kernel.gradient_of_potentials(
+            weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.first, shape.second,
+            by_potential, divergences,
+        )  # fmt: skip
+        shape.add_dependent(by_potential)
+        loss += penalty * float(weights @ divergences)
+        by_weight += dtype(penalty) * divergences
+        by_log_weight = weights * (by_weight - weights @ by_weight)
+        return loss, (self._smooth(by_potential, True), by_log_weight, by_base)
+
+    def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
+        """Turn coefficients into log-potentials; transposed, derivatives by potentials into those by coefficients."""
+        out = matrix.copy()
+        for variable, smoothing in enumerate(self._smoothing):
+            if smoothing is not None:
+                place = self.shape.of_variable(variable)
+                out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
+        return out
+
+    def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:
+        """Compute the marginals of all pairs with each state of a variable."""
+        for own in at.states[self.shape.of_variable(slices.variable)]:
+            yield (at.states * (at.weights * own)) @ at.states.T
+
+    def _add_slices(
+        self, slices: _Slices, products: Iterable[Matrix], of_pairs: Matrix | None, at: _Point, by: _Slopes
+    ) -> float:
+        """Compute the loss of triples with one variable, and add its derivatives.
+
+        `products` are overwritten. With `of_pairs`, derivatives by marginals of pairs, as sums of these products, are
+        brought back as well.
+        """
+        from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
+
+        loss, place = 0.0, self.shape.of_variable(slices.variable)
+        nothing, inner = np.zeros(len(at.states), self.dtype), []
+        for own, shares, product in zip(at.states[place], slices.shares, products, strict=True):
+            nothing[:] = 0.0
+            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
+            if of_pairs is not None:
+                product += of_pairs
+            slope = product @ at.states
+            inner.append((at.states * slope).sum(axis=0) / 2)
+            by.state[:] += slope * own
+            by.weight[:] += inner[-1] * own
+        by.state[place] += inner - np.mean(inner, axis=0)  # what all states have in common changes no probability
+        return loss
+
+    def _add_beside(self, beside: _Beside, at: _Point, by: _Slopes) -> float:
+        """Compute the loss of a block's tables with others, and add its derivatives."""
+        block = self.shape.of_block(beside.block)
+        cells, others = at.tables[block], at.states[beside.places]
+        residual = (cells * at.weights) @ others.T - beside.shares
+        slope = beside.weight * residual
+        of_cells = slope @ others
+        by.cell[block] += of_cells
+        by.state[beside.places] += slope.T @ cells
+        by.weight[:] += np.einsum("ck,ck->k", of_cells, cells)
+        return float(np.vdot(slope, residual)) / 2
+
+    def _add_wide(self, parts: list[_Part], shares: Matrix, weight: float, at: _Point, by: _Slopes) -> float:
+        """Compute the loss of a table over several blocks, and add its derivatives."""
+        components = len(at.weights)
+        factors = [self._factor(part, at) for part in parts]
+        products = [factors[0]]
+        for factor in factors[1:-1]:
+            products.append((products[-1][:, None] * factor).reshape(-1, components))
+        last = factors[-1]
+        difference = (products[-1] * at.weights) @ last.T - shares.reshape(-1, len(last))
+        loss = weight * float(np.vdot(difference, difference)) / 2
+        difference *= self.dtype(weight)
+        slope = difference.T @ products[-1]
+        self._add_factor(parts[-1], slope, by)
+        by.weight[:] += np.einsum("ck,ck->k", slope, last)
+        rest = difference @ last
+        for place in range(len(parts) - 2, 0, -1):
+            cube = rest.reshape(len(products[place - 1]), -1, components)
+            self._add_factor(parts[place], np.einsum("ack,ak->ck", cube, products[place - 1]), by)
+            rest = np.einsum("ack,ck->ak", cube, factors[place])
+        self._add_factor(parts[0], rest, by)
+        return loss
+
+    def _factor(self, part: _Part, at: _Point) -> Matrix:
+        if len(part.variables) == 1:
+            return at.states[self.shape.of_variable(part.variables[0])]
+        full = np.zeros((math.prod(self.shape.cardinalities[v] for v in part.variables), len(at.weights)), self.dtype)
+        full[self.shape.codes(part.block)] = at.tables[self.shape.of_block(part.block)]
+        return full
+
+    def _add_factor(self, part: _Part, slope: Matrix, by: _Slopes) -> None:
+        if len(part.variables) == 1:
+            by.state[self.shape.of_variable(part.variables[0])] += slope
+        else:
+            by.cell[self.shape.of_block(part.block)] += slope[self.shape.codes(part.block)]
+
+
+def fit_member(
+    problem: MemberProblem, penalty: float, components: int, steps: int, generator: np.random.Generator
+) -> Parameters:
+    """Find the parameters after a fixed number of Adam's steps from a random start."""
+    from pgmpy_dp.inference.mixtures.fit.member_kernel import adam_step  # numba is slow to import
+
+    parameters = problem.start(components, generator)
+    means = [np.zeros_like(values) for values in parameters[:3]]
+    squares = [np.zeros_like(values) for values in parameters[:3]]
+    first, second = (problem.dtype(decay) for decay in _DECAYS)
+    for step in range(1, steps + 1):
+        _, gradient = problem.gradient(parameters, penalty)
+        length = _STEP * min(1.0, 2 * (1 - step / steps) + 0.02)
+        for number, slope in enumerate(gradient):
+            adam_step(
+                parameters[number].ravel(), np.ascontiguousarray(slope).ravel(), means[number].ravel(),
+                squares[number].ravel(), problem.dtype(length * (_BASE_STEP if number == 2 else 1.0)),
+                first, second, problem.dtype(1 - _DECAYS[0] ** step), problem.dtype(1 - _DECAYS[1] ** step),
+            )  # fmt: skip
+    return parameters

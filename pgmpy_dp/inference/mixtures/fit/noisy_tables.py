@@ -1,0 +1,157 @@
+"""Noisy tables of counts together tell the number of records and small marginals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmpy_dp.inference.tables.layout import Variable, Vector
+from pgmpy_dp.inference.tables.simplex import project_to_simplex
+from pgmpy_dp.inference.tables.table import Table
+
+_LEAST = 1e-6  # the share of a state that no record seems to have
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """A noisy table has counts of a few variables, with independent noise of mean zero on every cell.
+
+    Parameters
+    ----------
+    variables : tuple of int
+        Numbers of the table's variables, ascending.
+    counts : ndarray
+    deviation : float
+        Standard deviation of the noise.
+    """
+
+    variables: tuple[int, ...]
+    counts: Vector
+    deviation: float
+
+    def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
+        """Sum the table to some of its variables, with the deviation of the sums."""
+        summed = Table(self.variables, self.counts).margin(variables).values
+        return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
+
+
+@dataclass(frozen=True)
+class NoisyTables:
+    """These are one release's tables over numbered variables, one a set of variables.
+
+    Parameters
+    ----------
+    cardinalities : tuple of int
+    tables : tuple of NoisyTable
+
+    Examples
+    --------
+    >>> pairs = NoisyTables.of({"a": 2, "b": 2}, [(("b", "a"), [[3, 0], [1, 6]], 1.0), (("a",), [4, 5], 1.0)])
+    >>> pairs.tables[1].counts
+    array([[3., 1.],
+           [0., 6.]])
+    >>> round(pairs.total, 2)
+    9.33
+    """
+
+    cardinalities: tuple[int, ...]
+    tables: tuple[NoisyTable, ...]
+    known_total: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cardinalities: Mapping[Variable, int],
+        tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]],
+        known_total: float | None = None,
+    ) -> NoisyTables:
+        """Check, number the variables, and pool tables of the same variables.
+
+        Parameters
+        ----------
+        cardinalities : mapping of variable to int
+        tables : iterable of (variables, counts, standard deviation of the noise)
+            Axes in the order of the variables.
+        known_total : float, optional
+            The number of records, where it is known.
+        """
+        numbers = {variable: number for number, variable in enumerate(cardinalities)}
+        sizes = tuple(int(states) for states in cardinalities.values())
+        pooled: dict[tuple[int, ...], list[NoisyTable]] = {}
+        for scope, counts, deviation in tables:
+            if not scope or len(set(scope)) != len(scope) or any(variable not in numbers for variable in scope):
+                raise ValueError(f"table {scope!r} is empty, repeats a variable, or names one without a cardinality")
+            array = np.asarray(counts, dtype=np.float64)
+            shape = tuple(sizes[numbers[variable]] for variable in scope)
+            if array.shape != shape:
+                raise ValueError(f"the table of {scope!r} has shape {array.shape}, not {shape}")
+            if not (np.isfinite(array).all() and 0 < deviation < math.inf):
+                raise ValueError(f"the table of {scope!r} needs finite counts and a positive standard deviation")
+            order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
+            table = NoisyTable(tuple(numbers[scope[axis]] for axis in order), array.transpose(order), float(deviation))
+            pooled.setdefault(table.variables, []).append(table)
+        seen = {number for variables in pooled for number in variables}
+        missing = [variable for variable, number in numbers.items() if number not in seen]
+        if not numbers or missing:
+            raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
+        return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)), known_total)
+
+    @cached_property
+    def total(self) -> float:
+        """Return the number of records, or all tables' sums, weighted by precision, if it is not known. At least 1."""
+        if self.known_total is not None:
+            return max(self.known_total, 1.0)
+        return max(float(_pool([table.sum_to(()) for table in self.tables]).counts), 1.0)
+
+    @cached_property
+    def singles(self) -> tuple[Vector, ...]:
+        """Compute the shares of every variable's states, from all tables that have it, put on the simplex."""
+        found: list[list[NoisyTable]] = [[] for _ in self.cardinalities]
+        for table in self.tables:
+            for variable in table.variables:
+                found[variable].append(table.sum_to((variable,)))
+        return tuple(project_to_simplex(_pool(tables).counts / self.total) for tables in found)
+
+    def possible(self, variable: int) -> Vector:
+        """Return a variable's shares with none at zero: a state that no record seems to have may have one."""
+        raised = np.maximum(self.singles[variable], _LEAST)
+        shares: Vector = raised / raised.sum()
+        return shares
+
+    @cached_property
+    def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
+        """Compute the counts of all pairs that some table has, from all tables that have them."""
+        found: dict[tuple[int, int], list[NoisyTable]] = {}
+        for table in self.tables:
+            for pair in itertools.combinations(table.variables, 2):
+                found.setdefault(pair, []).append(table.sum_to(pair))
+        return {pair: _pool(found[pair]) for pair in sorted(found)}
+
+    def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
+        """Split into two releases of the same counts with independent noise.
+
+        Normal noise of `share` times the counts' deviation is added to one, and subtracted over share^2 from the other.
+        With Gaussian noise on the counts, the two noises are then independent; with other noise, uncorrelated.
+        """
+        one, other = [], []
+        for table in self.tables:
+            noise = table.deviation * generator.standard_normal(table.counts.shape)
+            root = math.sqrt(1 + share**2)
+            one.append(replace(table, counts=table.counts + share * noise, deviation=table.deviation * root))
+            other.append(replace(table, counts=table.counts - noise / share, deviation=table.deviation * root / share))
+        return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
+
+
+def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
+    """Take the mean of tables of the same variables, weighted by precision."""
+    if len(tables) == 1:
+        return tables[0]
+    weights = np.array([table.deviation**-2 for table in tables])
+    counts = sum(weight * table.counts for weight, table in zip(weights, tables, strict=True)) / weights.sum()
+    return NoisyTable(tables[0].variables, np.asarray(counts), float(weights.sum() ** -0.5))

@@ -1,0 +1,238 @@
+"""Households are drawn from a mixture, then persons given the values of their household, who then change places.
+
+The mixture is over a household, the number of its persons, and one of them. Given the household, persons are drawn
+independently; what two persons of a household are like together is brought in afterwards, by persons who change places
+between households. That leaves all tables of persons alone as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.mixtures.balanced_records import cells_at, draw_records, even_out
+from pgmpy_dp.inference.mixtures.fit.base import denoised_ratios
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.layout import Variable, Vector
+
+Codes = NDArray[np.int32]
+Places = NDArray[np.int64]
+# A variable of one person, a variable of another, their table (of a household's pairs, of weight 1 together, in both
+# orders), and the standard deviation of its noise.
+Together = tuple[Variable, Variable, Vector, float]
+
+_PATTERNS = 2_000  # households with different values whose components are found at a time
+_GOLDEN = (5**0.5 - 1) / 2
+# Exchanges tried for each person, and their most work; once so few of those tried are made, no more are.
+_SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.003
+# What a person's link to the household costs beside pairs of persons, and how much of pairs is taken as independent.
+_LINKS, _BLURRED = 10.0, 0.05
+
+
+def draw_households(
+    mixture: Mixture,
+    level: Sequence[Variable],
+    size: Variable,
+    together: Sequence[Together],
+    count: int,
+    generator: np.random.Generator,
+) -> tuple[Codes, Places, Codes]:
+    """Draw households and their persons.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        No variable of persons follows from one of households, nor the other way round.
+    level : sequence of variables
+        Those of a household, `size` among them, which has the states 1, 2, ...
+    size : variable
+    together : sequence of Together
+        Their totals are numbers of households.
+    count : int
+        Number of households.
+    generator : numpy.random.Generator
+
+    Returns
+    -------
+    households : ndarray of shape (count, variables of households)
+        States; columns in the order of `level`.
+    owners : ndarray of shape (persons,)
+        The household of each person, ascending.
+    persons : ndarray of shape (persons, variables of persons)
+        States; columns in the order of the mixture.
+    """
+    homes = mixture.only(level)
+    households = draw_records(homes, count, generator)[:, [homes.variables.index(variable) for variable in level]]
+    sizes = households[:, list(level).index(size)] + 1
+    owners = np.repeat(np.arange(count), sizes)
+    roots = mixture.roots
+    records = np.empty((owners.size, len(roots.variables)), dtype=np.int32)
+    for place, variable in enumerate(roots.variables):
+        if variable in level:
+            records[:, place] = households[owners, list(level).index(variable)]
+    own = [place for place, variable in enumerate(roots.variables) if variable not in level]
+    fixed = [place for place, variable in enumerate(roots.variables) if variable in level]
+    patterns, pattern = np.unique(records[:, fixed], axis=0, return_inverse=True)
+    pattern = pattern.ravel()
+    component = _components(roots, fixed, patterns, pattern, owners, generator)
+    _draw_values(roots, records, own, component, generator)
+    moved = [block for block in roots.blocks if not set(block) & set(level)]
+    order = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[order], np.arange(roots.weights.size + 1))
+    persons = mixture.condition({size: np.arange(1.0, roots.cardinalities[size] + 1)})
+    ordered = records[order]
+    even_out(persons.roots, ordered, starts, moved, generator)
+    records[order] = ordered
+    _change_places(persons.roots, records, own, fixed, owners, pattern, together, generator)
+    names = [place for place, variable in enumerate(mixture.variables) if variable not in level]
+    return households, owners, mixture.completed(records)[:, names]
+
+
+def _components(
+    mixture: Mixture, fixed: list[int], patterns: Codes, pattern: Places, owners: Places, generator: np.random.Generator
+) -> Places:
+    """Draw each person's component given the household: evenly over persons of households with equal values.
+
+    Persons of one household are far apart in the order in which that is done: they do not repel each other.
+    """
+    column = {mixture.variables[place]: number for number, place in enumerate(fixed)}
+    factors = []
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        given = [variable for variable in block if variable in column]
+        if given:
+            others = tuple(axis + 1 for axis, variable in enumerate(block) if variable not in column)
+            with np.errstate(divide="ignore"):
+                factors.append((given, np.moveaxis(np.log(table.sum(axis=others)), 0, -1)))
+    rank = np.arange(owners.size) - np.searchsorted(owners, owners)
+    order = np.lexsort((generator.random(owners.size), pattern, rank))
+    share = np.empty(owners.size)
+    share[order] = (np.arange(owners.size) * _GOLDEN + generator.random()) % 1.0
+    found = np.empty(owners.size, dtype=np.int64)
+    by_pattern = np.argsort(pattern, kind="stable")
+    with np.errstate(divide="ignore"):
+        start = np.log(mixture.weights)
+    for begin in range(0, len(patterns), _PATTERNS):
+        part = patterns[begin : begin + _PATTERNS]
+        logs = np.tile(start, (len(part), 1))
+        for given, log in factors:
+            logs += log[tuple(part[:, column[variable]] for variable in given)]
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        low, high = np.searchsorted(pattern[by_pattern], [begin, begin + len(part)])
+        rows = by_pattern[low:high]
+        found[rows] = cells_at(chances, pattern[rows] - begin, share[rows])
+    return found
+
+
+def _draw_values(
+    mixture: Mixture, records: Codes, own: list[int], component: Places, generator: np.random.Generator
+) -> None:
+    """Draw persons' values block by block, evenly within a component and what is given of the block."""
+    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        drawn = [axis for axis, variable in enumerate(block) if place[variable] in own]
+        given = [axis for axis in range(len(block)) if axis not in drawn]
+        if not drawn:
+            continue
+        ordered = np.transpose(table, [0, *(axis + 1 for axis in given), *(axis + 1 for axis in drawn)])
+        shape, held = [table.shape[axis + 1] for axis in drawn], [table.shape[axis + 1] for axis in given]
+        rows = component.copy()
+        for axis, states in zip(given, held, strict=True):
+            rows = rows * states + records[:, place[block[axis]]]
+        order = np.lexsort((generator.random(rows.size), rows))
+        begins = np.searchsorted(rows[order], rows[order])
+        sizes = np.searchsorted(rows[order], rows[order], side="right") - begins
+        share = np.empty(rows.size)
+        share[order] = (np.arange(rows.size) - begins + generator.random(rows.size)) / sizes
+        used, row = np.unique(rows, return_inverse=True)
+        cells = cells_at(ordered.reshape(-1, int(np.prod(shape)))[used], row.ravel(), share)
+        for axis, values in zip(drawn, np.unravel_index(cells, shape), strict=True):
+            records[:, place[block[axis]]] = values
+
+
+def _change_places(
+    mixture: Mixture,
+    records: Codes,
+    own: list[int],
+    fixed: list[int],
+    owners: Places,
+    pattern: Places,
+    together: Sequence[Together],
+    generator: np.random.Generator,
+) -> None:
+    """Let persons change places until pairs of persons are as the tables say, as far as their noise lets them."""
+    from pgmpy_dp.inference.mixtures import household_kernel as kernel
+
+    starts = np.searchsorted(owners, np.arange(owners[-1] + 2)) if owners.size else np.zeros(1, dtype=np.int64)
+    sizes = np.diff(starts)
+    if not together or sizes.max(initial=0) < 2:
+        return
+    states = [mixture.cardinalities[variable] for variable in mixture.variables]
+    persons, offsets = _placed(records, own, states)
+    homes, _ = _placed(records[starts[:-1]], fixed, states)
+    weights = 1.0 / np.maximum(sizes * (sizes - 1), 1)
+    held = _pairs(persons, owners, starts, weights, offsets[-1])
+    expected = _expected(mixture, held, [mixture.variables[place] for place in own], offsets, together)
+    numbers = sum(states[place] for place in fixed)
+    links = np.zeros((numbers, offsets[-1]))  # those drawn are even: they are to stay as they are
+    shares = np.zeros_like(links)
+    for column in range(homes.shape[1]):
+        for row in range(persons.shape[1]):
+            np.add.at(shares, (homes[owners, column], persons[:, row]), 1.0)
+    alike = np.argsort(pattern, kind="stable")
+    first = np.searchsorted(pattern[alike], pattern)
+    size = np.searchsorted(pattern[alike], pattern, side="right") - first
+    work = 4 * persons.shape[1] ** 2 * float(sizes.mean()) * owners.size
+    sweeps = int(min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
+    excess, price = held - expected, 1.0 / (expected + 1.0)
+    for _ in range(sweeps):
+        made = kernel.exchange_persons(
+            persons, owners, starts, homes, weights, alike, first, size,
+            excess, price, links, _LINKS / (shares + 1.0), owners.size, generator,
+        )  # fmt: skip
+        if made < _SETTLED * owners.size:
+            break
+    records[:, own] = persons - offsets[:-1].astype(np.int32)
+
+
+def _expected(
+    mixture: Mixture, held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]
+) -> Vector:
+    """Expect of pairs of persons what the tables say of them, as far as that is no noise, beside what is `held` now."""
+    places, tables = [], []
+    for one, other, counts, deviation in together:
+        a, b = names.index(one), names.index(other)
+        rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
+        now = held[rows, columns]
+        alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
+        # Cells that happen to be empty among those drawn need not be.
+        tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
+        places.append((rows, columns))
+    expected = held.copy()
+    for (rows, columns), denoised in zip(places, denoised_ratios(tables), strict=True):
+        if denoised is not None:
+            expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised
+            expected[columns, rows] = expected[rows, columns].T
+    return expected
+
+
+def _placed(records: Codes, columns: list[int], states: list[int]) -> tuple[Codes, Places]:
+    """Give states their places among the states of all these columns."""
+    offsets = np.cumsum([0, *(states[column] for column in columns)])
+    return np.ascontiguousarray(records[:, columns] + offsets[:-1].astype(np.int32)), offsets
+
+
+def _pairs(persons: Codes, owners: Places, starts: Places, weights: Vector, states: int) -> Vector:
+    """Add up the weights of ordered pairs of persons of a household, by a state of each."""
+    import scipy.sparse as sparse
+
+    rows = np.repeat(np.arange(len(persons)), persons.shape[1])
+    ones = sparse.csr_array((np.ones(rows.size), (rows, persons.ravel())), shape=(len(persons), states))
+    whose = sparse.csr_array((np.ones(owners.size), (owners, np.arange(owners.size))))
+    whole = whose @ ones
+    both = whole.T @ (whole * weights[:, None]) - ones.T @ (ones * weights[owners][:, None])
+    found: Any = both.toarray()
+    return np.asarray(found, dtype=np.float64)

@@ -1,0 +1,307 @@
+"""Compiled Hamiltonian trajectories run over a junction tree's log-potentials, given noisy sums of its counts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp._compiled import compiled
+from pgmpy_dp.inference.posterior.elementary import LEAST, exponentials, log1p
+from pgmpy_dp.inference.trees import kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+# The logarithms of the sums of rows have this standard deviation.
+ROW_SUM = 0.2
+
+
+class Terms(NamedTuple):
+    """Arrays state a posterior density; the point is made of the cells' values, the effects, and the total's shift.
+
+    Attributes
+    ----------
+    program, maps, offsets : ndarrays
+        Of the junction tree and its layout.
+    cells : ndarray of int
+        Where in the layout the cells with a potential stand.
+    rows : ndarray of int
+        For conditional probabilities, the row of each cell: the potentials are the logarithms of the normalised rows
+        of exp(value), and the logarithms of the rows' sums, of which nothing depends, are normal. Empty for free
+        potentials.
+    bends : ndarray
+        A cell's value is the point's entry z below its bend t, and t + log softplus(z - t) in all: where noise hides
+        the cell's count, the point moves with its logarithm, and above with the count itself. Infinity bends nowhere.
+    prior : ndarray
+        Concentrations of Dirichlet rows; for free potentials, precisions of normal distributions.
+    effects : ndarray of int
+        Where in the layout cells stand whose potentials are standard normal times `spread`.
+    spread : ndarray
+    places, starts, columns, entries : ndarrays
+        The observed sums A n: where the counts n stand in the layout, and A in compressed rows.
+    observed, scale : ndarrays
+        The noisy sums, and the noise's b or sigma.
+    corner : ndarray
+        Squared radius within which an absolute residual is rounded off; -1 marks Gaussian noise.
+    total, total_scale : float
+        Records, and by how many the last coordinate moves them; 0 if their number is known.
+    """
+
+    program: Integers
+    maps: NDArray[np.int32]
+    offsets: Integers
+    cells: Integers
+    rows: Integers
+    bends: Floats
+    prior: Floats
+    effects: Integers
+    spread: Floats
+    places: Integers
+    starts: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    entries: Floats
+    observed: Floats
+    scale: Floats
+    corner: Floats
+    total: float
+    total_scale: float
+
+
+@compiled
+def unbend(point, bends, softened, slopes, curves):
+    """Write softplus(z - t) of the cells' entries z; their values' derivatives, and those of the logarithms of these.
+
+    A value is t plus the logarithm of the first, or z itself where `is_straight`: there the first may be too large.
+    """
+    for k in range(bends.shape[0]):
+        softened[k] = max(-abs(point[k] - bends[k]), LEAST)
+    exponentials(softened, slopes)
+    for k in range(bends.shape[0]):
+        above, small = point[k] - bends[k], slopes[k]
+        soft = max(above, 0.0) + log1p(small)
+        risen = (1.0 if above > 0.0 else small) / (1.0 + small)
+        slope = risen / soft
+        softened[k], slopes[k], curves[k] = soft, slope, 1.0 - risen - slope
+
+
+@compiled
+def is_straight(point, bend):
+    """Say whether an entry is so far below its bend that it is the cell's value."""
+    return point - bend < -30.0
+
+
+@compiled
+def _exponentiate_bends(terms, scratch):
+    """Write what `_slope` needs of the bends, which stay as they are along a trajectory."""
+    tops = scratch[0]
+    for k in range(terms.bends.shape[0]):
+        tops[k] = np.exp(terms.bends[k])
+
+
+@compiled
+def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer):
+    """Write the exponentiated potentials of rows to the head of a buffer, with the largest of each table 1.
+
+    Beside them: the exponentials of the values, `masses`; the values' derivatives by the point, and those of the
+    logarithms of these; the normalised rows, and the logarithms of their sums. `tops` are the bends' exponentials.
+
+    Returns
+    -------
+    bool
+        Whether a cell underflowed.
+    """
+    free = terms.cells.shape[0]
+    unbend(point, terms.bends, masses, slopes, curves)
+    sums[:] = 0.0
+    for k in range(free):
+        if is_straight(point[k], terms.bends[k]):
+            masses[k] = np.exp(point[k])
+        else:
+            masses[k] *= tops[k]
+        sums[terms.rows[k]] += masses[k]
+    for k in range(free):
+        shares[k] = masses[k] / sums[terms.rows[k]]
+    for row in range(sums.shape[0]):
+        sums[row] = np.log(sums[row])
+    head = buffer[: terms.offsets[-1]]
+    head[:] = 1.0
+    for k in range(free):
+        head[terms.cells[k]] = shares[k]
+    for k in range(terms.effects.shape[0]):
+        head[terms.effects[k]] *= np.exp(point[free + k] * terms.spread[k])
+    least = 1.0
+    for table in range(terms.offsets.shape[0] - 1):
+        cells = head[terms.offsets[table] : terms.offsets[table + 1]]
+        top = 0.0
+        for k in range(cells.shape[0]):
+            top = max(top, cells[k])
+        scale = 1.0 / top
+        for k in range(cells.shape[0]):
+            cells[k] *= scale
+            least = min(least, cells[k])
+    return least < kernel.TINY
+
+
+@compiled
+def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
+    """Do the same for free potentials, which are bent nowhere."""
+    free = terms.cells.shape[0]
+    slopes[:], curves[:], potentials[:] = 1.0, 0.0, 0.0
+    for k in range(free):
+        potentials[terms.cells[k]] = point[k]
+    for k in range(terms.effects.shape[0]):
+        potentials[terms.effects[k]] += point[free + k] * terms.spread[k]
+    _, lost = kernel.exponentiate(potentials, terms.offsets, buffer)
+    return lost
+
+
+@compiled
+def _slope(terms, point, gradient, scratch):
+    """Compute the gradient of the log density, and leave behind what its value needs.
+
+    Returns
+    -------
+    bool
+        Whether inference could be done; it cannot where it underflows.
+    """
+    tops, masses, slopes, curves, shares, potentials, sums, totals, residuals, buffer, other = scratch
+    size = terms.offsets[-1]
+    free, effects = terms.cells.shape[0], terms.effects.shape[0]
+    directed = terms.rows.shape[0] > 0
+    if directed:
+        lost = _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer)
+    else:
+        lost = _exponentiate_free(terms, point, slopes, curves, potentials, buffer)
+    partition, lost, _ = kernel.calibrate(terms.program, terms.maps, buffer, lost, 0.0)
+    total = terms.total + terms.total_scale * point[free + effects]
+    if not np.isfinite(partition) or total <= 0.0:
+        return False
+    by_total = 0.0
+    for k in range(size):
+        other[k] = 0.0
+    for j in range(terms.observed.shape[0]):
+        expected = 0.0
+        for e in range(terms.starts[j], terms.starts[j + 1]):
+            expected += terms.entries[e] * buffer[size + terms.places[terms.columns[e]]]
+        residual = residuals[j] = terms.observed[j] - total * expected
+        if terms.corner[j] < 0.0:
+            pull = residual / terms.scale[j] ** 2
+        else:
+            pull = residual / (np.sqrt(residual * residual + terms.corner[j]) * terms.scale[j])
+        by_total += pull * expected
+        for e in range(terms.starts[j], terms.starts[j + 1]):
+            other[terms.places[terms.columns[e]]] += total * pull * terms.entries[e]
+    kernel.covariance_product(terms.program, terms.maps, buffer, other)
+    slope = other[size : 2 * size]
+    if directed:
+        for row in range(sums.shape[0]):
+            totals[row] = sums[row] / ROW_SUM**2
+        for k in range(free):
+            gradient[k] = slope[terms.cells[k]] + terms.prior[k]
+            totals[terms.rows[k]] += gradient[k]
+        for k in range(free):
+            gradient[k] -= shares[k] * totals[terms.rows[k]]
+    else:
+        for k in range(free):
+            gradient[k] = slope[terms.cells[k]] - terms.prior[k] * point[k]
+    for k in range(free):
+        gradient[k] = gradient[k] * slopes[k] + curves[k]
+    for k in range(effects):
+        gradient[free + k] = slope[terms.effects[k]] * terms.spread[k] - point[free + k]
+    # Where their number is known, the last coordinate moves nothing.
+    gradient[free + effects] = by_total * terms.total_scale if terms.total_scale != 0.0 else -point[free + effects]
+    return True
+
+
+@compiled
+def _value(terms, point, scratch):
+    """Compute the log density up to a constant, after the gradient at the same point."""
+    _, masses, slopes, _, _, _, sums, _, residuals, _, _ = scratch
+    free, effects = terms.cells.shape[0], terms.effects.shape[0]
+    value = 0.0
+    for j in range(terms.observed.shape[0]):
+        if terms.corner[j] < 0.0:
+            value -= 0.5 * (residuals[j] / terms.scale[j]) ** 2
+        else:
+            value -= np.sqrt(residuals[j] * residuals[j] + terms.corner[j]) / terms.scale[j]
+    if terms.rows.shape[0] > 0:
+        for row in range(sums.shape[0]):
+            value -= 0.5 * (sums[row] / ROW_SUM) ** 2
+        for k in range(free):
+            own = point[k] if is_straight(point[k], terms.bends[k]) else np.log(masses[k])
+            value += terms.prior[k] * (own - sums[terms.rows[k]])
+    else:
+        for k in range(free):
+            value -= 0.5 * terms.prior[k] * point[k] ** 2
+    stretched = 1.0
+    for k in range(free):
+        stretched *= slopes[k]
+        if stretched < 1e-200 or k == free - 1:
+            value += np.log(stretched)
+            stretched = 1.0
+    for k in range(effects):
+        value -= 0.5 * point[free + k] ** 2
+    if terms.total_scale == 0.0:
+        value -= 0.5 * point[free + effects] ** 2
+    return value
+
+
+@compiled
+def log_posterior(terms, point, gradient, scratch):
+    """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
+    _exponentiate_bends(terms, scratch)
+    return _value(terms, point, scratch) if _slope(terms, point, gradient, scratch) else -np.inf
+
+
+# These are the shares of a step of the three-stage integrator of Blanes, Casas and Sanz-Serna (2014): of steps with
+# as many gradients it has the least error of the energy for normal densities.
+_KICKS = (0.11888010966548, 0.38111989033452, 0.38111989033452, 2 * 0.11888010966548)
+_DRIFTS = (0.29619504261126, 0.40760991477748, 0.29619504261126)
+
+
+@compiled
+def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easing, scratch):
+    """Take leapfrog steps; point, momentum and gradient are changed in place.
+
+    The inverse mass is S (1 + U diag(easing) U') S for S = diag(unit) and U the columns of `stiff`, stored as rows.
+
+    Returns
+    -------
+    value : float
+        Log density at the end; minus infinity if the trajectory left the region where it can be computed.
+    """
+    velocity, along, columns = np.empty_like(point), np.empty_like(easing), stiff.T.copy()
+    _exponentiate_bends(terms, scratch)
+    kick = _KICKS[0]
+    for number in range(3 * steps):
+        stage = number % 3
+        for k in range(point.shape[0]):
+            momentum[k] += kick * step * gradient[k]
+            velocity[k] = unit[k] * momentum[k]
+        along[:] = 0.0
+        for k in range(point.shape[0]):
+            for j in range(stiff.shape[0]):  # side by side, on vector registers
+                along[j] += columns[k, j] * velocity[k]
+        for j in range(stiff.shape[0]):
+            eased = easing[j] * along[j]
+            for k in range(point.shape[0]):
+                velocity[k] += eased * stiff[j, k]
+        for k in range(point.shape[0]):
+            point[k] += _DRIFTS[stage] * step * unit[k] * velocity[k]
+        if not _slope(terms, point, gradient, scratch):
+            return -np.inf
+        kick = _KICKS[stage + 1] if number < 3 * steps - 1 else _KICKS[0]
+    for k in range(point.shape[0]):
+        momentum[k] += kick * step * gradient[k]
+    return _value(terms, point, scratch)
+
+
+def scratch_space(terms: Terms, buffer_size: int) -> tuple[Any, ...]:
+    """Make work arrays for `log_posterior`."""
+    count = int(terms.rows.max()) + 1 if terms.rows.size else 0
+    free, size = terms.cells.size, int(terms.offsets[-1])
+    return (*(np.zeros(free) for _ in range(5)), np.zeros(size), np.zeros(count), np.zeros(count),
+            np.zeros(terms.observed.size), np.zeros(buffer_size), np.zeros(buffer_size))  # fmt: skip

@@ -1,0 +1,75 @@
+"""Rows of CPDs are sets of cells of the families' tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.tables.layout import Layout, Vector
+
+
+def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
+    """Find the largest value of each row; numbers are the cells' rows."""
+    maxima = np.full(numbers.max() + 1, -np.inf)
+    np.maximum.at(maxima, numbers, values)
+    return maxima
+
+
+class Rows:
+    """The rows of all CPDs are cells of the families' tables that share a configuration of the parents.
+
+    Parameters
+    ----------
+    families : Layout
+        Of tables whose first axis is the node's own, all others its parents'.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64, shape (families.size,)
+        The row of each cell, counted over all families.
+    columns : ndarray of int64, shape (families.size,)
+        The node's state in each cell, counted over all nodes.
+    nodes : ndarray of int64
+        The node of each such state.
+
+    Examples
+    --------
+    >>> rows = Rows(Layout.of({"a": 2, "b": 2}, [("a",), ("b", "a")]))
+    >>> rows.numbers.tolist()
+    [0, 0, 1, 2, 1, 2]
+    >>> rows.columns.tolist()
+    [0, 1, 2, 2, 3, 3]
+    >>> rows.sums(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
+    [3.0, 3.0, 8.0, 10.0, 8.0, 10.0]
+    """
+
+    def __init__(self, families: Layout) -> None:
+        numbers, columns, nodes, count, states = [], [], [], 0, 0
+        for node, shape in enumerate(families.shapes):
+            width = math.prod(shape[1:])
+            state, row = np.divmod(np.arange(shape[0] * width), width)
+            numbers.append(count + row)
+            columns.append(states + state)
+            nodes.append(np.full(shape[0], node))
+            count, states = count + width, states + shape[0]
+        self.numbers: NDArray[np.int64] = np.concatenate(numbers)
+        self.columns: NDArray[np.int64] = np.concatenate(columns)
+        self.nodes: NDArray[np.int64] = np.concatenate(nodes)
+        self._count = count
+
+    def totals(self, values: Vector) -> Vector:
+        """Sum each row; shape (number of rows,)."""
+        totals: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)
+        return totals
+
+    def sums(self, values: Vector) -> Vector:
+        """Return each cell's row sum; shape as `values`."""
+        return self.totals(values)[self.numbers]
+
+    def normalise(self, logs: Vector) -> Vector:
+        """Return the logarithms of exp(logs) over its sum in each row; shape as `logs`."""
+        shifted = logs - row_maxima(logs, self.numbers)[self.numbers]
+        normalised: Vector = shifted - np.log(self.sums(np.exp(shifted)))
+        return normalised

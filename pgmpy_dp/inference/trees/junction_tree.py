@@ -1,0 +1,437 @@
+"""A junction tree compiled to one flat buffer gives exact inference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.trees import triangulation
+from pgmpy_dp.inference.trees.branches import divide, together
+
+# These are as in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
+_ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
+
+
+class TreeTooLargeError(ValueError):
+    """The junction tree has more table cells than allowed."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment is a table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
+
+    start: int
+    scope: tuple[int, ...]
+    cells: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A clique of the rooted tree has a separator towards its parent, if it is no root."""
+
+    table: Segment
+    parent: int | None
+    message: Segment | None
+    belief: Segment | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Inference returns this for one vector of log-potentials.
+
+    Parameters
+    ----------
+    log_partition : float
+        log Z in nats (for loopy inference the Bethe approximation of it).
+    marginals : ndarray of shape (layout.size,)
+        Probability of every cell of every clique, in the order of the potentials.
+    beliefs : ndarray
+        The engine's calibrated buffer.
+    converged : bool
+        False only for loopy inference that ran out of iterations.
+    """
+
+    log_partition: float
+    marginals: Vector
+    beliefs: Vector
+    converged: bool = True
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A junction tree is compiled once for a structure.
+
+    Build one with `JunctionTree.build`; it depends on the structure alone and serves any number of calibrations.
+
+    Attributes
+    ----------
+    layout : Layout
+        Order of the log-potentials and of the marginals.
+    table_cells : int
+        Cells of all cliques of the tree.
+    program : ndarray of int64
+        Instructions for the kernel, and `parts`, the rows where they can be divided: two branches on their way up, what
+        they meet in, the two branches on the way down.
+    """
+
+    layout: Layout
+    variables: tuple[Variable, ...]
+    cliques: tuple[Node, ...]
+    program: NDArray[np.int64]
+    parts: tuple[int, int, int, int]
+    maps: NDArray[np.int32]
+    buffer_size: int
+
+    @property
+    def repeats(self) -> float:
+        """Return how many cliques share each table of log-potentials: one."""
+        return 1.0
+
+    @classmethod
+    def build(
+        cls,
+        cardinalities: Mapping[Variable, int],
+        scopes: Iterable[Sequence[Variable]],
+        cover: Iterable[Sequence[Variable]] = (),
+        max_cells: float = math.inf,
+    ) -> JunctionTree:
+        """Triangulate, root and compile.
+
+        Parameters
+        ----------
+        cardinalities : mapping of variable to int
+            All variables of the model; those in no scope are independent and uniform.
+        scopes : iterable of tuples of variables
+            Cliques that carry log-potentials.
+        cover : iterable of tuples of variables
+            Further sets that must lie within one clique, so that `marginal` can answer for them.
+        max_cells : float
+            Most table cells; a cell takes about 12 bytes.
+
+        Raises
+        ------
+        TreeTooLargeError
+            If the best order found needs more cells than that; nothing is allocated.
+
+        Examples
+        --------
+        >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
+        >>> tree.calibrate(np.log([0.1, 0.2, 0.3, 0.4])).marginals
+        array([0.1, 0.2, 0.3, 0.4])
+        """
+        layout = Layout.of(cardinalities, scopes)
+        covered = Layout.of(cardinalities, cover).scopes
+        variables = tuple(layout.cardinalities)
+        index = {variable: number for number, variable in enumerate(variables)}
+        cards = [layout.cardinalities[variable] for variable in variables]
+        numbered = [tuple(index[variable] for variable in scope) for scope in layout.scopes]
+        needed = [*numbered, *(tuple(index[variable] for variable in scope) for scope in covered)]
+        tree = _triangulated(cards, needed, max_cells)
+        return _Compiler(layout, variables, cards, numbered, tree).compile()
+
+    @staticmethod
+    def cliques_of(
+        cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]], max_cells: float = math.inf
+    ) -> list[Scope]:
+        """List the cliques that `build` would make tables for, or refuse as it does, without making them."""
+        variables = list(cardinalities)
+        index = {variable: number for number, variable in enumerate(variables)}
+        numbered = [[index[variable] for variable in scope] for scope in scopes]
+        tree = _triangulated([cardinalities[variable] for variable in variables], numbered, max_cells)
+        return [tuple(variables[number] for number in sorted(clique)) for clique in tree]
+
+    @property
+    def table_cells(self) -> int:
+        return sum(clique.table.cells for clique in self.cliques)
+
+    def calibrate(self, potentials: Vector) -> Calibration:
+        """Compute the log-partition function and all clique marginals.
+
+        Parameters
+        ----------
+        potentials : ndarray of shape (layout.size,)
+            Log-potentials; minus infinity forbids a cell.
+
+        Raises
+        ------
+        ValueError
+            If the potentials hold NaN or plus infinity, have another length, or forbid everything.
+        """
+        from pgmpy_dp.inference.trees import kernel
+
+        size = self.layout.size
+        if potentials.shape != (size,):
+            raise ValueError(f"log-potentials have shape {potentials.shape}, not ({size},)")
+        # In the buffer they are of one type: strided, read-only or single-precision ones would be compiled for anew.
+        buffer = np.empty(self.buffer_size)
+        buffer[:size] = potentials
+        shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
+        if self.parts[0]:
+            log_partition = self._calibrate_branches(buffer, lost)
+        else:
+            log_partition, _, _ = kernel.calibrate(self.program, self.maps, buffer, lost, 0.0)
+        if not math.isfinite(log_partition + shift):
+            return self._calibrate_log(potentials)
+        return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
+
+    def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
+        """Do as the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
+        from pgmpy_dp.inference.trees import kernel
+
+        up, top, down = self._parts
+        found = together(lambda part: kernel.calibrate(part, self.maps, buffer, lost, 0.0), up)
+        lost, reach = any(lost for _, lost, _ in found), sum(reach for _, _, reach in found)
+        found.append(kernel.calibrate(top, self.maps, buffer, lost, reach))
+        log_partition = float(sum(part for part, _, _ in found))
+        if math.isfinite(log_partition):
+            together(lambda part: kernel.calibrate(part, self.maps, buffer, False, 0.0), down)
+        return log_partition
+
+    def _calibrate_log(self, potentials: Vector) -> Calibration:
+        from pgmpy_dp.inference.trees import kernel
+
+        if np.isnan(potentials).any() or np.isposinf(potentials).any():
+            raise ValueError("log-potentials must not be NaN or plus infinity")
+        size = self.layout.size
+        buffer = np.empty(self.buffer_size)
+        buffer[:size] = potentials
+        log_partition = sum(self._run(lambda part: kernel.calibrate_log(part, self.maps, buffer)))
+        if not math.isfinite(log_partition):
+            raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
+        return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
+
+    def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
+        """Differentiate the marginals as the log-potentials move along a direction: Cov(phi) g, exactly.
+
+        Parameters
+        ----------
+        calibration : Calibration
+            From this tree.
+        direction : ndarray of shape (layout.size,)
+            The direction g.
+
+        Returns
+        -------
+        ndarray of shape (layout.size,)
+        """
+        from pgmpy_dp.inference.trees import kernel
+
+        size = self.layout.size
+        buffer = np.empty(self.buffer_size)
+        buffer[:size] = direction
+        self._run(lambda part: kernel.covariance_product(part, self.maps, calibration.beliefs, buffer))
+        return buffer[size : 2 * size].copy()
+
+    @property
+    def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
+        """Divide the program: two branches on the way up, the top part, the branches on the way down."""
+        first, second, top, down = self.parts
+        program = self.program
+        return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
+
+    def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+        """Apply a function to each part of the program, to branches at the same time."""
+        if not self.parts[0]:
+            return [function(self.program)]
+        up, top, down = self._parts
+        return [*together(function, up), function(top), *together(function, down)]
+
+    def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
+        """Compute the marginal of any set of variables that lies within one clique of the tree.
+
+        Raises
+        ------
+        KeyError
+            If no clique holds the set; name it in `cover` when building.
+        """
+        numbers = [self.variables.index(variable) for variable in scope]
+        holders = [clique.table for clique in self.cliques if set(numbers) <= set(clique.table.scope)]
+        if not holders:
+            raise KeyError(f"no clique of the junction tree holds {tuple(scope)!r}")
+        table = min(holders, key=lambda table: table.cells)
+        return np.ascontiguousarray(Table(table.scope, self.table(calibration, table)).margin(numbers).values)
+
+    def table(self, calibration: Calibration, table: Segment) -> Vector:
+        """View the belief of one table, in its shape."""
+        shape = tuple(self.layout.cardinalities[self.variables[number]] for number in table.scope)
+        return calibration.beliefs[table.start : table.start + table.cells].reshape(shape)
+
+
+class _Compiler:
+    """A compiler lays the tables of a junction tree out in a buffer and writes the program."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        variables: tuple[Variable, ...],
+        cards: Sequence[int],
+        scopes: Sequence[tuple[int, ...]],
+        tree: nx.Graph,
+    ) -> None:
+        self.layout, self.variables, self.cards, self.scopes = layout, variables, cards, scopes
+        self.end = 2 * layout.size  # the buffer starts with the potentials, then the marginals
+        self.program: list[list[int]] = []
+        self.maps: list[NDArray[np.int32]] = []
+        self.map_starts: dict[Any, tuple[int, int, int]] = {}
+        self.map_end = 0
+        self.cliques = self._root(tree)
+        self.factors_at = self._assign_factors()
+
+    def compile(self) -> JunctionTree:
+        children: dict[int, list[int]] = {number: [] for number in range(len(self.cliques))}
+        for number, clique in enumerate(self.cliques):
+            if clique.parent is not None:
+                children[clique.parent].append(number)
+        first, second = divide([c.table.cells for c in self.cliques], [c.parent for c in self.cliques])
+        top = sorted(set(range(len(self.cliques))) - {*first, *second})
+        bounds = []
+        for part in (first, second, top):
+            for number in reversed(part):
+                self._collect(number, children[number])
+            bounds.append(len(self.program))
+        for part in (top, first, second):
+            for number in part:
+                self._distribute(number)
+            bounds.append(len(self.program))
+        return JunctionTree(
+            layout=self.layout,
+            variables=self.variables,
+            cliques=tuple(self.cliques),
+            program=np.array(self.program, dtype=np.int64).reshape(len(self.program), 9),
+            parts=(bounds[0], bounds[1], bounds[3], bounds[4]),
+            maps=np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32),
+            buffer_size=self.end,
+        )
+
+    def _cells(self, scope: Iterable[int]) -> int:
+        return math.prod(self.cards[number] for number in scope)
+
+    def _allocate(self, scope: tuple[int, ...]) -> Segment:
+        table = Segment(self.end, scope, self._cells(scope))
+        self.end += table.cells
+        return table
+
+    def _root(self, tree: nx.Graph) -> list[Node]:
+        """Order the cliques so that parents come first; each component is rooted at its largest clique."""
+        ordered: list[Node] = []
+        for component in nx.connected_components(tree):
+            root = max(component, key=lambda clique: (self._cells(clique), sorted(clique)))
+            number_of = {root: len(ordered)}
+            ordered.append(Node(self._allocate(self._axes((), root)), None, None, None))
+            for above, below in nx.bfs_edges(tree, root, sort_neighbors=lambda cliques: sorted(cliques, key=sorted)):
+                parent = number_of[above]
+                # The separator keeps the order of the parent, and the clique that of the separator: blocks are long.
+                separator = tuple(v for v in ordered[parent].table.scope if v in below)
+                number_of[below] = len(ordered)
+                ordered.append(
+                    Node(
+                        table=self._allocate(self._axes(separator, below)),
+                        parent=parent,
+                        message=self._allocate(separator),
+                        belief=self._allocate(separator),
+                    )
+                )
+        return ordered
+
+    def _axes(self, separator: tuple[int, ...], clique: frozenset[int]) -> tuple[int, ...]:
+        rest = sorted(clique - set(separator), key=lambda number: (self.cards[number], number))
+        return (*rest, *separator)
+
+    def _assign_factors(self) -> dict[int, list[int]]:
+        """Give every factor to the smallest table that holds it: keys are starts of clique or belief tables."""
+        tables = [clique.table for clique in self.cliques]
+        tables += [clique.belief for clique in self.cliques if clique.belief is not None]
+        tables.sort(key=lambda table: (table.cells, table.start))
+        holding: dict[int, list[Segment]] = {number: [] for number in range(len(self.cards))}
+        for table in tables:
+            for number in table.scope:
+                holding[number].append(table)
+        at: dict[int, list[int]] = {}
+        for factor, scope in enumerate(self.scopes):
+            rarest = min(scope, key=lambda number: (len(holding[number]), number))
+            table = next(table for table in holding[rarest] if set(scope) <= set(table.scope))
+            at.setdefault(table.start, []).append(factor)
+        return at
+
+    def _factor_table(self, factor: int, marginal: bool = False) -> Segment:
+        start = int(self.layout.offsets[factor]) + (self.layout.size if marginal else 0)
+        return Segment(start, self.scopes[factor], self._cells(self.scopes[factor]))
+
+    def _emit(self, operation: int, big: Segment, small: Segment, belief: int = -1) -> None:
+        block, stride, start = self._index(big.scope, small.scope)
+        self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
+
+    def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
+        """Find block length, stride within a block, and start of the block map (shared by equal patterns)."""
+        cards = [self.cards[number] for number in big]
+        step = dict(zip(small, _strides([self.cards[number] for number in small]), strict=True))
+        strides = [step.get(number, 0) for number in big]
+        key = (tuple(cards), tuple(strides))
+        if key not in self.map_starts:
+            block, stride, split = 1, 0, len(big)
+            while split > 0 and (split == len(big) or strides[split - 1] == stride * block or cards[split - 1] == 1):
+                split -= 1
+                stride = strides[split] if block == 1 else stride
+                block *= cards[split]
+            if block < 4:
+                block, stride, split = 1, 0, len(big)
+            starts = np.zeros(1, dtype=np.int32)
+            for states, step_ in zip(cards[:split], strides[:split], strict=True):
+                starts = (starts[:, None] + (np.arange(states, dtype=np.int32) * np.int32(step_))).ravel()
+            self.map_starts[key] = (block, stride, self.map_end)
+            self.maps.append(starts)
+            self.map_end += starts.size
+        return self.map_starts[key]
+
+    def _collect(self, number: int, children: Sequence[int]) -> None:
+        clique = self.cliques[number]
+        parts = [self._factor_table(factor) for factor in self.factors_at.get(clique.table.start, [])]
+        parts += [belief for child in children if (belief := self.cliques[child].belief) is not None]
+        if not parts:
+            self._emit(_FILL, clique.table, clique.table)
+        for position, part in enumerate(sorted(parts, key=lambda part: -part.cells)):
+            self._emit(_ASSIGN if position == 0 else _MULTIPLY, clique.table, part)
+        if clique.message is None or clique.belief is None:
+            self._emit(_NORMALISE_ROOT, clique.table, clique.table)
+            return
+        # The belief's place holds the message upwards until the belief itself comes down.
+        self._emit(_SUM_UP, clique.table, clique.message, belief=clique.belief.start)
+        self._emit(_ASSIGN, clique.belief, clique.message)
+        for factor in self.factors_at.get(clique.belief.start, []):
+            self._emit(_MULTIPLY, clique.belief, self._factor_table(factor))
+        self._emit(_NORMALISE, clique.belief, clique.belief)
+
+    def _distribute(self, number: int) -> None:
+        clique = self.cliques[number]
+        if clique.parent is not None and clique.message is not None and clique.belief is not None:
+            parent = self.cliques[clique.parent].table
+            self._emit(_SUM_DOWN, parent, clique.belief, belief=clique.belief.start)
+            self._emit(_DIVIDE, clique.belief, clique.message)
+            self._emit(_MULTIPLY, clique.table, clique.message)
+            for factor in self.factors_at.get(clique.belief.start, []):
+                self._emit(_SUM_OUT, clique.belief, self._factor_table(factor, marginal=True))
+        for factor in self.factors_at.get(clique.table.start, []):
+            self._emit(_SUM_OUT, clique.table, self._factor_table(factor, marginal=True))
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    strides = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return strides
+
+
+def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float) -> nx.Graph:
+    tree = triangulation.junction_tree(cards, scopes)
+    cells = triangulation.total_cells(tree, cards)
+    if cells > max_cells:
+        raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
+    return tree

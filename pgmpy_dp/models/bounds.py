@@ -1,0 +1,74 @@
+"""Bounds hold a share of the draws from a posterior between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp._notebooks import bar, table
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.schema import Schema
+
+# A bound this many records away from 0 or 1 is 0 or 1: counts are whole numbers.
+_HALF = 0.5
+
+
+def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
+    """Take lower and upper bounds of each column of draws.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (draws, answers)
+    interval : float
+        A further draw would lie between them so often, and below as often as above. That takes Weibull's positions: the
+        usual ones are right for the middle of many draws, not for how often the next one lies outside of few.
+    records : float or ndarray of shape (answers,), optional
+        Probabilities are shares of so many records: bounds within half a record of 0 or 1 are 0 or 1.
+    """
+    lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
+    return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
+
+
+def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:
+    """Put bounds of probabilities to 0 or 1 that are less than half a record away."""
+    return np.where(lower * records < _HALF, 0.0, lower), np.where((1 - upper) * records < _HALF, 1.0, upper)
+
+
+def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
+    """Put answers beside their bounds, which hold them."""
+    lower, upper = bounds(draws, interval, records)
+    lower, upper = np.minimum(lower, values), np.maximum(upper, values)
+    return BoundedAnswer({"value": values, "lower": lower, "upper": upper}, index=index)
+
+
+class BoundedAnswer(pd.DataFrame):
+    """A notebook shows `value`, `lower` and `upper` with bars; what is made of such a frame is a plain one."""
+
+    def _repr_html_(self) -> str:
+        scale = max(1.0, float(np.nanmax(self["upper"], initial=0.0)))
+        rows = [
+            (
+                ", ".join(map(str, label if isinstance(label, tuple) else (label,))),
+                *map("{:.4f}".format, (value, low, high)),
+                bar(low, value, high, scale),
+            )
+            for label, (value, low, high) in zip(self.index, self[["value", "lower", "upper"]].to_numpy(), strict=True)
+        ]
+        names = ", ".join(str(name) for name in self.index.names if name is not None)
+        notes = f" {self.attrs['note']}" if "note" in self.attrs else ""
+        return table(f"P({names}), with bounds.{notes}", [names, "value", "lower", "upper", ""], rows, most=60)
+
+
+def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
+    """Label rows by the states of one variable, or by the joint states of several."""
+    states, names = [list(schema.states[variable]) for variable in variables], list(variables)
+    return pd.MultiIndex.from_product(states, names=names) if len(names) > 1 else pd.Index(*states, name=names[0])
+
+
+def check_interval(interval: Any) -> None:
+    """Refuse what is no share between 0 and 1."""
+    if isinstance(interval, (bool, str)) or not 0 < interval < 1:
+        raise ValueError(f"interval is {interval!r}; it must be between 0 and 1, such as 0.9.")

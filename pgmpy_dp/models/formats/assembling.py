@@ -1,0 +1,42 @@
+"""Files hold tables; here pgmpy's networks are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.schema import Clique, Schema, State
+
+
+def assembled_bayesian(schema: Schema, cliques: Sequence[Clique], tables: Sequence[Vector]) -> DiscreteBayesianNetwork:
+    """Make a network of families, each a child before its parents, and their tables."""
+    network = DiscreteBayesianNetwork()
+    network.add_nodes_from(schema.variables)
+    network.add_edges_from([(parent, child) for child, *parents in cliques for parent in parents])
+    for clique, table in zip(cliques, tables, strict=True):
+        states, cards = _states(schema, clique, table), schema.shape(clique)
+        network.add_cpds(TabularCPD(clique[0], cards[0], table.reshape(cards[0], -1), clique[1:], cards[1:], states))
+    return network
+
+
+def assembled_markov(
+    schema: Schema, edges: Iterable[tuple[str, str]], cliques: Sequence[Clique], tables: Sequence[Vector]
+) -> DiscreteMarkovNetwork:
+    """Make a network of edges, cliques and their tables."""
+    network = DiscreteMarkovNetwork()
+    network.add_nodes_from(schema.variables)
+    network.add_edges_from(edges)
+    for clique, table in zip(cliques, tables, strict=True):
+        states = _states(schema, clique, table)
+        network.add_factors(DiscreteFactor(clique, schema.shape(clique), table.ravel(), state_names=states))
+    return network
+
+
+def _states(schema: Schema, clique: Clique, table: Vector) -> dict[str, list[State]]:
+    if not (np.isfinite(table).all() and (table >= 0).all()):
+        raise ValueError(f"the table of {clique} holds numbers that are negative or not finite")
+    return {variable: list(schema.states[variable]) for variable in clique}

@@ -1,0 +1,87 @@
+"""Names that a file format cannot hold are written with escapes, and brought back by a note in the file.
+
+A format gets every name and state as text of its own alphabet. What lies outside is written as in web addresses: a
+percent sign and two hexadecimal digits for each byte of UTF-8. The note holds the network's true names and the types
+of its states as a Table Schema, so that they come back here; other programs see the escaped ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+
+from pgmpy.models import DiscreteBayesianNetwork
+
+from pgmpy_dp._files import parse_json
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.models.formats.assembling import assembled_bayesian
+from pgmpy_dp.observed.factors import ordered_table
+from pgmpy_dp.schema import Schema, State
+
+_NOTE = "pgmpy_dp:schema"
+
+
+def escaped(text: str, allowed: Callable[[str], bool]) -> str:
+    """Write all characters but the allowed ones, and the percent sign, as %XX; an empty text becomes "%".
+
+    Examples
+    --------
+    >>> escaped("less than 5 %", str.isalnum)
+    'less%20than%205%20%25'
+    """
+    parts = (c if allowed(c) and c != "%" else "".join(f"%{byte:02X}" for byte in c.encode()) for c in text)
+    return "".join(parts) or "%"
+
+
+def escaped_schema(schema: Schema, escape: Callable[[str], str], fold: Callable[[str], str] = str) -> Schema:
+    """Escape the names of a schema, and make all of its states escaped texts.
+
+    Parameters
+    ----------
+    escape : callable
+        It makes of a name what the format can hold; two names never become one.
+    fold : callable
+        It makes of a variable's name what the format's readers compare. Names that become one are refused.
+    """
+    states: dict[str, list[State]] = {}
+    _require_apart([(variable, fold(escape(variable))) for variable in schema.variables], "Variables", "name")
+    for variable in schema.variables:
+        texts = [(state, escape(str(state))) for state in schema.states[variable]]
+        _require_apart(texts, f"Variable {variable!r}: states", "text")
+        states[escape(variable)] = [text for _, text in texts]
+    return Schema(states)
+
+
+def _require_apart(written: Iterable[tuple[State, str]], what: str, kind: str) -> None:
+    seen: dict[str, State] = {}
+    for name, text in written:
+        if text in seen:
+            raise SchemaError(
+                f"{what} {seen[text]!r} and {name!r} are one {kind} in this format: rename one, or save as JSON."
+            )
+        seen[text] = name
+
+
+def renamed(network: DiscreteBayesianNetwork, old: Schema, new: Schema) -> DiscreteBayesianNetwork:
+    """Give the network the variables and states of another schema of the same shape, in that schema's order."""
+    if set(network.nodes()) != set(old.variables):
+        raise SchemaError("its variables are not those of the note on names")
+    name = dict(zip(old.variables, new.variables, strict=True))
+    cpds = [network.get_cpds(variable) for variable in old.variables]
+    cliques = [tuple(name[variable] for variable in cpd.variables) for cpd in cpds]
+    return assembled_bayesian(new, cliques, [ordered_table(cpd, old.states) for cpd in cpds])
+
+
+def note_on(schema: Schema) -> str:
+    """Write the note that brings a schema's names back."""
+    return f"{_NOTE} = {json.dumps(schema.to_dict(), ensure_ascii=True, allow_nan=False)}"
+
+
+def unescaped(
+    network: DiscreteBayesianNetwork, note: str, escape: Callable[[str], str], fold: Callable[[str], str] = str
+) -> DiscreteBayesianNetwork:
+    """Bring names back if there is a note on them, which other programs do not write."""
+    if not note.startswith(_NOTE):
+        return network
+    schema = Schema.from_dict(parse_json(note[note.index("{") :].encode()))
+    return renamed(network, escaped_schema(schema, escape, fold), schema)

@@ -1,0 +1,133 @@
+"""Networks are written and read in the format that the end of a file's name says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp._files import replacing
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.models.formats.bif import from_bif, to_bif
+from pgmpy_dp.models.formats.network_json import from_json, to_json
+from pgmpy_dp.models.formats.uai import from_uai, to_uai
+from pgmpy_dp.models.formats.xmlbif import from_xmlbif, to_xmlbif
+from pgmpy_dp.observed.factors import Network
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.carrying import SUFFIX, read_carrying, write_carrying
+from pgmpy_dp.schema import Schema
+
+SUFFIXES = (".bif", ".xmlbif", ".uai", ".json", SUFFIX)
+
+
+def save_network(
+    network: Network, path: str | os.PathLike[str], guarantee: Guarantee | None = None, filetype: str | None = None
+) -> None:
+    """Write a fitted network; an existing file is replaced only when complete.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+    path : path
+        Its end says the format: ``.bif`` and ``.xmlbif`` for Bayesian networks, ``.uai`` and ``.json`` for both, and
+        ``.zip`` for networks that have a release, which the file then carries.
+        Probabilities survive to the last digit. Names that a format cannot hold are escaped, and `load_network` brings
+        them back. UAI holds no names: they go into ``<path>.schema.json``.
+    guarantee : Guarantee, optional
+        A JSON file notes it, and BIF and XMLBIF files say where it is NOT PRIVATE; the default is the network's own.
+    filetype : {"bif", "xmlbif", "uai", "json", "zip"}, optional
+        It says the format where the name does not. A name without an end is BIF, as in pgmpy.
+
+    Raises
+    ------
+    SchemaError
+        If the network lacks states, or two names would be one in the format; the message names them.
+    ValueError
+        If the network is not sound, or the format is unknown or does not hold networks of this kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> from pgmpy_dp.networks import load_network
+    >>> network = DiscreteBayesianNetwork()
+    >>> network.add_node("age")
+    >>> network.add_cpds(TabularCPD("age", 2, [[0.3], [0.7]], state_names={"age": ["<18, child", "18+"]}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_network(network, f"{folder}/network.bif")
+    ...     load_network(f"{folder}/network.bif").get_cpds("age").state_names["age"]
+    ['<18, child', '18+']
+    """
+    path = Path(path)
+    suffix, schema = _suffix(path, filetype), Schema.from_model(network)
+    network.check_model()
+    if isinstance(network, DiscreteMarkovNetwork) and suffix not in (".uai", ".json", SUFFIX):
+        raise ValueError(f"{path}: {suffix} holds Bayesian networks; save this Markov network as .json or .uai.")
+    promise = getattr(network, "guarantee_", None) if guarantee is None else guarantee
+    if suffix in (".json", SUFFIX):
+        content = to_json(network, schema, promise)
+    elif suffix == ".uai":
+        content = to_uai(network, schema)
+    else:
+        remark = "" if promise is None or promise.private else str(promise)
+        content = (to_bif if suffix == ".bif" else to_xmlbif)(network, schema, remark)
+    if suffix == ".uai":
+        schema.save(_names_of(path))
+    if suffix == SUFFIX:
+        write_carrying(path, content, getattr(network, "release_", None))
+        return
+    with replacing(path) as handle:
+        handle.write(content)
+
+
+@contextmanager
+def read_network(
+    path: str | os.PathLike[str], filetype: str | None = None
+) -> Iterator[tuple[Network, tuple[Release, ...]]]:
+    """Read a network of pgmpy's own class, and the releases that its file carries.
+
+    What goes wrong with it becomes a ReleaseFormatError that names the file.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")
+    suffix = _suffix(path, filetype)
+    content, releases = read_carrying(path) if suffix == SUFFIX else (path.read_bytes(), ())
+    try:
+        if suffix == ".uai":
+            network = from_uai(content, Schema.load(_names_of(path)) if _names_of(path).exists() else None)
+        else:
+            network = {".bif": from_bif, ".xmlbif": from_xmlbif, ".json": from_json, SUFFIX: from_json}[suffix](content)
+        if not network.nodes():
+            raise ValueError("it declares no variable")
+        network.check_model()
+        yield network, releases
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
+    except Exception as error:  # pgmpy's readers raise whatever their parsers meet
+        reason = str(error).rstrip(".")
+        raise ReleaseFormatError(
+            f"{path}: not a sound {suffix} file ({reason}). Save the network anew, or end the name in its format."
+        ) from error
+
+
+def _suffix(path: Path, filetype: str | None) -> str:
+    end = path.suffix.lower()
+    said = {".xml": ".xmlbif", "": ".bif"}.get(end, end)
+    suffix = said if filetype is None else f".{filetype}"
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{path}: unknown format; end the name in one of {', '.join(SUFFIXES)}. NET and XDSL are pgmpy's alone: "
+            "DiscreteBayesianNetwork.save(network, filename, filetype) and DiscreteBayesianNetwork.load."
+        )
+    if end and said in SUFFIXES and said != suffix:
+        raise ValueError(f"{path}: its name says {said}, and filetype says {suffix}: make them agree.")
+    return suffix
+
+
+def _names_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.schema.json")

@@ -1,0 +1,183 @@
+"""Households and persons have a mixture each, which are one: two tables are drawn from it, joined by their key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.mixtures.household_records import draw_households
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
+from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.numbers import Numbers, decoded
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.guarantee import checked_number
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
+
+_FORMAT = "pgmpy_dp household network"
+
+Together = Mapping[Clique, tuple[Vector, float]]
+
+
+class PrivateHouseholdNetwork:
+    """A mixture over a household, its size and a person of it; answers at both levels, and gives two tables.
+
+    Parameters
+    ----------
+    schema : HouseholdSchema
+    mixture : Mixture
+        Over the variables of ``schema.joined``: of a household drawn uniformly, and a person of it drawn uniformly.
+    total : float
+        The number of households.
+    guarantee : Guarantee
+        It holds for the households behind the fit.
+    together : mapping of clique to (ndarray, float)
+        For pairs of ``schema.together``: numbers of households by what two of their persons are, without "nobody", and
+        the standard deviation of a number's noise.
+
+    Attributes
+    ----------
+    schema_, mixture_, total_, guarantee_, together_
+        As the parameters.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> homes = pd.DataFrame({"id": range(400), "tenure": ["owned", "rented"] * 200})
+    >>> people = pd.DataFrame({"id": [*range(400), *range(0, 400, 2)], "age": ["adult"] * 400 + ["child"] * 200})
+    >>> tenure, age = dp.Schema({"tenure": ["owned", "rented"]}), dp.Schema({"age": ["child", "adult"]})
+    >>> schema = dp.HouseholdSchema(tenure, age, key="id", max_persons=2)
+    >>> estimator = dp.HouseholdMixture(epsilon=4.0, delta=1e-6, schema=schema, members=2).fit(homes, people)
+    >>> network = estimator.network_
+    >>> bool(network.households.query(["size"], {"tenure": "owned"}).get_value(size=2) > 0.9)
+    True
+    >>> bool(0.25 < network.persons.query(["age"]).get_value(age="child") < 0.4)
+    True
+    >>> drawn, members = network.simulate(100, seed=0)
+    >>> set(drawn["id"]) == set(members["id"])
+    True
+    """
+
+    def __init__(
+        self, schema: HouseholdSchema, mixture: Mixture, total: float, guarantee: Guarantee, together: Together
+    ) -> None:
+        if dict(mixture.cardinalities) != schema.joined.cardinalities():
+            raise SchemaError("The mixture is not over the variables and states of the schema.")
+        self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+        self.together_ = dict(together)
+
+    @cached_property
+    def households(self) -> PrivateMixtureNetwork:
+        """Return the network whose records are households: their variables and their size."""
+        level = self.schema_.level
+        return PrivateMixtureNetwork(level, self.mixture_.only(level.variables), self.total_, self.guarantee_)
+
+    @cached_property
+    def persons(self) -> PrivateMixtureNetwork:
+        """Return the network whose records are persons: their variables, and those of their household."""
+        size = self.schema_.size
+        sizes = np.arange(1.0, self.schema_.max_persons + 1)
+        total = self.total_ * float(self.mixture_.marginal((size,)) @ sizes)
+        mixture = self.mixture_.condition({size: sizes})
+        return PrivateMixtureNetwork(self.schema_.joined, mixture, total, self.guarantee_)
+
+    def simulate(
+        self, n_households: int | None = None, *, seed: int | None = None, numbers: Numbers = "states"
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Draw synthetic households and their persons.
+
+        Parameters
+        ----------
+        n_households : int, optional
+            By default as many as the release says there are.
+        seed : int, optional
+            The same seed gives the same tables. No privacy hangs on it.
+        numbers : {"states", "uniform", "midpoint"}
+            What binned variables become, as in :meth:`PrivateMixtureNetwork.simulate`.
+
+        Returns
+        -------
+        households, persons : pandas.DataFrame
+            Columns as declared, the key first. Each key is that of one household, numbered from 1, and of as many
+            persons as the household's size, at least one.
+
+        Notes
+        -----
+        Kept are, as far as the release tells them: pairs of variables of households and their size, of persons, and of
+        a person and the household; and pairs of variables of two persons of one household. What three persons have in
+        common beyond their pairs is not, nor what pairs of persons have to do with the household beyond what each of
+        them has.
+        """
+        count = max(round(self.total_), 1) if n_households is None else whole_number("n_households", n_households, 0)
+        generator, schema = np.random.default_rng(seed), self.schema_
+        scale = count / self.total_
+        together = [
+            (one, schema.another[other], table * scale, deviation * scale)
+            for (one, other), (table, deviation) in self.together_.items()
+        ]
+        homes, owners, people = draw_households(
+            self.mixture_, schema.level.variables, schema.size, together, count, generator
+        )
+
+        def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
+            columns = {schema.key: keys + 1}
+            for place, variable in enumerate(own.variables):
+                columns[variable] = decoded(own, variable, codes[:, place], numbers, generator)
+            return pd.DataFrame(columns)
+
+        return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network as JSON; an existing file is replaced only when complete.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in ``.zip``: the network has no release that the file could carry.
+        """
+        together = [
+            {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}
+            for pair, (table, deviation) in self.together_.items()
+        ]
+        write_model(path, _FORMAT, self, {"together": together})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is no network of households, or is damaged.
+        """
+        with reading_model(Path(path).read_bytes(), path, _FORMAT, "network of households") as stored:
+            schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
+            together = {}
+            for each in stored["together"]:
+                pair = tuple(each["variables"])
+                if pair not in schema.together:
+                    raise ValueError("it has a table of persons that are not declared")
+                shape = schema.persons.cardinality(pair[0]), schema.persons.cardinality(schema.another[pair[1]])
+                table, deviation = numbers_of(each["households"]), checked_number("deviation", each["deviation"])
+                if not (np.abs(table) < 2.0**63).all() or deviation <= 0:
+                    raise ValueError("it has a table that is no table of households")
+                together[pair] = table.reshape(shape), deviation
+            return cls(schema, mixture_of(schema.joined, stored), total_of(stored), guarantee, together)
+
+    def __repr__(self) -> str:
+        homes, people = len(self.schema_.households.variables), len(self.schema_.persons.variables)
+        return (
+            f"PrivateHouseholdNetwork({homes} + {people} variables, {self.mixture_.weights.size} components)\n"
+            f"  {self.guarantee_}"
+        )

@@ -1,0 +1,134 @@
+"""Networks that rest on a mixture go into files: strict JSON, alone or with the release."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmpy_dp._files import parse_json, replacing, require_known
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.fitting.readings.mixture_fits import Tables, rules_of
+from pgmpy_dp.inference.mixtures.boxes import Rules
+from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refinement import Refinement
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.release.carrying import SUFFIX, write_carrying
+from pgmpy_dp.release.guarantee import checked_number
+from pgmpy_dp.schema import Schema
+
+_VERSION = 1
+# How a mixture was fitted.
+_SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
+
+
+def write_model(
+    path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: Tables | None = None
+) -> None:
+    """Write a network's schema, guarantee, total and mixture, and what is its own; a .zip file carries the release.
+
+    Raises
+    ------
+    ValueError
+        If the name ends in .zip and there is no release.
+    """
+    content = {
+        "format": form,
+        "version": _VERSION,
+        "schema": network.schema_.to_dict(),
+        "guarantee": network.guarantee_.to_dict(),
+        "total": network.total_,
+        **own,
+        **mixture_content(network.mixture_),
+    }
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    if Path(path).suffix.lower() == SUFFIX:
+        write_carrying(path, text, release)
+        return
+    with replacing(Path(path)) as handle:
+        handle.write(text)
+
+
+@contextmanager
+def reading_model(content: bytes, path: str | os.PathLike[str], form: str, what: str) -> Iterator[Any]:
+    """Give what `write_model` wrote; what goes wrong with it becomes a ReleaseFormatError that names the file."""
+    try:
+        stored = parse_json(content)
+        if stored["format"] != form:
+            raise ValueError(f"it is no {what}")
+        require_known(stored["version"], _VERSION)
+        yield stored
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise ReleaseFormatError(f"{path}: not a sound {what} ({reason}). Save it anew.") from error
+
+
+def mixture_content(mixture: Mixture) -> dict[str, Any]:
+    """Give what a file says of a mixture."""
+    content: dict[str, Any] = {
+        "weights": mixture.weights.tolist(),
+        "blocks": [
+            {"variables": list(block), "probabilities": table.ravel().tolist()}
+            for block, table in zip(mixture.blocks, mixture.tables, strict=True)
+        ],
+    }
+    if mixture.refined:
+        content["refined"] = {finer: own.shares.tolist() for finer, own in mixture.refined.items()}
+    return content
+
+
+def mixture_of(schema: Schema, stored: Any) -> Mixture:
+    """Read what `mixture_content` gave."""
+    blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
+    tables = [
+        numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
+        for names, block in zip(blocks, stored["blocks"], strict=True)
+    ]
+    weights, rules = numbers_of(stored["weights"]), rules_of(schema)
+    sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
+    mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
+    refined = {
+        finer: Refinement(*known, numbers_of(stored["refined"][finer])) for finer, known in rules.refined.items()
+    }
+    return mixture.refine(schema.cardinalities(), refined)
+
+
+def total_of(stored: Any) -> float:
+    """Read the number of records."""
+    total = checked_number("total", stored["total"])
+    if not 0.0 < total < 2.0**63:
+        raise ValueError("its number of records is not positive, or too large")
+    return total
+
+
+def settings_content(fit: MixtureFit) -> dict[str, Any]:
+    """Give what a file says of how a mixture was fitted."""
+    return {name: getattr(fit, name) for name in _SETTINGS}
+
+
+def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
+    """Read what `settings_content` gave."""
+    stored = {"covering": 1, "alike": False} | stored  # files of earlier versions have no rules, and no such states
+    size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
+    penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
+    sound = min(penalty, width) >= 0 and isinstance(stored["alike"], bool)
+    if not sound or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
+        raise ValueError("it says how it was fitted, but not soundly")
+    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules, stored["alike"])
+
+
+def numbers_of(values: Any) -> Vector:
+    """Take a list of numbers as a file holds them; texts and truth values are none."""
+    found = np.array(values)
+    if found.dtype.kind not in "iuf":
+        raise ValueError("it holds something else where numbers belong")
+    return found.astype(np.float64)

@@ -1,0 +1,400 @@
+"""A mixture of products answers like a network, gives records, and goes into a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.readings.mixture_fits import Tables, draws_of, rules_of, warn_of_unmeasured
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.evidence import conditioned
+from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refits import MixtureDraws
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.bounds import check_interval
+from pgmpy_dp.models.mixtures.mixture_bounds import (
+    bounded_answer,
+    bounded_means,
+    check_release,
+    states_of,
+)
+from pgmpy_dp.models.mixtures.mixture_files import (
+    fit_of,
+    mixture_of,
+    reading_model,
+    settings_content,
+    total_of,
+    write_model,
+)
+from pgmpy_dp.models.numbers import Numbers, decoded
+from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.records.frames import encode
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.carrying import MODEL_AT, carries, read_carrying
+from pgmpy_dp.schema import Schema
+
+if TYPE_CHECKING:
+    from pgmpy.factors.discrete import DiscreteFactor
+
+    from pgmpy_dp.networks import PrivateBayesianNetwork
+
+_FORMAT = "pgmpy_dp mixture network"
+_BEGINNING = b'{"format": "' + _FORMAT.encode()
+
+
+class PrivateMixtureNetwork:
+    """A mixture over all variables of a schema, fitted to a release; no graph is needed.
+
+    Each record is taken to come from one of the mixture's components, within which small blocks of variables are
+    independent. Answers are exact, by sums over the components. Everything is post-processing and costs no privacy.
+
+    Parameters
+    ----------
+    schema : Schema
+    mixture : Mixture
+        Over the variables of the schema.
+    total : float
+        The number of records behind the fit, as the release tells it.
+    guarantee : Guarantee
+        It holds for the records behind the fit.
+
+    Attributes
+    ----------
+    schema_, mixture_, total_, guarantee_
+        As the parameters.
+    release_ : NoisyMarginals or InformedMarginals
+        What an estimator fitted it to, or `attach_release` attached: bounds need it.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> estimator = dp.PairwiseMixture(epsilon=2.0, delta=1e-6, state_names=schema, members=2).fit(records)
+    >>> network = estimator.network_
+    >>> answer = network.query(["lung"], evidence={"smoke": "no"})
+    >>> bool(answer.get_value(lung="no") > 0.9)
+    True
+    >>> bounded = network.query(["lung"], evidence={"smoke": "no"}, interval=0.9)
+    >>> bool(bounded["lower"]["no"] > 0.9), bool(bounded["value"].le(bounded["upper"]).all())
+    (True, True)
+    >>> bool(network.simulate(1000, seed=0)["smoke"].value_counts().min() > 450)
+    True
+    """
+
+    def __init__(self, schema: Schema, mixture: Mixture, total: float, guarantee: Guarantee) -> None:
+        if dict(mixture.cardinalities) != schema.cardinalities():
+            raise SchemaError("The mixture is not over the variables and states of the schema.")
+        self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+        self._fit: MixtureFit | None = None
+
+    @classmethod
+    def fitted(cls, schema: Schema, fit: MixtureFit, release: Tables) -> Self:
+        """Keep what bounds are drawn from beside the mixture: how it was fitted, and the release."""
+        network = cls(schema, fit.mixture, fit.total, release.guarantee)
+        network._fit, network.release_ = fit, release
+        return network
+
+    def query(
+        self,
+        variables: Sequence[str],
+        evidence: Mapping[str, Any] | None = None,
+        interval: float | None = None,
+        target: str = "records",
+    ) -> DiscreteFactor | pd.DataFrame:
+        """Find the distribution of some variables given the states of others.
+
+        Parameters
+        ----------
+        variables : sequence of str
+        evidence : mapping of variable to state, optional
+            A number stands for the bin that holds it, as in ``{"age": 40}``, and a text among the schema's
+            `missing_values` for the state of missing values.
+        interval : float in (0, 1), optional
+            The truth is between bounds about so often, such as 0.9; without it there are none.
+        target : {"records", "population"}
+            Bounds are for the answer that the same records would give without noise, or for the distribution behind
+            the records.
+
+        Returns
+        -------
+        DiscreteFactor, or with `interval` a DataFrame
+            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
+            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
+            are 0 or 1.
+
+        Raises
+        ------
+        SchemaError
+            If a variable or state is unknown, or no bin holds a number.
+        ValueError
+            If the joint table has more than 20 million cells, if the interval is not between 0 and 1, or with an
+            interval if the network has no release.
+
+        Warns
+        -----
+        UserWarning
+            With an interval, if the release does not tell whether the evidence occurs at all.
+
+        Notes
+        -----
+        Bounds rest on `draws_`: records are drawn from the mixture, their tables get the noise of the release, and a
+        mixture is fitted to them; how far its answers are from those of the drawn records is the error to expect. So
+        the noise counts, what a fit blurs, and the chance in what three variables do together, of which pairs tell
+        little. Where a question has more than two variables, evidence included, the release cannot show that the
+        records are no mixture like this one: there half of the variance between fits from different starts is
+        taken for the mixture's own error, and twice the variance of independent records is added, in what pairs leave
+        open. These two numbers come from other data, not from the release: such bounds are no guarantee.
+        """
+        asked, given = checked_question(self.schema_, variables, evidence)
+        if interval is None:
+            from pgmpy.factors.discrete import DiscreteFactor  # takes time and memory that records do without
+
+            states = {variable: list(self.schema_.states[variable]) for variable in asked}
+            return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
+        check_interval(interval)
+        draws = self.draws_
+        warn_of_unmeasured(self.release_, self.schema_.select([*asked, *given]))
+        return bounded_answer(draws, self.schema_, asked, given, interval, target)
+
+    def marginal(self, variables: Sequence[str]) -> Vector:
+        """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
+        asked, _ = checked_question(self.schema_, variables, None)
+        return self.mixture_.marginal(asked)
+
+    def map_query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Find the most probable joint state of some variables; of several, the first.
+
+        Raises
+        ------
+        SchemaError, ValueError
+            As `query`.
+        """
+        asked, given = checked_question(self.schema_, variables, evidence)
+        places = self._given(given).most_probable(asked)
+        return {v: self.schema_.states[v][place] for v, place in zip(asked, places, strict=True)}
+
+    def expectation(
+        self,
+        values: Mapping[str, Mapping[Any, float]],
+        evidence: Mapping[str, Any] | None = None,
+        interval: float | None = 0.9,
+        target: str = "records",
+    ) -> pd.DataFrame:
+        """Find the expected values of numbers attached to states, with bounds.
+
+        Parameters
+        ----------
+        values : mapping of variable to mapping of state to float
+            Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
+        evidence, interval, target
+            They are those of `query`; with None for `interval` there are no bounds, and no release is needed.
+
+        Returns
+        -------
+        DataFrame
+            It has a row for each variable, and columns `value`, `lower` and `upper`.
+        """
+        numbers = numbers_of_states(self.schema_, values)
+        _, given = checked_question(self.schema_, list(numbers), evidence)
+        if interval is None:
+            mixture = self._given(given)
+            means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
+            return pd.DataFrame({"value": means}).rename_axis("variable")
+        check_interval(interval)
+        draws = self.draws_
+        for variable in numbers:
+            warn_of_unmeasured(self.release_, self.schema_.select([variable, *given]))
+        return bounded_means(draws, self.schema_, numbers, given, interval, target)
+
+    @property
+    def draws_(self) -> MixtureDraws:
+        """Return refits to simulated releases, on which bounds rest: 8, unless `sample_draws` was called."""
+        held: MixtureDraws | None = vars(self).get("_draws")
+        return held or self.sample_draws()
+
+    def sample_draws(self, draws: int = 8, seed: int = 0) -> MixtureDraws:
+        """Draw `draws_` afresh, and keep them: each takes as long as the fit of a member.
+
+        Parameters
+        ----------
+        draws : int
+            Bounds of few draws are wider; 4 are the least.
+        seed : int
+            The same seed gives the same draws; no privacy hangs on them.
+        """
+        whole_number("draws", draws, 4)
+        held, fit = vars(self).get("release_"), vars(self).get("_fit")
+        if fit is None:
+            raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
+        if held is None:
+            raise ValueError(
+                "The network has no release, from which bounds are drawn: attach that which it was fitted to by "
+                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+            )
+        self._draws = draws_of(fit, held, self.schema_, draws, seed)
+        return self._draws
+
+    def attach_release(self, release: Tables) -> None:
+        """Keep the release that the network was fitted to, for bounds. Networks that were read from a file need it.
+
+        Raises
+        ------
+        TypeError
+            If it is no release of tables.
+        SchemaError
+            If its variables or states are not those of the network.
+        ValueError
+            If it does not promise what the network does.
+        """
+        check_release(release, self.schema_, self.guarantee_)
+        vars(self).pop("_draws", None)
+        self.release_ = release
+
+    def log_likelihood(self, records: Any) -> float:
+        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
+
+        The records must be public, or the number kept secret: it is computed from them exactly.
+
+        Parameters
+        ----------
+        records : pandas, Polars or Arrow frame
+        """
+        codes = encode(records, self.schema_, self.schema_.variables)
+        columns = np.stack([codes[variable].astype(np.int64) for variable in self.mixture_.variables], axis=1)
+        if not len(columns):
+            raise ValueError("There are no records, and so no mean.")
+        return float(self.mixture_.log_likelihood(columns).mean())
+
+    def simulate(
+        self,
+        n_samples: int | None = None,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        numbers: Numbers = "states",
+        target: str | None = None,
+    ) -> pd.DataFrame:
+        """Draw synthetic records, evenly: their tables are as close to the mixture's as those of whole records can be.
+
+        Parameters
+        ----------
+        n_samples : int, optional
+            By default as many as the release says there are.
+        evidence : mapping of variable to state, optional
+            Records are drawn from the distribution given these states, named as in `query`.
+        seed : int, optional
+            The same seed gives the same records. No privacy hangs on it: the distribution is released already.
+        numbers : {"states", "uniform", "midpoint"}
+            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
+            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
+        target : str, optional
+            A variable that others are to predict: tables of three variables, of which it is one, are then kept close
+            too.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns in the order of the schema.
+
+        Notes
+        -----
+        Records are no independent draws: a mean over them is closer to the mixture's own than that of as many
+        independent draws. How far the mixture is from the records behind it, they do not show.
+        """
+        count = max(round(self.total_), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
+        mixture, generator = self._given(checked_evidence(self.schema_, evidence)), np.random.default_rng(seed)
+        if target is not None:
+            self.schema_.require([(target,)])
+        codes = draw_records(mixture, count, generator, target)
+        column = {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
+        return pd.DataFrame(
+            {v: decoded(self.schema_, v, column[v], numbers, generator) for v in self.schema_.variables}
+        )
+
+    def to_bayesian_network(self) -> PrivateBayesianNetwork:
+        """Write the mixture as a Bayesian network: a latent root, the component, with every block below it.
+
+        A variable that follows from another is its child, and a finer variable that of its coarser one. pgmpy's
+        variable elimination and files then work on it. It has the mixture's guarantee, reads numbers in the mixture's
+        bins, and predicts with the component summed out; its bounds are those of the mixture, which has the release.
+
+        Raises
+        ------
+        ValueError
+            If a CPD would have more than 67 million cells.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.release import Guarantee
+        >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
+        >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
+        >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
+        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> network = PrivateMixtureNetwork(schema, mixture, 100, guarantee).to_bayesian_network()
+        >>> sorted(network.edges()), network.latents
+        ([('component', 'bronc'), ('component', 'lung')], {'component'})
+        """
+        from pgmpy_dp.networks.latent_root import latent_root_network  # pgmpy takes half a second and 40 MB
+
+        return latent_root_network(self.mixture_, self.schema_, self.guarantee_)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.
+
+        A file whose name ends in ``.zip`` carries the release too, for bounds. In others it is not: `attach_release`
+        brings it back.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in ``.zip`` and the network has no release.
+        """
+        settings = None if self._fit is None else settings_content(self._fit)
+        write_model(path, _FORMAT, self, {"fit": settings}, vars(self).get("release_"))
+
+    @staticmethod
+    def wrote(path: str | os.PathLike[str]) -> bool:
+        """Say whether a file begins as those of `save` do."""
+        with open(path, "rb") as file:
+            file.seek(MODEL_AT if carries(path) else 0)
+            return file.read(len(_BEGINNING)) == _BEGINNING
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ReleaseFormatError
+            If the file is no mixture network, or is damaged.
+        """
+        content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
+        with reading_model(content, path, _FORMAT, "mixture network") as stored:
+            schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
+            mixture, total = mixture_of(schema, stored), total_of(stored)
+            network = cls(schema, mixture, total, guarantee)
+            if stored["fit"] is not None:
+                network._fit = fit_of(mixture, rules_of(schema), total, stored["fit"])
+            if releases:
+                network.attach_release(*releases)  # type: ignore[arg-type]  # refused where it holds no tables
+            return network
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateMixtureNetwork({len(self.schema_.variables)} variables, {self.mixture_.weights.size} components)\n"
+            f"  {self.guarantee_}"
+        )
+
+    def _given(self, evidence: Mapping[str, Any]) -> Mixture:
+        return conditioned(self.mixture_, rules_of(self.schema_), states_of(self.schema_, evidence))

@@ -1,0 +1,316 @@
+"""How far records are from a network is learned from their release, and answers are moved and widened by it.
+
+A network's answers are wrong where its structure is, by far more than noise. The release tells where: a measured table
+deviates from the network's by noise of known size, by the sampling of records, and by misfit. Misfit is a random
+effect: the relative deviation of a cell is normal, with a scale for each table. The distribution of scales is what best
+explains all tables of a kind (nonparametric empirical Bayes): pairs of variables that the network joins, or others.
+
+An answer about variables that were measured together is moved to what the release says of them, as far as the noise
+allows. To any other answer every pair of an asked and another variable adds an effect: if the pair was measured, what
+is known of its own; otherwise a new one, of the scale of any pair that the network does not join.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
+
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import joined_pairs
+from pgmpy_dp.schema import Clique
+
+# Scales of effects: standard deviations of the logarithm of a cell's ratio to the network's.
+_SCALES = np.concatenate([[1e-4], np.geomspace(0.02, 2.0, 18)])
+# Within a table some cells deviate more than the others: so many times, in so many of them.
+_FACTORS, _SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.02])
+# Pairs do not tell what three variables do together. On census and health records (the benchmark real_coverage.py)
+# bounds hold what they say if such effects are taken for so many times those of pairs.
+_HIGHER = 0.4
+# Fewer pairs outside the network do not tell what the others are like, and so many tell enough.
+_FEWEST, _MOST = 3, 100
+# The distribution of scales is learned as if there were so many tables more. Of pairs that the network joins these have
+# no effects; of others their scales are spread evenly, so that few pairs leave more open than many.
+_JOINED_TABLES, _OTHER_TABLES = 0.5, 2.0
+_ROUNDS = 200
+_FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
+_LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
+_TINY = 1e-12  # variances that are no effect
+_MOST_VARIANCE = 4.0  # relative; noisier cells do not say how large effects are
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """One measured table beside the network's.
+
+    Attributes
+    ----------
+    expected : ndarray
+        Counts of the network's table.
+    ratio : ndarray
+        Measured over expected counts, less 1.
+    noise, sampling : ndarrays
+        Variances of `ratio` by the mechanism's noise, and by the sampling of records.
+    freedom : ndarray
+        The part of a cell's effect that is left when tables are normalised: little where a state is nearly certain.
+    likelihood : ndarray of shape (scales,)
+        Of the effects' scale.
+    """
+
+    expected: Vector
+    ratio: Vector
+    noise: Vector
+    sampling: Vector
+    freedom: Vector
+    likelihood: Vector
+
+    def at(self, place: tuple[Any, ...]) -> _Effect:
+        """Take the part of the table in which some variables have given states."""
+        return replace(
+            self,
+            expected=self.expected[place],
+            ratio=self.ratio[place],
+            noise=self.noise[place],
+            sampling=self.sampling[place],
+            freedom=self.freedom[place],
+        )
+
+
+class Deviations:
+    """Deviations of records from a network, as releases of the records tell them.
+
+    Parameters
+    ----------
+    posterior : PosteriorNetworks
+    releases : sequence of Release
+        Those that the posterior was drawn from.
+    conditioning : Conditioning
+        Of the posterior's networks.
+    """
+
+    def __init__(self, posterior: PosteriorNetworks, releases: Sequence[Release], conditioning: Conditioning) -> None:
+        self.posterior, self._releases, self._conditioning = posterior, tuple(releases), conditioning
+        self._schema = posterior.schema
+        self._records = float(np.mean(posterior.totals))
+        self._effects: dict[Clique, _Effect] = {}
+        self._joined = joined_pairs(posterior.layout.scopes)
+
+    def tell(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
+        """Say whether the release tells how far an answer is off if the network's structure is wrong."""
+        return self._outside is not None or self._held((*asked, *given))
+
+    def applied(
+        self, draws: Vector, asked: Sequence[str], given: Mapping[str, Any], records: float, target: str
+    ) -> Vector:
+        """Move and widen draws of an answer by what is known of deviations.
+
+        Parameters
+        ----------
+        draws : ndarray of shape (draws, states of the first variable asked for, ...)
+            Each sums to one.
+        asked : sequence of str
+        given : mapping of variable to state
+        records : float
+            The number of records that the answer is about: those with the evidence.
+        target : {"records", "population"}
+
+        Returns
+        -------
+        ndarray
+            Of the same shape; the same each time.
+        """
+        generator = np.random.default_rng(0)
+        scope, of_records = self._ordered((*asked, *given)), target == "records"
+        whole = self._held(scope)
+        logs = np.zeros(draws.shape)
+        for part in [scope] if whole else self._parts(asked, given):
+            sampled = of_records and len(scope) == len(part) and not self._joins(part)
+            effect = self._draw(part, asked, given, len(draws), sampled, of_records, generator)
+            if effect is not None:
+                logs += _spread(effect, [v for v in part if v in asked], asked)
+        if not whole and self._outside is not None:
+            for _ in range(len(scope) - 2):
+                scale = _HIGHER * _chosen(self._outside, len(draws), generator)
+                logs += scale.reshape(-1, *[1] * len(asked)) * generator.standard_normal(draws.shape)
+        logs -= logs.max(axis=tuple(range(1, logs.ndim)), keepdims=True)
+        moved = (draws * np.exp(logs)).reshape(len(draws), -1)
+        moved /= moved.sum(axis=1, keepdims=True)
+        if of_records and self._outside is not None and not whole:
+            count = max(1, round(records))
+            moved = generator.multinomial(count, moved) / count
+        return np.asarray(moved.reshape(draws.shape))
+
+    def _parts(self, asked: Sequence[str], given: Mapping[str, Any]) -> Iterator[Clique]:
+        for place, variable in enumerate(asked):
+            yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *given))
+
+    def _ordered(self, variables: Sequence[str]) -> Clique:
+        return tuple(sorted(variables, key=self._schema.variables.index))
+
+    def _joins(self, scope: Clique) -> bool:
+        return all(frozenset(pair) in self._joined for pair in combinations(scope, 2))
+
+    def _held(self, scope: Clique) -> bool:
+        return any(set(scope) <= set(clique) for release in self._releases for clique in release.cliques)
+
+    def _effect(self, scope: Clique) -> _Effect:
+        """Hold the least noisy table of a scope, its variables in the schema's order, against the network's."""
+        if scope not in self._effects:
+            holding = (r for r in self._releases if any(set(scope) <= set(clique) for clique in r.cliques))
+            counts, variance = min((release.marginal(scope) for release in holding), key=lambda table: table[1])
+            table = self._joint.get(scope)
+            if table is None:
+                table = self._conditioning.distributions(self._few, list(scope), {})[0].mean(axis=0)
+            expected = np.maximum(self._records * table, _LEAST_COUNT)
+            ratio, noise, sampling = counts / expected - 1.0, variance / expected**2, 1.0 / expected
+            freedom = _freedom(table)
+            clear = noise + sampling < _MOST_VARIANCE
+            variances = _SCALES[:, None] ** 2 * freedom[clear]
+            likelihood = _log_odds(ratio[clear], variances, (noise + sampling)[clear], _least(expected[clear])).sum(
+                axis=1
+            )
+            self._effects[scope] = _Effect(expected, ratio, noise, sampling, freedom, likelihood)
+        return self._effects[scope]
+
+    @property
+    def _few(self) -> Vector:
+        """Take some of the posterior's draws, whose mean tables are held against the release."""
+        logs = self.posterior.records
+        return logs[:: max(1, len(logs) // _FITTED_DRAWS)]
+
+    @cached_property
+    def _joint(self) -> dict[Clique, Vector]:
+        """Compute the network's tables of all variables and pairs that it joins, by one tree."""
+        ones = [(variable,) for variable in self._schema.variables]
+        pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair)]
+        flat = self._conditioning.marginals(self._few, [*ones, *pairs]).mean(axis=0)
+        ends = np.cumsum([self._schema.cells(scope) for scope in (*ones, *pairs)])[:-1]
+        tables = zip((*ones, *pairs), np.split(flat, ends), strict=True)
+        return {scope: table.reshape(self._schema.shape(scope)) for scope, table in tables}
+
+    def _draw(
+        self,
+        scope: Clique,
+        asked: Sequence[str],
+        given: Mapping[str, Any],
+        count: int,
+        sampled: bool,
+        of_records: bool,
+        generator: np.random.Generator,
+    ) -> Vector | None:
+        """Draw logarithms of what the cells of a table are multiplied by; one axis a variable asked for."""
+        kind = self._inside if self._joins(scope) else self._beside
+        if not self._held(scope):
+            if not self._joins(scope) and self._outside is None:
+                return None
+            shape = [self._schema.cardinality(v) for v in scope if v in asked]
+            scale = _chosen(kind, count, generator).reshape(-1, *[1] * len(shape))
+            return np.asarray(scale * generator.standard_normal((count, *shape)))
+        effect = self._effect(scope)
+        here = effect.at(tuple(self._schema.states[v].index(given[v]) if v in given else slice(None) for v in scope))
+        weights = np.exp(effect.likelihood - effect.likelihood.max()) * kind
+        scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
+        noise = here.noise + (0.0 if of_records else here.sampling)
+        variances = (scale[..., None] * _FACTORS) ** 2 * here.freedom[..., None]
+        if sampled:
+            variances += here.sampling[..., None]
+        least = _least(here.expected)
+        odds = np.log(_SHARES) + _log_odds(here.ratio[..., None], variances, noise[..., None], least[..., None])
+        odds = np.exp(odds - odds.max(axis=-1, keepdims=True)).cumsum(axis=-1)
+        chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1)
+        variance = np.take_along_axis(variances, chosen[..., None], axis=-1)[..., 0]
+        kept = variance / (variance + noise)
+        return np.log(_normal_above(least, 1.0 + kept * here.ratio, np.sqrt(kept * noise), generator))
+
+    @cached_property
+    def _others(self) -> Sequence[Clique]:
+        """List measured pairs that the network does not join, but those that were chosen for being far from it."""
+        held = joined_pairs(c for release in self._releases for c in release.cliques if c not in release.chosen_among)
+        pairs = combinations(self._schema.variables, 2)
+        return [pair for pair in pairs if not self._joins(pair) and frozenset(pair) in held][:_MOST]
+
+    @cached_property
+    def _beside(self) -> Vector:
+        """Weigh the scales of measured pairs that the network does not join."""
+        return self._weigh(self._others, np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
+
+    @property
+    def _outside(self) -> Vector | None:
+        """Weigh those of any pair that the network does not join, if enough were measured."""
+        return None if len(self._others) < _FEWEST else self._beside
+
+    @cached_property
+    def _inside(self) -> Vector:
+        """Weigh the scales of tables that the network could fit."""
+        pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair) and self._held(pair)]
+        nothing = np.zeros(_SCALES.size)
+        nothing[0] = 1.0
+        return self._weigh(pairs, _JOINED_TABLES * nothing)
+
+    def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
+        """Maximise the likelihood of all pairs, and of further tables that have the prior's scales, by EM."""
+        logs = np.array([self._effect(pair).likelihood for pair in pairs]).reshape(-1, _SCALES.size)
+        likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights = np.full(_SCALES.size, 1.0 / _SCALES.size)
+        for _ in range(_ROUNDS):
+            shares = likelihoods * weights
+            shares /= shares.sum(axis=1, keepdims=True)
+            weights = (shares.sum(axis=0) + prior) / (len(pairs) + prior.sum())
+        return weights
+
+
+def _freedom(table: Vector) -> Vector:
+    """Find the variance that independent effects of variance 1 leave in a cell when each axis is normalised."""
+    freedom = np.ones_like(table)
+    for axis in range(table.ndim):
+        shares = table / np.maximum(table.sum(axis=axis, keepdims=True), 1e-300)
+        freedom *= np.clip(1.0 - 2.0 * shares + (shares**2).sum(axis=axis, keepdims=True), 1e-3, 1.0)
+    return freedom
+
+
+def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vector:
+    return _SCALES[generator.choice(_SCALES.size, count, p=weights)]
+
+
+def _least(expected: Vector) -> Vector:
+    """Bound what an effect leaves of a cell: some part of a record."""
+    least: Vector = np.minimum(_LEAST_KEPT / expected, 0.5)
+    return least
+
+
+def _log_odds(ratio: Vector, variances: Vector, noise: Vector, least: Vector) -> Vector:
+    """Find the log-likelihood of effects' variances: they are normal, cut off where less than `least` would be left.
+
+    A ratio far below -1 is then one of noise, whatever the variance.
+    """
+    total = variances + noise
+    kept = variances / total
+    inside = log_ndtr((1.0 + kept * ratio - least) / np.sqrt(np.maximum(kept * noise, _TINY)))
+    before = log_ndtr((1.0 - least) / np.sqrt(variances))
+    odds: Vector = inside - before - 0.5 * (np.log(total) + ratio**2 / total)
+    return odds
+
+
+def _normal_above(least: Vector, mean: Vector, spread: Vector, generator: np.random.Generator) -> Vector:
+    """Draw from normal distributions that are cut off below: a count that noise made negative is small, not known."""
+    spread = np.maximum(spread, math.sqrt(_TINY))
+    kept = log_ndtr((mean - least) / spread)  # the probability of what is not cut off
+    drawn = mean - spread * ndtri_exp(kept + np.log1p(-generator.random(mean.shape)))
+    return np.asarray(np.maximum(drawn, least))
+
+
+def _spread(effect: Vector, variables: Sequence[str], asked: Sequence[str]) -> Vector:
+    """Put the axes of an effect where those of the answer are."""
+    order = sorted(range(len(variables)), key=lambda place: asked.index(variables[place]))
+    moved = effect.transpose(0, *(place + 1 for place in order))
+    sizes = iter(moved.shape[1:])
+    return moved.reshape(len(effect), *(next(sizes) if variable in variables else 1 for variable in asked))

@@ -1,0 +1,107 @@
+"""Pairs of variables are measured whose records are farthest from what a fitted network expects.
+
+Most pairs say nothing of an edge that is missing, and those that do say it loudly: a twentieth of a nat between two
+variables moves a tenth of the records. So the pairs are chosen by the records, privately, and few tables then share
+what is left of the budget. That they were chosen is part of what tests of fit know of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.plans.planning import shares
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.observed.joint_observations import agreed_total
+from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.observations import joined_pairs
+from pgmpy_dp.schema import Clique, Schema
+
+# Shares of the privacy loss.
+_CHOOSING, _MEASURING = 0.5, 0.5
+
+
+def measure_farthest(
+    network: Network,
+    schema: Schema,
+    releases: Sequence[Release],
+    data: PrivateDataset,
+    epsilon: float | Fraction,
+    delta: float,
+    pairs: int,
+) -> NoisyMarginals:
+    """Choose pairs that a network does not join, and measure them.
+
+    Sensitivity: that of `pgmpy_dp.data.mechanisms.steps`. The references, of the network and of the number of records
+    that its releases tell, are public.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+        Fitted to the releases.
+    schema : Schema
+        Its states.
+    releases : sequence of Release
+    data : PrivateDataset
+        The same records.
+    epsilon, delta : float
+    pairs : int
+        The most that are measured.
+
+    Raises
+    ------
+    TypeError
+        If the records are not behind a `PrivateDataset`.
+    SchemaError
+        If the data set lacks a variable of the network, or has other states.
+    ValueError
+        If the releases are for another change of the records, the network joins all pairs, or the data set is that
+        of one try (`PrivateDataset.retry`).
+    """
+    if not isinstance(data, PrivateDataset):
+        raise TypeError(
+            f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
+            "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
+        )
+    if data.budget.of_tries is not None:
+        raise ValueError(
+            "What is measured is attached to the network, and in an attempt of `retry` a network from outside would "
+            "keep what failed tries released. Nothing was charged. Measure the misfit of the network that `retry` "
+            "returns; in an attempt, measure tables of the data set itself."
+        )
+    change = data.neighbours, data.unit, data.max_rows
+    for guarantee in (release.guarantee for release in releases):
+        if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no one promise would hold for both
+            raise ValueError(
+                "The data set protects another change of the records than the network's release, which is for "
+                f"neighbours={guarantee.neighbours!r}, unit={guarantee.unit!r} and max_rows={guarantee.max_rows!r}."
+            )
+    for variable, states in schema.states.items():
+        if set(data.schema.states.get(variable, ())) != set(states):
+            raise SchemaError(f"Variable {variable!r} has other states in the data set than in the network, or none.")
+    schema = data.schema.select(schema.variables)
+    layout, logs, _ = log_linear(network, schema.states)
+    joined = joined_pairs([*layout.scopes, *(rule.variables for rule in schema.rules)])
+    open_pairs = [pair for pair in combinations(schema.variables, 2) if frozenset(pair) not in joined]
+    if not open_pairs:
+        raise ValueError("The network joins all pairs of its variables: there is none to measure beside it.")
+    tables = Conditioning(layout, schema).pairs(logs, open_pairs)
+    total, _ = agreed_total(releases)
+    references: dict[Clique, Vector] = {pair: total * table for pair, table in tables.items()}
+    steps = [Step(_CHOOSING, min(pairs, len(references))), Step(_MEASURING)]
+
+    def asking() -> Asking[NoisyMarginals]:
+        chosen: Sequence[Clique] = yield Choose(references, lambda _: references.keys())
+        measured: NoisyMarginals = yield Measure(chosen, shares(schema, chosen))
+        return measured
+
+    label = f"choose and measure {steps[0].picks} of {len(references)} pairs"
+    measured, _ = data.release(TablesInSteps(steps, epsilon, delta, asking, label))
+    return replace(measured, chosen_among=dict.fromkeys(measured.cliques, len(references)))

@@ -1,0 +1,97 @@
+"""A mixture as pgmpy writes one: a latent root, with every block below it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pgmpy.factors.discrete import TabularCPD
+
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.networks import PrivateBayesianNetwork
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.schema import Schema
+
+_COMPONENT = "component"
+# Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
+_MOST_CELLS = 2**26
+
+
+class LatentRootNetwork(PrivateBayesianNetwork):
+    """A mixture's network predicts variables of the records: the component is summed out, for nobody knows it."""
+
+    def predict(self, data: pd.DataFrame, algo: Any = None, **options: Any) -> pd.DataFrame:
+        """Predict the variables that a frame lacks, by the most probable joint state of them.
+
+        As `PrivateBayesianNetwork.predict`, but the component is neither predicted nor taken at its most probable.
+        """
+        found = super().predict(data, algo=_without_latents(algo), **options)
+        return found.drop(columns=[latent for latent in self.latents if latent not in data])
+
+    def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Find the probability of each state of the variables that a frame lacks, for each of its rows."""
+        found = super().predict_probability(data)
+        hidden = [v for v in self.latents if v not in data]
+        return found.drop(columns=[f"{latent}_{state}" for latent in hidden for state in self.states[latent]])
+
+
+def _without_latents(algorithm: Any) -> Any:
+    """Ask one of pgmpy's algorithms for observed variables alone."""
+    from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
+
+    class Observed(algorithm or VariableElimination):  # type: ignore[misc]
+        def query(self, variables: Any, *arguments: Any, **options: Any) -> Any:
+            return super().query(set(variables) - self.model.latents, *arguments, **options)
+
+        def map_query(self, variables: Any, *arguments: Any, **options: Any) -> Any:
+            return super().map_query(set(variables) - self.model.latents, *arguments, **options)
+
+    return Observed
+
+
+def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) -> LatentRootNetwork:
+    """Write a mixture as a Bayesian network; errors as `PrivateMixtureNetwork.to_bayesian_network`."""
+    states, root = schema.state_names, _COMPONENT
+    while root in states:
+        root += "_"
+    count = mixture.weights.size
+    if count * max(schema.cells(block) for block in mixture.blocks) > _MOST_CELLS:
+        raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
+    names: dict[str, list[Any]] = {**states, root: list(range(count))}
+    cpds = [TabularCPD(root, count, mixture.weights[:, None], state_names={root: names[root]})]
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        for place, variable in enumerate(block):
+            known = table.sum(axis=tuple(range(place + 2, table.ndim)))
+            whole = known.sum(axis=-1, keepdims=True)
+            rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
+            parents = [root, *block[:place]]
+            values = np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1)
+            sizes = [len(names[parent]) for parent in parents]
+            kept = {name: names[name] for name in (variable, *parents)}
+            cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+    tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
+    tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
+    for variable, parent in tied.items():
+        if len(names[variable]) * len(names[parent]) > _MOST_CELLS:
+            raise ValueError(
+                f"The CPD of {variable!r} given {parent!r} would have more than 67 million cells, as pgmpy's are "
+                "dense: ask the mixture itself, which holds no such table."
+            )
+    for variable, (parent, places) in mixture.dependent.items():
+        values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
+        kept = {name: names[name] for name in (variable, parent)}
+        cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
+    for variable, finer in mixture.refined.items():
+        sizes = [len(names[finer.coarser])]
+        values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
+        values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
+        kept = {name: names[name] for name in (variable, finer.coarser)}
+        cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
+    edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
+    network = LatentRootNetwork(edges, latents={root})
+    network.add_cpds(*cpds)
+    network.check_model()
+    network._read_by = (schema,)
+    network.guarantee_ = guarantee
+    return network

@@ -1,0 +1,110 @@
+"""Public tables are held against a release, and against each other: what contradicts far beyond the noise is said."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.observed.likelihoods import most_noise
+from pgmpy_dp.release import InformedMarginals, Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE
+from pgmpy_dp.schema import Clique
+
+# Errors alone exceed what is reported with this probability, over all cells together.
+_LEVEL = 1e-6
+
+
+def warn_of_contradictions(releases: Sequence[Release]) -> None:
+    """Warn of public tables that do not describe the records, as far as the release shows it.
+
+    Tables of a population that the records are a sample of may differ by as much as samples do.
+
+    Warns
+    -----
+    UserWarning
+        If a public table differs from a noisy one, or two public tables from each other, far beyond their errors.
+    """
+    found = [
+        text for release in releases if isinstance(release, InformedMarginals) for text in _contradictions(release)
+    ]
+    if found:
+        more = " and others" if len(found) > 3 else ""
+        warnings.warn(
+            f"Public tables are contradicted far beyond noise, standard errors and sampling: {'; '.join(found[:3])}"
+            f"{more}. They are fitted all the same: leave out what is not about these records, or give errors.",
+            stacklevel=3,
+        )
+
+
+def warn_of_tables_left_out(release: Release, seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
+    """Warn of public tables that a fit leaves out: the network does not join them, and a tree that does is too large.
+
+    Parameters
+    ----------
+    release : Release
+    seen, kept : sequence of tuples of str
+        Tables about the network's variables, and those of them that are fitted.
+
+    Warns
+    -----
+    UserWarning
+    """
+    if not isinstance(release, InformedMarginals):
+        return
+    lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
+    nodes = {variable for clique in seen for variable in clique}
+    found = [clique for clique in release.public if frozenset(clique) & nodes in lost]
+    if found:
+        warnings.warn(
+            f"The network does not join the public {', '.join(map(str, found))}, and a tree that does is too large: "
+            "the fit leaves it out. Add edges there, or fit PairwiseMixture, which needs no network.",
+            stacklevel=4,
+        )
+
+
+def _contradictions(release: InformedMarginals) -> Iterator[str]:
+    tests = list(_tests(release))
+    cells = sum(apart.size for _, apart, _, _ in tests)
+    for text, apart, deviations, gaussian in tests:
+        level = _LEVEL / cells
+        if (apart > most_noise(level / 2, gaussian) * deviations).any():
+            yield f"{text} (up to {apart.max() / release.total:.2g} of the records)"
+
+
+def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, bool]]:
+    """Find differences that would be zero but for errors, and the standard deviations of that."""
+    total, noisy = release.total, release.noisy
+    public = {clique: table.scaled(total) for clique, table in release.public.items()}
+    gaussian = release.guarantee.mechanism == "gaussian"
+    for clique, (counts, errors) in public.items():
+        shared = {frozenset(clique) & frozenset(measured) for measured in noisy.cliques} - {frozenset()}
+        for part in (p for p in shared if not any(p < other for other in shared)):
+            names = tuple(variable for variable in clique if variable in part)
+            measured, variance = noisy.marginal(names)
+            own, spread = _summed(clique, names, counts, errors)
+            spread = spread + variance + _chance(own, total, release.total_variance)
+            text = f"the public table of {clique} by the noisy one of {', '.join(names)}"
+            yield text, np.abs(own - measured), np.sqrt(spread), gaussian
+    for first, second in combinations(public, 2):
+        names = tuple(variable for variable in first if variable in second)
+        if names:
+            own, spread = _summed(first, names, *public[first])
+            other, further = _summed(second, names, *public[second])
+            spread = spread + further + _chance(own, total, 0.0)
+            yield f"the public table of {first} by that of {second}", np.abs(own - other), np.sqrt(spread), True
+
+
+def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tuple[Vector, Vector]:
+    return Table(clique, counts).margin(names).values, Table(clique, errors**2).margin(names).values
+
+
+def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
+    """Find the variance that sampling the records gives a count, and their unknown number."""
+    share = counts / total
+    chance: Vector = np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
+    return chance

@@ -1,0 +1,211 @@
+"""pgmpy's networks become flat tables, and flat tables CPDs and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.schema import Clique, Schema
+
+Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy is untyped
+
+
+def family(network: DAG, node: str) -> Clique:
+    """List a node and its parents in pgmpy's order: sorted, the last running fastest."""
+    return (node, *sorted(network.get_parents(node)))
+
+
+def families(network: DAG) -> tuple[Clique, ...]:
+    """List all families, in the order of the nodes."""
+    return tuple(family(network, node) for node in network.nodes())
+
+
+def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
+    """Choose the tables that carry log-potentials in a Markov network.
+
+    Edges, isolated nodes, and measured cliques whose variables are all neighbours of each other; of these, those
+    that lie in no other.
+    """
+    order = {node: number for number, node in enumerate(network.nodes())}
+    scopes: list[Clique] = [clique for clique in measured if _joined(network, clique)]
+    edges = [tuple(sorted(edge, key=order.__getitem__)) for edge in network.edges()]
+    scopes += sorted(edges, key=lambda edge: [order[node] for node in edge])
+    scopes += [(node,) for node in network.nodes()]
+    return maximal(scopes)
+
+
+def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) -> None:
+    """Refuse cliques that are none of the network: only variables that edges join may share a table.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not all(_joined(network, clique) for clique in cliques):
+        raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
+
+
+def _joined(network: DiscreteMarkovNetwork, variables: Clique) -> bool:
+    """Tell whether the network has these variables, with an edge between any two of them."""
+    pairs = combinations(variables, 2)
+    return all(network.has_node(v) for v in variables) and all(network.has_edge(*pair) for pair in pairs)
+
+
+def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """Keep the cliques that no scope contains."""
+    return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
+
+
+def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
+    """Make the CPD of the first variable of a clique given the others.
+
+    Parameters
+    ----------
+    clique : tuple of str
+        The node, then its parents in pgmpy's order.
+    table : ndarray with one axis a variable
+        P(node | parents): non-negative, summing to 1 along the first axis.
+    state_names : mapping
+
+    Raises
+    ------
+    ValueError
+        If the table is no conditional distribution. pgmpy does not check what an estimator hands it.
+    """
+    node, *parents = clique
+    if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
+        raise ValueError(f"the table of {node!r} given {parents} is no conditional distribution")
+    return TabularCPD(
+        node,
+        len(state_names[node]),
+        table.reshape(table.shape[0], -1),
+        evidence=parents or None,
+        evidence_card=[len(state_names[parent]) for parent in parents] or None,
+        state_names={variable: list(state_names[variable]) for variable in clique},
+    )
+
+
+def conditional(joint: Vector) -> Vector:
+    """Divide a joint table to P(first variable | others); uniform where the others' configuration has no mass."""
+    mass = joint.sum(axis=0, keepdims=True)
+    safe = np.where(mass > 0, mass, 1.0)
+    return np.where(mass > 0, joint / safe, 1.0 / joint.shape[0])
+
+
+def markov_factors(
+    layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
+) -> list[DiscreteFactor]:
+    """Make factors with partition function 1: log Z is shared equally among the tables.
+
+    A constant is moved between tables so that each has its largest value near 1, which keeps products of many
+    factors in range.
+    """
+    tables = layout.split(potentials)
+    tops = [float(table.max()) for table in tables]
+    share = (sum(tops) - log_partition) / len(tables)
+    return [
+        DiscreteFactor(
+            list(scope),
+            list(shape),
+            np.exp(table - top + share).ravel(),
+            state_names={variable: list(state_names[variable]) for variable in scope},
+        )
+        for scope, shape, table, top in zip(layout.scopes, layout.shapes, tables, tops, strict=True)
+    ]
+
+
+def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -> Vector:
+    """Take the table of a CPD or factor, with all of its axes in the order of the given states.
+
+    Raises
+    ------
+    SchemaError
+        If the factor has other states.
+    """
+    table = np.asarray(factor.values, dtype=np.float64)
+    for axis, variable in enumerate(factor.variables):
+        own = list(factor.state_names[variable])
+        if len(own) != len(states[variable]) or set(own) != set(states[variable]):
+            raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
+        table = np.take(table, [own.index(state) for state in states[variable]], axis=axis)
+    return table
+
+
+def log_linear(
+    network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
+) -> tuple[Layout, Vector, dict[str, list[Any]]]:
+    """Take the log-potentials of a network with CPDs or factors.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+    state_names : mapping, optional
+        Order of states to bring the tables to; by default the network's own.
+
+    Returns
+    -------
+    layout, potentials, state_names
+        A zero probability is minus infinity.
+
+    Raises
+    ------
+    SchemaError
+        If the network has other states than asked for, or a variable without.
+    """
+    own = Schema.from_model(network).states
+    for variable in own:
+        if state_names is not None and variable not in state_names:
+            raise SchemaError(f"Variable {variable!r} is in one of the two networks only.")
+    wanted = {variable: list((state_names or own)[variable]) for variable in own}
+    factors = network.get_factors() if isinstance(network, DiscreteMarkovNetwork) else network.get_cpds()
+    layout = Layout.of(
+        {variable: len(states) for variable, states in wanted.items()},
+        [tuple(factor.variables) for factor in factors],
+    )
+    with np.errstate(divide="ignore"):
+        return layout, np.log(layout.flatten(ordered_table(factor, wanted) for factor in factors)), wanted
+
+
+def bayesian_network(model: Any, estimator: str) -> DAG:
+    """Refuse a model that is no Bayesian network, or has latent variables or no nodes.
+
+    Raises
+    ------
+    TypeError
+        If it is no pgmpy DAG.
+    ValueError
+        If it has latent variables or no nodes.
+    """
+    if not isinstance(model, DAG):
+        raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
+    if getattr(model, "latents", None):
+        raise ValueError(
+            f"{estimator} does not support latent variables; the model declares {sorted(model.latents)} as latent."
+        )
+    if not model.nodes():
+        raise ValueError("The model has no nodes: add at least one.")
+    return model
+
+
+def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
+    """Refuse a model that is no Markov network, or has no nodes.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if not isinstance(model, DiscreteMarkovNetwork):
+        raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")
+    if not model.nodes():
+        raise ValueError("The model has no nodes: add at least one.")
+    return model

@@ -1,0 +1,128 @@
+"""Pairs of variables get a map: a square for every pair, and one for every variable on the diagonal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pgmpy_dp.evaluation import compare
+from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.report.network_drawing import shortened
+from pgmpy_dp.report.noise_shown import LEVELS, MarginalNoise, TableNoise
+from pgmpy_dp.schema import Clique
+
+MOST_MAPPED = 100
+_LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
+_OFTEN = 0.8416  # so many standard deviations below its mean, a normal variable is with 20 % probability
+_BEYOND = 3.0  # standard deviations of the noise's sum of squares
+_SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # of all squares together, and of one
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """A model is compared with one table of the release; `error`, `noise` and `excess` are those of `compare`.
+
+    Attributes
+    ----------
+    detectable : float
+        The smallest total variation between the model's table and the records' that puts the table beyond its noise
+        with a probability of 80 %, if it is spread over all cells; in fewer cells it is seen more often. It follows
+        from the noise alone, and is above 1 where the noise hides everything.
+    """
+
+    variables: Clique
+    error: float
+    noise: float
+    excess: float
+    detectable: float
+
+    @property
+    def level(self) -> str:
+        """Name the misfit as noise is named: "clear" within the noise, "drowned" far beyond it."""
+        return LEVELS[(self.excess >= _BEYOND) + (self.excess >= 10.0)]
+
+
+@dataclass(frozen=True)
+class Square:
+    """A square stands for a pair, or for a variable by itself."""
+
+    variables: Clique
+    x: float
+    y: float
+    table: TableFit | TableNoise | MarginalNoise | None
+
+
+@dataclass(frozen=True)
+class PairMap:
+    """A map is the lower half of a matrix; the name of a variable is to the left of its row, and below its column."""
+
+    labels: tuple[tuple[str, float], ...]
+    squares: tuple[Square, ...]
+    step: float
+    left: float
+    side: float
+    size: float
+    height: float
+
+
+def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
+    """Compare a model with every table of the release, the worst first."""
+    found, gaussian = compare(release, network), release.guarantee.mechanism == "gaussian"
+    return [
+        TableFit(clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), gaussian))
+        for clique, error, noise, excess in found[["error", "noise", "excess"]].itertuples(name=None)
+    ]
+
+
+def detectable_error(noise: float, cells: int, gaussian: bool) -> float:
+    """Find the smallest error that puts a table beyond its noise with 80 % probability.
+
+    Of n cells, in units of the noise's standard deviation, squares sum to n + v + z sqrt((k - 1) n + 4 v), z about
+    standard normal, if the errors' own squares sum to v; k is the noise's kurtosis, 3 or 6. The table is beyond the
+    noise from n + 3 sqrt(2 n) on. An error of total variation t, the same in all cells, has v = 2 n (t / noise)^2 / pi,
+    for normal noise alone has errors of sqrt(2 / pi) on average.
+    """
+    bar, spread = _BEYOND * math.sqrt(2 * cells), (2.0 if gaussian else 5.0) * cells
+    half = bar + 2 * _OFTEN**2
+    squares = half + math.sqrt(half**2 - bar**2 + _OFTEN**2 * spread)
+    return noise * math.sqrt(math.pi * squares / (2 * cells))
+
+
+def table_power(fits: Sequence[TableFit]) -> str:
+    """Say what could have been seen in tables that are within their noise."""
+    within = sorted(fit.detectable for fit in fits if fit.level == "clear")
+    seen = [error for error in within if error < 1]
+    if not within:
+        return ""
+    if not seen:
+        return "The noise of tables within it would have hidden any error."
+    hidden = f"; in {len(within) - len(seen)} of these {len(within)} tables the noise hides any error"
+    return (
+        f"In tables within their noise, an error (total variation) of {seen[0]:.2g} to {seen[-1]:.2g} would have been "
+        f"found with 80 % probability{hidden if len(seen) < len(within) else ''}."
+    )
+
+
+def pair_map(variables: Sequence[str], tables: Iterable[TableFit | TableNoise | MarginalNoise]) -> PairMap | None:
+    """Lay out a map of the tables of one and two variables; None for more variables than can be told apart."""
+    known = {frozenset(table.variables): table for table in tables}
+    if len(variables) > MOST_MAPPED:
+        return None
+    step = max(min(_SIDE / len(variables), _LARGEST), _SMALLEST)
+    short = shortened(variables)
+    labels = tuple((short[name], _MARGIN + (i + 0.5) * step) for i, name in enumerate(variables))
+    squares = tuple(
+        Square(
+            (row,) if row == column else (column, row),
+            _LABEL + j * step,
+            _MARGIN + i * step,
+            known.get(frozenset((row, column))),
+        )
+        for i, row in enumerate(variables)
+        for j, column in enumerate(variables[: i + 1])
+    )
+    side = step * len(variables)
+    height = side + 4 * _MARGIN + _LETTER * max(map(len, short.values()))
+    return PairMap(labels, squares, step, _LABEL, _MARGIN + side, _LABEL + side + 2 * _MARGIN, height)
