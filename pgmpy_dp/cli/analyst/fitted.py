@@ -22,11 +22,10 @@ from pgmpy_dp.cli.shared.common import (
     json_option,
     one_line,
     quiet,
-    shown,
     stages,
 )
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option
-from pgmpy_dp.cli.shared.wording import at_the_command_line
+from pgmpy_dp.cli.shared.wording import at_the_command_line, shown
 from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
