@@ -1,5 +1,6 @@
 """What the library answers on fixed releases, to the last bit: written before code is moved, and compared after.
 
+    export PYTHONHASHSEED=0                                   # pgmpy's predictions order their columns by it
     python tests/benchmarks/golden.py before.json             # writes the answers
     python tests/benchmarks/golden.py after.json --against before.json
 
