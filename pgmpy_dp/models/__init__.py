@@ -1,0 +1,1 @@
+"""What fitted models answer, and their files."""

@@ -1,0 +1,1 @@
+"""What releases say: observations of some variables by one or several releases, likelihoods, rules and public tables."""

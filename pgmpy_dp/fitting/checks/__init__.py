@@ -1,0 +1,1 @@
+"""Fitted models are held against their releases."""

@@ -1,0 +1,1 @@
+"""What to measure, and how noisy it will be."""

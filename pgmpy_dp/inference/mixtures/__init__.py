@@ -1,0 +1,1 @@
+"""Mixtures of products: answers, evidence, records and refits."""

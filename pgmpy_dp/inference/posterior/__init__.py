@@ -1,0 +1,1 @@
+"""Log-posteriors of log-potentials and the chains that draw from them."""

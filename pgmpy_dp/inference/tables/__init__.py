@@ -1,0 +1,1 @@
+"""Tables with named axes, their layout in flat vectors, and what is computed on them."""

@@ -1,0 +1,1 @@
+"""Topics of documents under given topics."""

@@ -1,0 +1,1 @@
+"""Junction trees, their compiled program, loopy propagation, sampling and maximising."""

@@ -1,0 +1,1 @@
+"""Files of networks: BIF, XMLBIF, UAI and JSON."""

@@ -1,0 +1,1 @@
+"""Answers, bounds and files of mixtures and of households."""

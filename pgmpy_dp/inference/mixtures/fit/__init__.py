@@ -1,0 +1,1 @@
+"""Mixtures are fitted to noisy tables."""
