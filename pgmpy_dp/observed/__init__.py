@@ -1,1 +1,1 @@
-"""What releases say: observations of some variables by one or several releases, likelihoods, rules and public tables."""
+"""What releases say of some variables: observations of one or several, likelihoods, rules and public tables."""
