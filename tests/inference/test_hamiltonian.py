@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.special import betaincinv, expit, ndtri
 
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.posterior.hamiltonian import sample_posterior
+from pgmpy_dp.inference.posterior.hamiltonian import _ACCEPTANCE, _StepSize, sample_posterior
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, _largest, bend, rounded_laplace
 from pgmpy_dp.inference.posterior.priors import log_gamma
 from pgmpy_dp.inference.posterior.redrawing import HiddenRows, State
@@ -294,3 +294,30 @@ def test_the_stiffest_directions_are_alike_in_every_run(size):
     assert values[steep] == pytest.approx(wanted[steep], rel=1e-2)
     assert np.abs(matrix @ vectors - vectors * values)[:, steep].max() < 0.1
     assert (_largest(lambda vector: matrix @ vector, size)[1] == vectors).all()
+
+
+def test_steps_are_adapted_by_dual_averaging():
+    """As Hoffman and Gelman (2014) write it: by the mean of how far acceptance is from what it should be."""
+    step, accepted = _StepSize(0.5), np.array([0.1, 0.9, 0.4, 0.8, 1.0, 0.7])
+    logarithms, weights = [], np.arange(1, 7.0) ** -0.75
+    for number, share in enumerate(accepted, 1):
+        step.learn(share)
+        excess = (_ACCEPTANCE - accepted[:number]).sum() / (number + 10)
+        logarithms.append(np.log(1.0) - np.sqrt(number) / 0.05 * excess)
+        assert step.current == pytest.approx(np.exp(logarithms[-1]))
+    mean = np.log(0.5)
+    for weight, logarithm in zip(weights, logarithms, strict=True):
+        mean = weight * logarithm + (1 - weight) * mean
+    assert step.settled == pytest.approx(np.exp(mean))
+
+
+def test_nothing_is_learned_once_draws_are_kept(monkeypatch):
+    """A chain whose moves go on learning from its draws has another law."""
+    learning, redraw = [], HiddenRows.redraw
+    monkeypatch.setattr(HiddenRows, "redraw", lambda *given, **how: learning.append(how) or redraw(*given, **how))
+    sample_posterior(
+        one_row(), np.zeros(3), 20, lambda *_: np.array([0.3, 0.6]), np.random.default_rng(0), 30, longest=1
+    )
+    flags = [how["learning"] for how in learning]
+    assert flags == [True] * 15 + [False] * (len(flags) - 15)
+    assert len(flags) > 30
