@@ -1,6 +1,9 @@
-"""Networks that are fitted from releases answer with bounds, simulate records, and go into files."""
+"""Bayesian and Markov networks of pgmpy that keep the release that they were fitted to."""
 
-import lazy_loader
+from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
+from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
+from pgmpy_dp.networks.loading import load_network
+from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 
-# The names are listed in __init__.pyi: a mixture needs no pgmpy, which takes half a second and 40 MB.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["SUFFIXES", "PrivateBayesianNetwork", "PrivateMarkovNetwork", "load_network", "save_network", "simulate"]

@@ -16,7 +16,7 @@ from pgmpy_dp.inference.trees import kernel
 
 CODE = """
 import numpy as np
-from pgmpy_dp.inference import kernel
+from pgmpy_dp.inference.trees import kernel
 buffer = np.empty(2)
 assert kernel.exponentiate(np.zeros(2), np.array([0, 2]), buffer) == (0.0, False) and (buffer == 1.0).all()
 print(kernel.__file__, sum(kernel.exponentiate.stats.cache_hits.values()))
@@ -36,9 +36,9 @@ def run(folder: Path, cache: Path) -> tuple[str, int]:
 @pytest.fixture
 def read_only(tmp_path):
     """The package where nothing can be written: a file stands in the place of its cache, which stops even root."""
-    package = Path(kernel.__file__).parents[1]
+    package = Path(kernel.__file__).parents[2]
     shutil.copytree(package, tmp_path / "pgmpy_dp", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "pgmpy_dp/inference/__pycache__").write_text("")
+    (tmp_path / "pgmpy_dp/inference/trees/__pycache__").write_text("")
     return tmp_path
 
 
