@@ -154,13 +154,17 @@ def chosen_and_measured(data, method):
 
 @pytest.mark.parametrize(("method", "caught"), [(TablesInSteps, False), (OwnPrice, True)])
 def test_a_searchs_release_with_its_own_price_is_caught(method, caught, quick_noise):
-    """A release by itself tells which tables were chosen: what it promises must hold for that as well."""
+    """A release by itself tells which tables were chosen: what it promises must hold for that as well.
+
+    One table is chosen in .63 of runs with the record and in .10 without it: of 900 trials, all but 1e-9 of audits
+    catch the planted price.
+    """
     noise = quick_noise()
     data = [dp.PrivateDataset(records, SCHEMA, Bottomless(2.0), noise=noise) for records in (SHORT, LONG)]
     promised = chosen_and_measured(data[0], method).guarantee.epsilon
     result = audit(
         lambda one: VARIABLES.index(chosen_and_measured(one, method).cliques[0][0]),
-        data, promised, trials=300, confidence=1 - FALSE_ALARM,
+        data, promised, trials=900, confidence=1 - FALSE_ALARM,
     )  # fmt: skip
     assert result.refuted == caught, result
     assert promised == pytest.approx(0.2 if caught else 2.0)
