@@ -2,6 +2,7 @@
 
 from . import evaluation as evaluation
 from . import exports as exports
+from . import papers as papers
 from . import plotting as plotting
 from . import report as report
 from .data import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.shared.common import Command, emit, json_option, quiet
-from pgmpy_dp.experiments import CATALOGUE
+from pgmpy_dp.papers.experiments import CATALOGUE
 
 
 class _Listing(Command):
@@ -37,7 +37,7 @@ def reproduce(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> 
     time; all experiments in full take some hours.
     """
     quiet()
-    from pgmpy_dp.experiments.runner import reproduce as run
+    from pgmpy_dp.papers.experiments.runner import reproduce as run
 
     for name in CATALOGUE if "all" in names else dict.fromkeys(names):
         written = run(name, out, quick)

@@ -145,7 +145,7 @@ class Coefficients:
         Parameters
         ----------
         at_least : float
-            A larger increment to use, such as :func:`pgmpy_dp.experiments.papers.printed_increment`.
+            A larger increment to use, such as :func:`pgmpy_dp.papers.printed_increment`.
         """
         needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
         # It is a little more than needed, so that rounding leaves the smallest cell at 0 or above.

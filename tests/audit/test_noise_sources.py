@@ -48,7 +48,7 @@ ALLOWED = {
     "fitting/readings/mixture_fits.py": "generators of fits and of simulated releases, with given seeds",
     "models/mixtures/mixture_network.py": "the generator of synthetic records",
     "models/mixtures/household_network.py": "the generator of synthetic households",
-    "experiments/coverage_study.py": "queries about a made-up or public network",
+    "papers/experiments/coverage_study.py": "queries about a made-up or public network",
     "estimators/for_networks/private_vb.py": "a public random start, before any record is seen",
     "estimators/for_arrays/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
     "estimators/for_arrays/private_lda.py": "likewise",
@@ -56,13 +56,13 @@ ALLOWED = {
     "structure/drawn_records.py": "records of a graph that was fitted to a release",
     "structure/search.py": "their generator, with a fixed seed",
     "inference/trees/triangulation.py": "a local search over a public graph",
-    "experiments/papers/topics.py": "a public random start, as the paper's",
-    "experiments/vips_logistic.py": "made-up features and classes",
-    "experiments/vips_sbn.py": "made-up records, an order of public ones, and a public random start",
-    "experiments/populations.py": "made-up records of the papers' experiments",
-    "experiments/peer_comparisons.py": "made-up tables to time with",
+    "papers/topics.py": "a public random start, as the paper's",
+    "papers/experiments/vips_logistic.py": "made-up features and classes",
+    "papers/experiments/vips_sbn.py": "made-up records, an order of public ones, and a public random start",
+    "papers/experiments/populations.py": "made-up records of the papers' experiments",
+    "papers/experiments/peer_comparisons.py": "made-up tables to time with",
     "evaluation/example_networks.py": "made-up networks",
-    "experiments/protocol.py": "made-up graphs of the papers' experiments",
+    "papers/experiments/protocol.py": "made-up graphs of the papers' experiments",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
 # Secure coins and file names. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.

@@ -22,9 +22,9 @@ import pandas as pd
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments.peer_comparisons import example_network
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.papers.experiments.peer_comparisons import example_network
 
 RECORDS = 10_000
 

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 
-from pgmpy_dp.experiments.peer_comparisons import CASES, calibration, fresh_process, near_optimum, table_cells
+from pgmpy_dp.papers.experiments.peer_comparisons import CASES, calibration, fresh_process, near_optimum, table_cells
 
 
 def show(what, comparison) -> None:

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments import papers
+from pgmpy_dp import papers
 
 DOCUMENTS, WORDS, TOPICS, LENGTH = 20_000, 8_000, 50, 500
 STEPS, RATE, DELTA = 20, 0.05, 1e-6

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import random_markov_network
-from pgmpy_dp.experiments.protocol import third_order_chain
+from pgmpy_dp.papers.experiments.protocol import third_order_chain
 
 
 @pytest.fixture(scope="module")

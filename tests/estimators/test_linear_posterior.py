@@ -13,8 +13,8 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from pgmpy.parameter_estimator import LinearGaussianMLE
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.evaluation import mean_squared_error
-from pgmpy_dp.experiments import papers
 
 EDGES = [("age", "pressure"), ("weight", "pressure")]
 BOUNDS = {"age": (0, 100), "weight": (40, 140), "pressure": (60, 220)}

@@ -8,8 +8,8 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork, NaiveBayes
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence, prediction_accuracy
-from pgmpy_dp.experiments import papers
 
 BOTH = [dp.PosteriorSampler, dp.ExponentialMAP]
 

@@ -11,8 +11,8 @@ from pgmpy.parameter_estimator import DiscreteBayesianEstimator
 from scipy.stats import kstest
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.experiments import papers
 from pgmpy_dp.fitting.readings import undirected
 from pgmpy_dp.fitting.readings.directed import _Problem
 from pgmpy_dp.inference import JunctionTree, Layout

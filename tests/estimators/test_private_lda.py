@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments import papers
+from pgmpy_dp import papers
 from pgmpy_dp.privacy import price
 
 WORDS = [f"word{number}" for number in range(12)]

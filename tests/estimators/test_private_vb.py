@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import clone
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments import papers
+from pgmpy_dp import papers
 from pgmpy_dp.fitting.readings.completing import Completion
 
 CARDS = {"a": 2, "z": 3, "b": 2, "y": 2, "c": 3, "d": 2}

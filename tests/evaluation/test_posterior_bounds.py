@@ -12,6 +12,7 @@ from scipy.special import betaln
 from scipy.stats import beta, dlaplace
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.evaluation import (
     StochasticLipschitz,
     count_error_bound,
@@ -23,7 +24,6 @@ from pgmpy_dp.evaluation import (
     stochastic_lipschitz_bound,
 )
 from pgmpy_dp.evaluation.posterior_bounds import _KAPPA, _W
-from pgmpy_dp.experiments import papers
 
 
 def test_divergence_is_the_integral():

@@ -10,12 +10,12 @@ from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments.peer_comparisons import example_network
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.trees import engine
 from pgmpy_dp.models.numbers import decoded
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.papers.experiments.peer_comparisons import example_network
 
 
 def test_families_of_alarm_have_their_exact_frequencies():

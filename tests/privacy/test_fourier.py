@@ -11,7 +11,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
-from pgmpy_dp.experiments.papers import printed_sensitivity
+from pgmpy_dp.papers import printed_sensitivity
 from pgmpy_dp.privacy.fourier import (
     Contrasts,
     coefficient_weights,

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.experiments import papers
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
 from pgmpy_dp.release import coefficients

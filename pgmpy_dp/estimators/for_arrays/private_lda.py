@@ -97,7 +97,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     Adding or removing a document moves a sum by at most C. Replacing one moves it by at most sqrt(2) C, as two such
     matrices have a non-negative inner product; documents without common words reach it. The paper states C for the
     replacement of a document: its epsilon of 2.38 (samples of 20,000 of 400,000 documents, 20 steps, noise of 1.24 C,
-    delta = 1e-4) is 4.23 in truth, by the same accounting (`pgmpy_dp.experiments.papers.price`).
+    delta = 1e-4) is 4.23 in truth, by the same accounting (`pgmpy_dp.papers.price`).
 
     Noisy sums are averaged before negative ones are cut off, so that noise cancels: s <- (1 - rho_t) s + rho_t S_t,
     where S_t is a step's sum over the sampling rate, and the Dirichlet parameters are eta + max(s, 0). The paper cuts

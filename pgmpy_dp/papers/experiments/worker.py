@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from pgmpy_dp.experiments import CATALOGUE
+from pgmpy_dp.papers.experiments import CATALOGUE
 
 
 def start() -> None:
@@ -18,7 +18,7 @@ def start() -> None:
 def load(name: str) -> Any:
     """Load the experiment of a name in the catalogue."""
     module, _, attribute = CATALOGUE[name][0].partition(":")
-    return getattr(import_module(f"pgmpy_dp.experiments.{module}"), attribute)
+    return getattr(import_module(f"pgmpy_dp.papers.experiments.{module}"), attribute)
 
 
 def run_trial(name: str, trial: Mapping[str, Any]) -> list[dict[str, Any]]:

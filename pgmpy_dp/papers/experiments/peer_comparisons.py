@@ -23,12 +23,12 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.estimators.for_networks.collective_em import CollectiveEM
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
-from pgmpy_dp.experiments.peer_processes import Run, run
-from pgmpy_dp.experiments.protocol import third_order_chain
 from pgmpy_dp.inference import Calibration, JunctionTree, closest_marginals, sample
 from pgmpy_dp.inference.tables.layout import Scope, Vector
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.papers.experiments.peer_processes import Run, run
+from pgmpy_dp.papers.experiments.protocol import third_order_chain
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 

@@ -13,7 +13,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 import pgmpy_dp as dp
-from pgmpy_dp.experiments import papers
+from pgmpy_dp import papers
 from pgmpy_dp.inference import FactorGraph, JunctionTree, LaplaceNoise, laplace_dual
 
 TOTAL = 5000.0

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
 
+from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation import (
@@ -24,12 +25,11 @@ from pgmpy_dp.evaluation import (
     parameter_errors,
 )
 from pgmpy_dp.evaluation.query_errors import FLOOR
-from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import bnlearn_network, random_variables
-from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation
 from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.populations import bnlearn_network, random_variables
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
 from scipy.special import softmax
 
+from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
 from pgmpy_dp.evaluation.prediction import log_scores
-from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import random_naive_bayes
-from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.populations import random_naive_bayes
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

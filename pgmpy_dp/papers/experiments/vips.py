@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.protocol import Settings, settings_in_words
+from pgmpy_dp import papers
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.papers.experiments.protocol import Settings, settings_in_words
 
 METHODS = {
     "published": "VIPS, the paper's plan, moments accountant",

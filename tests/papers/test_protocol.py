@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from pgmpy_dp.experiments.protocol import erdos_renyi, third_order_chain
+from pgmpy_dp.papers.experiments.protocol import erdos_renyi, third_order_chain
 
 
 def test_random_graphs_are_connected_and_repeat_by_seed():

@@ -119,7 +119,7 @@ class PublishedEM(estimators.NaiveMLE):
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
-    >>> from pgmpy_dp.experiments import papers
+    >>> from pgmpy_dp import papers
     >>> schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
     >>> records = pd.DataFrame({"a": ["x", "x", "y", "y"] * 25, "b": ["x", "x", "y", "x"] * 25})
     >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))

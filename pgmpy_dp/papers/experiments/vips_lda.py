@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.estimators import PrivateLDA
-from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import random_documents, random_topics
-from pgmpy_dp.experiments.runner import Experiment
 from pgmpy_dp.inference.topics.topic_inference import Topics
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.populations import random_documents, random_topics
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 TOPICS, WORDS, LENGTH, DELTA, TOP = 10, 1000, 200, 1e-4, 10

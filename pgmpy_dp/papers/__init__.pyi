@@ -1,9 +1,9 @@
-"""Here is what papers do otherwise, to compare with: their accountants, and their mechanisms as printed."""
+"""The names of the room, read by lazy_loader and by type checkers."""
 
-from pgmpy_dp.experiments.papers.accounting import calibrate, price, printed_epsilon
-from pgmpy_dp.experiments.papers.allocation import compute_parameters, data_dependent, independent
-from pgmpy_dp.experiments.papers.collective import PublishedEM, laplace_noise, published_em
-from pgmpy_dp.experiments.papers.posteriors import (
+from .accounting import calibrate, price, printed_epsilon
+from .allocation import compute_parameters, data_dependent, independent
+from .collective import PublishedEM, laplace_noise, published_em
+from .posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
     PrintedExponentialMAP,
@@ -15,7 +15,7 @@ from pgmpy_dp.experiments.papers.posteriors import (
     printed_increment,
     printed_sensitivity,
 )
-from pgmpy_dp.experiments.papers.topics import printed_topics
+from .topics import printed_topics
 
 __all__ = [
     "PrintedBayesianEstimator",

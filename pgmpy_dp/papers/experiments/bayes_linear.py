@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.populations import random_regression
-from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.populations import random_regression
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

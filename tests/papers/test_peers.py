@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmpy_dp.experiments import peer_comparisons as peers
-from pgmpy_dp.experiments.peer_processes import run
 from pgmpy_dp.inference import JunctionTree, closest_marginals
 from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.papers.experiments import peer_comparisons as peers
+from pgmpy_dp.papers.experiments.peer_processes import run
 
 
 def test_divergences_from_the_true_network():

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pgmpy_dp.experiments.coverage_study import coverage_study
-from pgmpy_dp.experiments.populations import bnlearn_network
-from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.papers.experiments.coverage_study import coverage_study
+from pgmpy_dp.papers.experiments.populations import bnlearn_network
+from pgmpy_dp.papers.experiments.runner import Experiment
 
 NETWORKS, EPSILONS, RECORDS, INTERVAL = ("asia", "sachs", "child", "alarm"), (0.3, 1.0, 3.0), 10_000, 0.9
 TOLERATED = 0.02  # what coverage may be off by and still count as held

@@ -13,12 +13,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 
+from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE, PrivateSGD
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
-from pgmpy_dp.experiments import papers
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.protocol import (
+from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
+from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.protocol import (
     SETTING_COLUMNS,
     Settings,
     erdos_renyi,
@@ -27,11 +31,7 @@ from pgmpy_dp.experiments.protocol import (
     settings_in_words,
     third_order_chain,
 )
-from pgmpy_dp.experiments.runner import Experiment
-from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
-from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
-from pgmpy_dp.networks import PrivateMarkovNetwork
-from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals, project_to_simplex
 

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from pgmpy_dp.experiments.peer_comparisons import (
+from pgmpy_dp.papers.experiments.peer_comparisons import (
     CASES,
     ESTIMATORS,
     PGMPY_SECONDS,
@@ -19,7 +19,7 @@ from pgmpy_dp.experiments.peer_comparisons import (
     near_optimum,
     table_cells,
 )
-from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.papers.experiments.runner import Experiment
 
 RESULTS = ("quantity", "ours", "theirs", "reached", "pgmpy")
 FRESH = {

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateFeatures
 from pgmpy_dp.data.moments import row_products
 from pgmpy_dp.estimators import PrivateLogisticRegression
-from pgmpy_dp.experiments import papers, vips
-from pgmpy_dp.experiments.drawing import plot_quartiles
-from pgmpy_dp.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
-from pgmpy_dp.experiments.runner import Experiment
+from pgmpy_dp.papers.experiments import vips
+from pgmpy_dp.papers.experiments.drawing import plot_quartiles
+from pgmpy_dp.papers.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
+from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 RECORDS, TESTED, FEATURES, DELTA = 20_000, 5_000, 14, 1e-5
