@@ -1,4 +1,4 @@
-"""Privacy comes from guarantees: sensitivities, mechanisms, the exact ledger, conversions."""
+"""Sensitivities, mechanisms, the exact ledger and conversions between privacy definitions."""
 
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
 from pgmpy_dp.privacy.ledger import Charge

@@ -1,7 +1,7 @@
-"""Renyi differential privacy is kept as curves at fixed orders, which dp-accounting converts.
+"""Renyi differential privacy, as curves at fixed orders that dp-accounting converts to (epsilon, delta).
 
-A Renyi curve is an array with one bound for each order in :data:`ORDERS`. Curves of mechanisms that run one
-after the other add up.
+A Renyi curve is an array with one bound for each order in :data:`ORDERS`. The curves of mechanisms that run one
+after another add up.
 """
 
 from __future__ import annotations
@@ -16,22 +16,17 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 
-# Order minus one goes in steps of 6 %, which loses less than 0.05 % of epsilon against the best order. The lowest
-# is just above what the conversion uses (1.01), the highest serves epsilons down to about 1e-6.
+# Orders minus one, in geometric steps of 6 %; a finer grid would lower epsilon by less than 0.05 %. The lowest order
+# is just above the smallest that the conversion uses (1.01), the highest serves epsilons down to about 1e-6.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1.0 + np.geomspace(0.02, 1e8, 384))
 
 
 def pure_curve(epsilon: float) -> NDArray[np.float64]:
     """Bound every epsilon-differentially private mechanism by a Renyi curve.
 
-    Any such mechanism can be simulated from one binary randomised response with the same epsilon (Kairouz, Oh
+    Any such mechanism is a post-processing of one binary randomised response with the same epsilon (Kairouz, Oh
     and Viswanath 2015), whose divergence of order a is ``log(cosh((a - 1/2) e) / cosh(e / 2)) / (a - 1)``.
     It is below ``e`` and below ``a e**2 / 2``.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive, finite.
 
     Returns
     -------
@@ -43,7 +38,7 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
     True
     """
     exact_positive("epsilon", epsilon)
-    epsilon = max(float(epsilon), 1e-100)  # a larger epsilon bounds as well, and its square does not underflow
+    epsilon = max(float(epsilon), 1e-100)  # a larger epsilon is a valid bound, and its square does not underflow
     orders = np.asarray(ORDERS)
     # cosh(x) / cosh(y) = 1 + 2 sinh((x+y)/2) sinh((x-y)/2) / cosh(y), in logarithms: no cancellation for
     # small epsilon (dp-accounting's own formula loses all digits below 1e-8) and no overflow for large.
@@ -62,17 +57,12 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
 def zcdp_curve(rho: float) -> NDArray[np.float64]:
     """Return the Renyi curve of a rho-zCDP mechanism: rho times the order (Bun and Steinke 2016, Definition 1.1)."""
     exact_positive("rho", rho)
-    with np.errstate(over="ignore"):  # infinity states no bound at that order
+    with np.errstate(over="ignore"):  # infinity means no bound at that order
         return rho * np.asarray(ORDERS)
 
 
 def renyi_curve(charge: Any) -> NDArray[np.float64]:
-    """Return the Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`.
-
-    Returns
-    -------
-    ndarray of float64, shape (len(ORDERS),)
-    """
+    """Return the Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`, of shape (len(ORDERS),)."""
     if charge.rho is not None:
         return zcdp_curve(charge.rho)
     # Take the float above the exact epsilon, so that the curve bounds it.
@@ -85,7 +75,7 @@ def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
     Parameters
     ----------
     curve : ndarray of float64, shape (len(ORDERS),)
-        Non-negative; infinity says that there is no bound at that order.
+        Non-negative; infinity means no bound at that order.
     delta : float
         In (0, 1).
 
@@ -101,9 +91,9 @@ def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
 
     Notes
     -----
-    dp-accounting's conversion (Canonne, Kamath and Steinke 2020, Proposition 12). Taking the best order is
-    sound for a plan fixed in advance. The ledger, whose charges may depend on earlier answers, fixes its
-    order beforehand.
+    The conversion is dp-accounting's (Canonne, Kamath and Steinke 2020, Proposition 12). Taking the best order is
+    sound for a plan that is fixed in advance. The ledger accepts charges that depend on earlier answers, so it
+    fixes its order beforehand.
 
     Examples
     --------
@@ -116,8 +106,7 @@ def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
 def rho_for(epsilon: float | Fraction, delta: float) -> float:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta) by :func:`epsilon_from_renyi`.
 
-    The result is rounded down by one part in 1e12, so that the shares of a plan that divides it fit again in
-    the whole.
+    The result is rounded down by one part in 1e12, so that shares of it always fit within the whole.
 
     Parameters
     ----------
@@ -125,10 +114,6 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
         Positive, finite.
     delta : float
         In (0, 1).
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -144,7 +129,7 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
 
 
 def zcdp_limit(epsilon: float | Fraction, delta: float) -> tuple[float, float]:
-    """Return the largest rho for (epsilon, delta), not rounded down, and the order that proves it."""
+    """Return the largest rho for (epsilon, delta), without rounding down, and the order that proves it."""
     return _limit(rounded_down(exact_positive("epsilon", epsilon)), checked_delta(delta, zero_allowed=False))
 
 

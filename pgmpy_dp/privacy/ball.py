@@ -1,27 +1,27 @@
-"""Points are drawn exactly from a Gaussian density on the grid points of a ball.
+"""Exact sampling from a Gaussian density restricted to the grid points of a ball.
 
 The probabilities are proportional to exp(-q(s)), q(s) = s' A s / 2 - g' s, on the points s = t / T of a public grid,
-t in Z**d with |t| <= T. They are drawn by rejection, with exact coins from exact rational numbers: what is computed in
-floating point decides how long it takes, not what is drawn.
+t in Z**d with |t| <= T. Points are drawn by rejection, with exact coins computed from exact rational numbers. Whatever
+is computed in floating point affects only the running time, never the distribution.
 
-Proposals. For a tilt nu >= 0 let A_nu = A + nu I = U' D U, with U unit upper triangular, and c be the centre of the
-Gaussian exp(-q(s) - nu |s|**2 / 2). From the last coordinate to the first, t_i is the nearest integer to its
-conditional centre plus k_i, where the k_i are independent discrete Gaussian variables about 0 of scales sigma_i. Any
-rounding of the centres is as good as another, since k and t determine each other. A proposal in the ball is accepted
-with probability exp(-E),
+Proposals. For a tilt nu >= 0 let A_nu = A + nu I = U' D U, with U unit upper triangular, and let c be the centre of
+the Gaussian exp(-q(s) - nu |s|**2 / 2). From the last coordinate to the first, t_i is the nearest integer to its
+conditional centre plus k_i, where the k_i are independent discrete Gaussian variables centred at 0 with scales sigma_i.
+The rounding of the centres may be done in any way, since k and t determine each other. A proposal in the ball is
+accepted with probability exp(-E),
 
     E = q(s) - sum_i k_i**2 / (2 sigma_i**2) + constant,
 
-so that what is accepted has the probabilities above. The constant has to make E >= 0 on the ball. Completing squares,
+so that accepted points have the probabilities above. The constant must make E >= 0 on the ball. Completing squares,
 
     q(s) = q_min + sum_i (k_i - f_i)**2 / (2 s_i**2) - nu |s|**2 / 2,    s_i = T / sqrt(D_i),
 
-with |f_i| <= F s_i from rounding. With sigma_i**2 = s_i**2 (1 + F) no term is less than
+where rounding gives |f_i| <= F s_i. With sigma_i**2 = s_i**2 (1 + F), each term of the sum is at least
 k_i**2 / (2 sigma_i**2) - F / 2, and -nu |s|**2 / 2 is at least -nu / 2.
 
-Acceptance. nu is 0 if then E|s|**2 <= 1 for a proposal: at least about half of them lie in the ball. Else it is such
-that E|s|**2 = 1. Then nu |s|**2 / 2 has a variance of at most d / 2 + nu, and about one proposal in
-sqrt(pi (d + 2 nu)) is accepted. This nu is at most d + |g|.
+Acceptance. If a proposal with nu = 0 has E|s|**2 <= 1, then nu = 0, and at least about half of the proposals lie in
+the ball. Otherwise nu is such that E|s|**2 = 1. Then nu |s|**2 / 2 has a variance of at most d / 2 + nu, and about one
+proposal in sqrt(pi (d + 2 nu)) is accepted. This nu is at most d + |g|.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Exact = Sequence[Sequence[Fraction]]
 
 
 def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: NoiseSource) -> list[int]:
-    """Draw one grid point t of the ball |t| <= T; see the module.
+    """Draw one grid point t of the ball |t| <= T.
 
     Parameters
     ----------
@@ -52,10 +52,6 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
     steps : int
         T.
     noise : NoiseSource
-
-    Returns
-    -------
-    list of d ints
     """
     size = len(linear)
     tilt = Fraction(_tilt(square, linear))
@@ -64,8 +60,8 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
     start = [round(steps * c) for c in centre]
     rows = np.array([[float(entry) for entry in row] for row in upper])
     widths = [steps / math.sqrt(float(entry)) for entry in diagonal]
-    sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # of all coordinates, in a step
-    # This bounds rounding of a conditional centre, of the centre itself, and of the float sum of at most 2 T a term.
+    sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # summed over coordinates, per step
+    # F: rounding of a conditional centre, of the centre itself, and of a float sum of terms of at most 2 T.
     off = 0.5 / min(widths) + 0.5 * sharpness + 2.0**-49 * size * steps * sharpness
     scales = [width * math.sqrt(1.0 + off) * (1.0 + 2.0**-40) for width in widths]
     energy, proposed = _energy(square, linear, steps), _proposed(scales)
@@ -87,7 +83,7 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
 
 
 def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[Sequence[int]], Fraction]:
-    """Return a function from t to q(t / T), in whole numbers over one denominator."""
+    """Return a function from t to q(t / T), computed in integers over one common denominator."""
     scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
     rows = [[int(entry * scale) for entry in row] for row in square]
     ends = [int(2 * steps * entry * scale) for entry in linear]
@@ -110,7 +106,7 @@ def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
 
 
 def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
-    """Find nu, in floating point: E|s|**2 falls with it."""
+    """Find nu by bisection in floating point; E|s|**2 decreases in it."""
     values, vectors = np.linalg.eigh(np.array([[float(entry) for entry in row] for row in square]))
     values = np.maximum(values, values[-1] * 1e-15)
     turned: NDArray[np.float64] = vectors.T @ np.array([float(entry) for entry in linear])
@@ -130,7 +126,7 @@ def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
 def _factorise(
     square: Exact, linear: Sequence[Fraction]
 ) -> tuple[list[Fraction], list[list[Fraction]], list[Fraction]]:
-    """Find D, U and the solution c of A c = g, exactly, by elimination in whole numbers (Bareiss 1968)."""
+    """Find D, U and the solution c of A c = g exactly, by fraction-free elimination (Bareiss 1968)."""
     size = len(linear)
     scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
     work = [[int(entry * scale) for entry in (*row, linear[i])] for i, row in enumerate(square)]

@@ -1,10 +1,10 @@
-"""Many Gaussian tables that are released together have an exact price, as one (epsilon, delta) block.
+"""Exact price of several Gaussian tables released together, as one (epsilon, delta) block.
 
-A record is in one cell of each table. Adding or removing it moves one cell of each table by 1, replacing it moves at
-most two. So the privacy loss of the release is at most a sum of losses of single counts, one (or two) a table, each
-with discrete Gaussian noise; dp-accounting composes their distributions, discretised to the safe side. zCDP, by which
-ledgers compose Gaussian measurements, bounds the same sum more loosely: at (1, 1e-9) it asks for 5.2 % more noise, at
-(1, 1e-6) for 7.3 %.
+A record lies in one cell of each table. Adding or removing it changes one cell of each table by 1; replacing it
+changes at most two. So the privacy loss of the release is at most a sum of losses of single counts, one (or two) for
+each table, each with discrete Gaussian noise. dp-accounting composes their distributions, with discretisation that
+only overstates the loss. zCDP, by which ledgers compose Gaussian measurements, bounds the same sum more loosely: it
+needs 5.2 % more noise at (1, 1e-9) and 7.3 % more at (1, 1e-6).
 """
 
 from __future__ import annotations
@@ -18,34 +18,33 @@ from functools import lru_cache
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 
-# Scales are rounded to steps of a tenth, so that few distributions are composed: within 5 % of the best scale of each
-# table, a release has less than a thousandth more noise in all.
+# Ratio between neighbouring noise scales, so that few distinct distributions are composed. Every table is within 5 %
+# of its best scale, which costs the release less than 0.1 % in total noise.
 _STEP = 1.1
-# Below this delta the rounding of Fourier transforms in the composition is no longer small beside it, however few the
-# tables.
+# Smallest delta: below it, the rounding errors of Fourier transforms are not negligible, even for a single table.
 _LEAST_DELTA = 1e-12
-# A loss distribution has as many points as its noise has likely values, so no scale is larger than this.
+# Largest noise scale, in records: a loss distribution has as many points as its noise has likely values.
 _MOST_SCALE = 2.0**17
-# dp-accounting cuts the noise off where it has less than this mass; ours is not cut off, and delta pays for that.
+# Tail mass at which dp-accounting truncates the noise. Our noise is not truncated; delta pays for the difference.
 _CUT_OFF = 1e-30
 _CUT_OFF_SHARE = 2.0**-20  # of delta
-# Rounding in Fourier transforms lowered delta by up to a sixth of this for each count, as was seen with 100 to 20,000
-# of them; delta pays for that too.
+# Delta reserved for each count against rounding in Fourier transforms, which was measured to lower delta by up to a
+# sixth of this with 100 to 20,000 counts.
 _ROUNDING = 1e-16
-# From here on, what is cut off costs more than any delta.
+# Largest epsilon: above it, the truncated tail costs more than any delta.
 _MOST_EPSILON = 60.0
-# Losses are discretised in steps of this share of epsilon, which costs about one part in a hundred thousand of it.
+# Width of the loss grid as a share of epsilon; discretisation costs about one part in 100,000 of epsilon.
 _INTERVAL = 2e-4
 _INSTEAD = 'measure with mechanism="gaussian"'
 
 
 def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: float, neighbours: str) -> list[float]:
-    """Find the scales of the noise of tables that cost (epsilon, delta) together.
+    """Find the noise scales with which tables together cost (epsilon, delta).
 
     Parameters
     ----------
     relative : sequence of float
-        Positive; the scales are in proportion to these, rounded to steps of a tenth.
+        Positive; the scales are proportional to these, rounded to powers of 1.1.
     epsilon : float or Fraction
     delta : float
         At least 1e-12.
@@ -54,12 +53,12 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
     Returns
     -------
     list of float
-        They are in the order of `relative`; :func:`block_price` of them is at most epsilon.
+        In the order of `relative`; :func:`block_price` of them is at most epsilon.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or the noise would be.
+        If an argument or the resulting noise is out of range.
 
     Examples
     --------
@@ -78,12 +77,7 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
 
 
 def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float:
-    """Compute the epsilon of tables with discrete Gaussian noise of these scales, at a delta.
-
-    Raises
-    ------
-    ValueError
-        If a scale or delta is out of range.
+    """Compute the epsilon, at a given delta, of tables with discrete Gaussian noise of these scales.
 
     Examples
     --------
@@ -95,7 +89,7 @@ def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float
 
 
 def block_rho(scales: Sequence[float], neighbours: str) -> float:
-    """Compute the rho for which the same tables are rho-zCDP, rounded up."""
+    """Compute the rho of zCDP for the same tables, rounded up."""
     one = table_sensitivity(neighbours, "squared_l2")
     exact = sum((Fraction(one) / (2 * Fraction(scale) ** 2) for scale in scales), Fraction(0))
     return math.nextafter(float(exact), math.inf)
@@ -105,7 +99,7 @@ def _checked(delta: float) -> float:
     delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
     if delta < _LEAST_DELTA:
         raise ValueError(
-            f"delta={delta!r} is too small for the price of a block, which needs at least {_LEAST_DELTA:g}: take a "
+            f"delta={delta!r} is below {_LEAST_DELTA:g}, the smallest for which a block can be priced: take a "
             f"larger delta, or {_INSTEAD}."
         )
     return delta
@@ -113,11 +107,11 @@ def _checked(delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
-    """Find the scale of level 0, if `levels` counts the tables of each."""
+    """Find the scale of level 0, where `levels` counts the tables of each level."""
     from dp_accounting import get_sigma_gaussian  # the import takes a second
 
     changes = float(table_sensitivity(neighbours, "squared_l2"))
-    # Continuous noise of these scales is one Gaussian mechanism: the discrete one costs a little more.
+    # Start from continuous noise: tables of these scales are then one Gaussian mechanism, slightly cheaper.
     scale = float(get_sigma_gaussian(target, delta)) * math.sqrt(
         changes * sum(count * _STEP ** (-2 * number) for number, count in levels)
     )
@@ -131,7 +125,7 @@ def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: floa
 
 @lru_cache(maxsize=256)
 def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str) -> float:
-    """Compute `block_price` from how many tables have which scale."""
+    """Compute `block_price` from pairs (scale, number of tables)."""
     from dp_accounting import get_epsilon_gaussian
     from dp_accounting.pld import privacy_loss_distribution
 
@@ -145,7 +139,7 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
     rounding = tables * _ROUNDING
     if rounding > delta / 2:
         raise ValueError(
-            f"delta={delta!r} is too small for the price of so many tables: take a larger delta, or {_INSTEAD}."
+            f"delta={delta!r} is too small to price this number of tables: take a larger delta, or {_INSTEAD}."
         )
     whole = math.sqrt(1.0 / sum(changes * count / scale**2 for scale, count in counts))
     interval = _INTERVAL * min(max(float(get_epsilon_gaussian(whole, delta)), 1e-6), 100.0)

@@ -1,4 +1,4 @@
-"""A privacy budget decides which charges fit, and keeps them in a ledger: in memory or in a file."""
+"""Privacy budgets: which charges fit, under exact arithmetic, in a ledger in memory or in a file."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from pgmpy_dp.privacy import accounting
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
 
-# What is reported as remaining is this much less, so that asking for all of it fits after rounding.
+# `remaining` reports this share of the exact rest, so that a charge of all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
 
-# The ledgers of this process that pay for tries which are being made now, by their keys.
+# Keys of the ledgers of this process whose tries (`PrivateDataset.retry`) are running.
 _PAYING: list[Hashable] = []
 
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """An (epsilon, delta) pair states a privacy loss."""
+    """A privacy loss of (epsilon, delta)."""
 
     epsilon: float
     delta: float
 
 
 class PrivacyBudget:
-    """A budget limits the privacy loss of one collection of records, and keeps the exact ledger of what was spent.
+    """Limit on the privacy loss of one collection of records, with the exact ledger of what was spent.
 
-    Charges are checked and entered under a lock: threads cannot overspend together. A refused charge leaves
-    the ledger as it was. A budget can be neither copied nor pickled, since each copy could be spent again, and for the
-    same reason only the process that made it can charge it; :meth:`open` makes one that processes share.
+    Charges are checked and entered under a lock, so threads cannot overspend together. A refused charge leaves the
+    ledger unchanged. A budget can be neither copied nor pickled, and only the process that made it can charge it,
+    since each copy could be spent again; :meth:`open` makes one that processes share.
 
     Parameters
     ----------
     epsilon : float
-        Positive, finite. Taken as the exact decimal it prints as, so ten times 0.1 fits in 1.
+        Positive, finite. Read as the exact decimal that it prints as, so ten times 0.1 fits in 1.
     delta : float
-        In [0, 1). With 0 the budget is pure and takes only pure charges.
+        In [0, 1). A budget with delta 0 is pure and accepts only pure charges.
 
     Raises
     ------
@@ -55,38 +55,41 @@ class PrivacyBudget:
 
     Notes
     -----
-    The guarantee holds when each charge is chosen after seeing the answers to those before it.
+    The guarantee holds also when each charge is chosen after seeing the answers to those before it.
 
     With delta = 0, pure epsilons add.
 
-    With delta > 0, epsilons and deltas add until the first zCDP charge. Let E and D be their sums by then. At that
-    charge the Renyi order is fixed, as the order that lets the most zCDP through (epsilon - E, delta - D), and from
-    there on bounds at this order add: order times rho for zCDP, the bound of randomised response for pure
-    charges. Blocks with a delta of their own are refused from there on: all delta that was left is taken.
+    With delta > 0, epsilons and deltas add until the first zCDP charge. Let E and D be their sums at that point. The
+    first zCDP charge fixes the Renyi order: the order that admits the most zCDP within (epsilon - E, delta - D). From
+    then on, bounds at this order add: order times rho for zCDP, the bound of randomised response for pure charges.
+    Blocks with a delta of their own are then refused, since the filter uses all of the remaining delta.
 
-    This is sound. From the first zCDP charge on, the interaction is kept by a Renyi filter of one order (Feldman and
-    Zrnic 2021), and so is (epsilon - E, delta - D) whatever came before. Before it, go back charge by charge: if what
-    follows every answer y of an (e, d) mechanism is (e', d'), then for neighbours P and Q and any event S
+    This is sound. From the first zCDP charge on, the interaction is governed by a Renyi filter of one fixed order
+    (Feldman and Zrnic 2021), which guarantees (epsilon - E, delta - D) whatever came before. For the charges before
+    it, argue by induction from the last to the first: if what follows every answer y of an (e, d) mechanism is
+    (e', d'), then for neighbours P and Q and any event S
 
         P(S) <= sum_y P(y) min(1, exp(e') Q(S | y)) + d' <= exp(e + e') Q(S) + d + d',
 
-    the second step being the definition of (e, d) for a function with values in [0, 1]. Each charge may thus be
-    chosen by the answers before it. Picking the best order afterwards would let more through, but the order would
-    then depend on the answers, which no single filter covers. Letting a later block lower the filter's delta would
-    make the filter's own end depend on the answers, which its proof does not cover either.
+    where the second step is the definition of (e, d) applied to a function with values in [0, 1]. Each charge may thus
+    depend on the answers before it. Picking the best order afterwards would admit more, but the order would then
+    depend on the answers, which no single filter covers. Letting a later block lower the filter's delta would make the
+    filter's stopping rule depend on the answers, which its proof does not cover either.
 
-    Steps of a plan, and charges of a part that was set aside, may come between later charges: mechanisms that interact
-    are then composed concurrently. At fixed parameters this costs no more than one after the other, for pure epsilon
-    (Vadhan and Wang 2021), for (epsilon, delta) (Lyu 2022; Vadhan and Zhang 2023) and for Renyi divergence of one order
-    (Lyu 2022). With parameters chosen by earlier answers, every filter that is valid for one mechanism after the other
-    stays so, if it counts (epsilon, delta) or Renyi divergence of one fixed order (Haney et al. 2023). The ledger is
-    two such filters. The outer one adds epsilons and deltas (Rogers et al. 2016), and to it all charges from the first
-    zCDP charge on are one more interactive mechanism, of (epsilon - E, delta - D). The inner one is that mechanism: its
-    order is fixed when it begins. A pure mechanism that interacts is a function of one that does not (Vadhan and Zhang
-    2023), so that the bound of randomised response is its own too. What `spent` converts at the best order is no
-    odometer: it bounds plans that are fixed in advance, and the guarantee for others is the total.
+    Steps of a plan, and charges of a part that was set aside, may be interleaved with other charges: the mechanisms
+    are then composed concurrently. With fixed parameters this costs no more than sequential composition, for pure
+    epsilon (Vadhan and Wang 2021), for (epsilon, delta) (Lyu 2022; Vadhan and Zhang 2023) and for Renyi divergence of
+    one order (Lyu 2022). With parameters chosen by earlier answers, every filter that is valid for sequential
+    composition stays valid if it counts (epsilon, delta) or Renyi divergence of one fixed order (Haney et al. 2023).
+    The ledger is two such filters. The outer filter adds epsilons and deltas (Rogers et al. 2016); it treats all
+    charges from the first zCDP charge on as one more interactive mechanism, of (epsilon - E, delta - D). The inner
+    filter is that mechanism, and its order is fixed when it begins. A pure interactive mechanism is a post-processing
+    of a non-interactive one (Vadhan and Zhang 2023), so the bound of randomised response applies to it as well. The
+    conversion at the best order in `spent` is not an odometer: it bounds plans that are fixed in advance, and the
+    guarantee for adaptive ones is the total.
 
-    Consequences: a plan of zCDP charges alone loses nothing; pure charges cost least, and blocks fit only, before the
+    Consequences: a plan of zCDP charges alone loses nothing; pure charges are cheapest, and blocks fit only, before the
+    first zCDP charge.
     first zCDP charge.
 
     References
@@ -110,7 +113,7 @@ class PrivacyBudget:
 
     def __init__(self, epsilon: float | Fraction, delta: float = 0.0) -> None:
         account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
-        self._replayed = (0, account)  # charges counted so far, and their account; replaced as one
+        self._replayed = (0, account)  # number of charges counted and their account; replaced as one
         self._ledger: MemoryLedger | FileLedger = MemoryLedger()
         self._closed = False
         self._of_tries: tuple[Fraction, float] | None = None
@@ -119,24 +122,24 @@ class PrivacyBudget:
     def open(
         cls, path: str | os.PathLike[str], epsilon: float | None = None, delta: float | None = None
     ) -> PrivacyBudget:
-        """Open a budget whose ledger is a file, shared by all processes that open it and carried from one to the next.
+        """Open a budget whose ledger is a file, shared by all processes that open it and kept between them.
 
-        Every charge reads the file again under a lock, and is on disk before `charge` returns. See
-        :mod:`pgmpy_dp.privacy.ledger` for the format, and for what the file can and cannot show of tampering.
+        Every charge re-reads the file under a lock, and is on disk before `charge` returns. See
+        :mod:`pgmpy_dp.privacy.ledger` for the format, and for what tampering the file can reveal.
 
         Parameters
         ----------
         path : path
-            An existing ledger file, or with `epsilon` a new one.
+            An existing ledger file, or a new one if `epsilon` is given.
         epsilon, delta : float, optional
-            Totals of a new ledger (delta is 0 by default); those of an existing one must agree with them.
+            Totals of a new ledger (delta defaults to 0); for an existing one they must agree with its totals.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such file and no epsilon is given, or its folder is missing.
+            If the file does not exist and no epsilon is given, or its folder is missing.
         LedgerError
-            If the file is no ledger, was altered, or has other totals.
+            If the file is not a valid ledger, was altered, or has other totals.
 
         Examples
         --------
@@ -166,58 +169,58 @@ class PrivacyBudget:
 
     @property
     def protects(self) -> str | None:
-        """State what neighbours differ in, for all charges of this ledger; None until one of them says so."""
+        """The difference between neighbours that all charges of this ledger refer to; None until one states it."""
         return next(iter(self._stated(self._ledger.charges())), None)
 
     @property
     def of_tries(self) -> tuple[Fraction, float] | None:
-        """Return the epsilon and delta of all tries together, if this ledger is that of one try, or a part of it.
+        """Epsilon and delta of all tries together if this is the ledger of one try, or a part of it; else None.
 
-        What is charged here is chosen among tries by what was released here, and promises no less than all of them.
+        Which try's release is kept depends on the releases of all tries, so each of them promises the total.
         """
         return self._of_tries
 
     @property
     def path(self) -> Path | None:
-        """Return the path of the ledger file; None for a ledger in memory."""
+        """Path of the ledger file; None for a ledger in memory."""
         return self._ledger.path
 
     @property
     def head(self) -> str | None:
-        """Return the last hash of the ledger file; None for a ledger in memory."""
+        """Last hash of the ledger file; None for a ledger in memory."""
         return self._ledger.head
 
     @property
     def history(self) -> tuple[Charge, ...]:
-        """Return the charges so far, in order; those of all processes, if they share the ledger."""
+        """All charges in order, including those of other processes that share the ledger."""
         history = self._ledger.charges()
         self._replay(history)
         return history
 
     @property
     def spent(self) -> PrivacyLoss:
-        """Return what the charges so far come to, as a plan fixed in advance. The sum is never more than the total."""
+        """Privacy loss of the charges as a plan fixed in advance; never more than the total."""
         return self._replay(self._ledger.charges()).spent()
 
     @property
     def remaining(self) -> PrivacyLoss:
-        """Find what one more charge may ask for.
+        """The largest further charge that fits.
 
-        Before the first zCDP charge it is the total less what was charged; after it, the largest epsilon of one more
-        Gaussian measurement at the delta given here. Losses under Renyi accounting do not add, so this and `spent`
-        then come to more than the total.
+        Before the first zCDP charge, this is the total minus the charges. After it, this is the largest epsilon of one
+        more Gaussian measurement at the delta given here. Losses do not add under Renyi accounting, so `spent` and
+        `remaining` may then sum to more than the total.
         """
         return self._replay(self._ledger.charges()).remaining()
 
     def charge(self, charge: Charge) -> None:
-        """Enter a charge if it fits, before its mechanism draws.
+        """Enter a charge if it fits. Call this before the mechanism draws.
 
         Raises
         ------
         BudgetExceededError
-            If it does not fit. The ledger is as before and may be charged less.
+            If the charge does not fit. The ledger is unchanged and accepts a smaller charge.
         ValueError
-            If it needs a delta and the budget has none, or protects something else than the charges before.
+            If the charge needs a delta and the budget has none, or if it protects something else than earlier charges.
         """
         if not isinstance(charge, Charge):
             raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
@@ -237,29 +240,29 @@ class PrivacyBudget:
             self._replayed = len(history) + 1, after
 
     def require_open(self) -> None:
-        """Refuse to draw more of what this ledger pays or has paid for, where nothing may be drawn now.
+        """Raise unless something may be drawn now that this ledger pays or has paid for.
 
         Raises
         ------
         BudgetExceededError
-            If the budget is closed, or pays for tries that are being made; see :meth:`held_for_tries`.
+            If the budget is closed, or pays for tries that are running; see :meth:`held_for_tries`.
         """
         if self.closed:
-            raise BudgetExceededError("This budget is closed: it takes no further charge.")
+            raise BudgetExceededError("This budget is closed: it accepts no further charge.")
         if self._ledger.key in _PAYING:
             raise BudgetExceededError(
-                "This budget pays for tries of `retry` that are being made, and takes no charge until they end: an "
-                "entry for each try would tell how many there were. Nothing was charged. In an attempt, work on the "
-                "data set that it is given."
+                "This budget pays for tries of `retry` that are running, and accepts no charge until they end: an "
+                "entry for each try would reveal their number. Nothing was charged. Within an attempt, use the data "
+                "set that is passed to it."
             )
 
     @contextmanager
     def held_for_tries(self) -> Iterator[None]:
-        """Refuse all charges here while tries are made that were paid for here.
+        """Refuse all charges here while tries run that were paid for here.
 
-        Refused in this process are charges of the whole that this ledger is a part of, of all of its parts, and of
-        every budget that has the same ledger file open; so are steps of plans that any of them paid for. A refusal
-        depends on no record and on no earlier try.
+        The refusal extends, within this process, to the whole that this ledger is a part of, to all of its parts, to
+        every budget that has the same ledger file open, and to steps of plans that any of them paid for. It depends on
+        neither the records nor earlier tries.
         """
         key = self._ledger.key
         _PAYING.append(key)
@@ -272,17 +275,17 @@ class PrivacyBudget:
     def one_try(
         self, epsilon: Fraction, delta: float, of_tries: tuple[Fraction, float], protects: str
     ) -> Iterator[PrivacyBudget]:
-        """Make the ledger of one try, which closes when the try is over.
+        """Make the ledger of one try; it closes when the try is over.
 
         Parameters
         ----------
         epsilon : Fraction
         delta : float
-            What the try may spend.
+            The most that the try may spend.
         of_tries : (Fraction, float)
-            The epsilon and delta of all tries together. Those of the outermost tries hold for tries within a try.
+            Epsilon and delta of all tries together. In nested tries those of the outermost apply.
         protects : str
-            What the charge of all tries protects, and so each charge of the try.
+            What the charge of all tries protects, and thus each charge of the try.
         """
         ledger = PrivacyBudget(epsilon, delta)
         ledger._ledger = MemoryLedger(protects)
@@ -293,7 +296,7 @@ class PrivacyBudget:
             ledger.close()
 
     def close(self) -> None:
-        """Take no further charge, for good, and no further step of a plan: the budget can spend nothing more.
+        """Close the budget for good: it accepts no further charge, and no further step of a plan that it paid for.
 
         Examples
         --------
@@ -302,27 +305,27 @@ class PrivacyBudget:
         >>> budget.charge(Charge("a table", "laplace", epsilon=0.1))
         Traceback (most recent call last):
             ...
-        pgmpy_dp.errors.BudgetExceededError: This budget is closed: it takes no further charge.
+        pgmpy_dp.errors.BudgetExceededError: This budget is closed: it accepts no further charge.
         """
         self._closed = True
 
     @property
     def closed(self) -> bool:
-        """Say whether it, or the budget that it is a part of, was closed."""
+        """Whether this budget, or the one that it is a part of, was closed."""
         return self._closed or (isinstance(self._ledger, _PartLedger) and self._ledger.closed)
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
-        """Make a ledger for a method of several steps, of which either all are paid for or none begins.
+        """Reserve a part for a method of several steps, so that it starts only if all of them can be paid for.
 
-        Its first charge enters the whole here, in one entry; what is not spent there stays charged.
+        The first charge to the part enters its total here, in one entry; what the part does not spend stays charged.
 
         Parameters
         ----------
         epsilon : float or Fraction
-            The total of the new ledger. Whether it fits is seen at its first charge.
+            The total of the new ledger. Whether it fits is decided at its first charge.
         delta : float
-            0 for a ledger of pure charges, whose entry here is epsilon. Else it takes zCDP charges alone, and its entry
-            here is the largest rho that implies (epsilon, delta).
+            With delta 0, the part accepts pure charges only and its entry here is epsilon. Otherwise it accepts zCDP
+            charges only, and its entry here is the largest rho that implies (epsilon, delta).
 
         Returns
         -------
@@ -330,8 +333,9 @@ class PrivacyBudget:
 
         Notes
         -----
-        The charges there sum to at most the one entry here, in epsilon or in rho, and cost no more than it, under Renyi
-        accounting too: a bound on every mechanism of that epsilon, or of that rho, covers all of them together.
+        The charges to the part sum to at most its one entry here, in epsilon or in rho. They cost no more than that
+        entry under Renyi accounting either: a bound that holds for every mechanism of that epsilon, or of that rho,
+        covers all of them together.
 
         Examples
         --------
@@ -348,12 +352,12 @@ class PrivacyBudget:
         return part
 
     def _stated(self, history: tuple[Charge, ...]) -> list[str]:
-        """List what the ledger says that it protects, by itself and by its charges."""
+        """List what the ledger itself and its charges state to protect."""
         said = (self._ledger.protects, *(charge.protects for charge in history))
         return [protects for protects in said if protects is not None]
 
     def _replay(self, history: tuple[Charge, ...]) -> _Account:
-        """Count what the ledger has beyond the charges that were counted before."""
+        """Add the charges that were not counted before to the account."""
         counted, account = self._replayed
         for charge in history[counted:]:
             after = account.with_charge(charge)
@@ -386,7 +390,7 @@ class PrivacyBudget:
 
 
 class _PartLedger(MemoryLedger):
-    """A ledger of a part charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
+    """Ledger of a part, which charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
 
     def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
         super().__init__()
@@ -421,7 +425,7 @@ class _PartLedger(MemoryLedger):
 
 @dataclass(frozen=True, eq=False)
 class _Account:
-    """An account keeps the sums of a history; see the notes of :class:`PrivacyBudget` for the rule."""
+    """Sums over a history; the notes of :class:`PrivacyBudget` state the rule."""
 
     epsilon: Fraction
     delta: float
@@ -433,7 +437,7 @@ class _Account:
     curve: NDArray[np.float64] | None = None  # the sum of those charges at all orders, for reports
 
     def with_charge(self, charge: Charge) -> _Account | None:
-        """Return the account after a charge, or None if the charge does not fit."""
+        """Return the account after a charge, or None if it does not fit."""
         if self.order is None and charge.epsilon is not None:
             after = replace(self, pure=self.pure + charge.epsilon, taken=self.taken + (charge.delta or 0))
             return after if after.pure <= self.epsilon and after.taken <= _exact(self.delta) else None
@@ -462,7 +466,7 @@ class _Account:
 
     @property
     def delta_left(self) -> float:
-        """Return what the blocks leave of delta: to other blocks, or to the Renyi filter."""
+        """The delta that blocks have left, for other blocks or for the Renyi filter."""
         return decimal_below(_exact(self.delta) - self.taken)
 
     def spent(self) -> PrivacyLoss:
@@ -481,7 +485,7 @@ class _Account:
         return PrivacyLoss(epsilon * _ONE_MINUS, self.delta_left)
 
     def pure_left(self) -> float:
-        """Return an epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
+        """An epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
         return float(self.limit - self.used) * _ONE_MINUS
 
 
@@ -490,7 +494,7 @@ def _exact(delta: float) -> Fraction:
 
 
 def _require_agreement(charge: Charge, stated: list[str]) -> None:
-    """Refuse to add up what is not stated of the same neighbours."""
+    """Raise if a charge refers to other neighbours than the charges before it."""
     for protects in stated if charge.protects is not None else ():
         if protects != charge.protects:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a caller hands in is checked here, before anything is computed from it."""
+"""Checks of arguments, made before anything is computed from them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exact_positive(name: str, value: Any) -> Fraction:
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -> int:
-    """Return a whole number, Python's or numpy's, as Python's; booleans, floats and what is out of range are refused.
+    """Return a Python or numpy integer as an int; booleans, floats and values out of range are refused.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def number(*, least: float = 0.0, most: float = math.inf, above: float = -math.i
 
 
 def optional(constraint: Constraint) -> Constraint:
-    """Allow None, and what a constraint allows."""
+    """Allow None and whatever `constraint` allows."""
     return lambda name, value: value is None or constraint(name, value)
 
 
@@ -102,7 +102,7 @@ def whole(least: int, most: int = 2**63 - 1) -> Constraint:
 
 
 def shown(value: Any) -> str:
-    """Say what an error may show of an argument: a number or a short text; of all else the type alone.
+    """Format an argument for an error message: a number or a short text as it is, anything else by its type only.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def shown(value: Any) -> str:
 
 
 def single(value: Any) -> bool:
-    """Say whether an argument is a number, a text or None, and so holds no records."""
+    """Whether an argument is a number, a text or None, so that it cannot hold records."""
     return value is None or isinstance(value, (str, Number, np.generic))
 
 
 def exact_text(name: str, exact: Fraction) -> str:
-    """Write a fraction as text, such as "1/10"; ValueError if that takes more than a thousand digits or so.
+    """Write a fraction as text, such as "1/10"; ValueError if it has more than about a thousand digits.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def exact_text(name: str, exact: Fraction) -> str:
     '1/10'
     """
     if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MAX_BITS:
-        raise ValueError(f"{name} is a fraction of thousands of digits: round it up.")
+        raise ValueError(f"{name} is a fraction with thousands of digits: round it up.")
     return str(exact)
 
 
 def exact_from_text(name: str, text: Any) -> Fraction:
-    """Read what :func:`exact_text` writes, and nothing else: the text "1e999999999" alone would fill the memory."""
+    """Read the output of :func:`exact_text` and nothing else: the text "1e999999999" would exhaust memory."""
     if not isinstance(text, str) or _EXACT.fullmatch(text) is None:
         raise ValueError(f"{name} must be a fraction as text, such as '1/10'.")
     return Fraction(text)
@@ -152,7 +152,7 @@ def checked_delta(value: Any, *, zero_allowed: bool) -> float:
 
 
 def rounded_down(exact: Fraction) -> float:
-    """Return the largest float not above a non-negative fraction; infinity if it is beyond all floats."""
+    """Return the largest float not above a non-negative fraction; infinity if it exceeds all floats."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -161,12 +161,12 @@ def rounded_down(exact: Fraction) -> float:
 
 
 def decimal_above(exact: Fraction) -> float:
-    """Return a float that, read as the decimal it prints as, is just enough to cover a fraction."""
+    """Return a float whose printed decimal is just at least a fraction."""
     nearest = float(exact)
     return math.nextafter(nearest, math.inf) if Fraction(str(nearest)) < exact else nearest
 
 
 def decimal_below(exact: Fraction) -> float:
-    """Return a float that, read as the decimal it prints as, just fits in a fraction."""
+    """Return a float whose printed decimal is just at most a fraction."""
     nearest = float(exact)
     return math.nextafter(nearest, -math.inf) if Fraction(str(nearest)) > exact else nearest

@@ -1,14 +1,14 @@
-"""States have integer contrasts; what a record can change in the Fourier coefficients of marginals is bounded here.
+"""Integer contrasts of states, and the sensitivity of the Fourier coefficients of marginals.
 
-Over the states of a variable stand r orthogonal functions: the constant 1 and r - 1 contrasts v_k that sum to 0, all
-with integer values. u_k = v_k / sqrt(mean of v_k**2) has mean square 1; for two states u_1 = (1, -1). A Fourier
-coefficient of a set J of variables, one contrast k_i chosen for each, is
+On the r states of a variable there are r orthogonal functions with integer values: the constant 1, and r - 1 contrasts
+v_k that sum to 0. u_k = v_k / sqrt(mean of v_k**2) has mean square 1; for two states u_1 = (1, -1). A Fourier
+coefficient of a set J of variables, with one contrast k_i chosen for each, is
 
     c_(J, k) = sum over records of prod_(i in J) u_(k_i)(x_i) = w_(J, k) d_(J, k),
 
-d being the same sum over the integer contrasts and w a public weight (Barak et al. 2007; Zhang, Rubinstein and
-Dimitrakakis 2016, Algorithm 2, for two states). Integers are counted and given discrete Laplace noise, so no noise is
-ever drawn on a floating-point statistic.
+where d is the same sum over the integer contrasts and w a public weight (Barak et al. 2007; for two states Zhang,
+Rubinstein and Dimitrakakis 2016, Algorithm 2). The integers d are counted and receive discrete Laplace noise, so noise
+is never drawn for a floating-point statistic.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 Subset = tuple[str, ...]
 
 MAX_STATES = 4096
-"""Most states of a variable in a Fourier release: contrasts are kept as a square table."""
+"""Largest number of states of a variable in a Fourier release: contrasts are kept as a square table."""
 
-# This is the largest table met while the exact sensitivity is maximised, in cells; beyond it the bound is used.
+# Largest table, in cells, used to compute the sensitivity exactly; if a larger one is needed, a bound is used.
 _MAX_WORK = 2**22
 
 _ROUNDING = 1e-9  # relative; far above the rounding of sums of at most 2**22 positive terms
@@ -36,12 +36,12 @@ _ROUNDING = 1e-9  # relative; far above the rounding of sums of at most 2**22 po
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Contrasts are orthogonal integer functions of the states of one variable.
+    """Orthogonal integer functions of the states of one variable.
 
     Attributes
     ----------
     values : ndarray of int64, shape (states, states)
-        One function a row, one state a column; the first row is 1.
+        One function per row and one state per column; the first row is 1.
     squares : ndarray of int64, shape (states,)
         Sum of squares of each row.
     """
@@ -51,38 +51,33 @@ class Contrasts:
 
     @property
     def weights(self) -> Floats:
-        """Return the weights for which U = weight * v has mean square 1; shape (states,)."""
+        """Weights for which weight * v has mean square 1, of shape (states,)."""
         weights: Floats = np.sqrt(len(self.squares) / self.squares)
         return weights
 
     @property
     def scaled(self) -> Floats:
-        """Return the functions u, one a row."""
+        """The functions u, one per row."""
         return self.values * self.weights[:, None]
 
     @property
     def inverse(self) -> Floats:
-        """Return columns that turn integer coefficients back into a table: values.T / squares."""
+        """Matrix that turns integer coefficients back into a table: values.T / squares."""
         return self.values.T / self.squares
 
     @property
     def spread(self) -> float:
-        """Return A = max over states of sum over k >= 1 of |u_k|, what a record adds to a variable's coefficients."""
+        """A = max over states of sum over k >= 1 of |u_k|: what a record adds to a variable's coefficients."""
         return float(np.abs(self.scaled[1:]).sum(axis=0).max(initial=0.0))
 
 
 @lru_cache(maxsize=256)
 def contrasts(states: int) -> Contrasts:
-    """Find the contrasts of least spread among those that split the states in two, and each part again.
+    """Find the contrasts of least spread among those that split the states recursively into two parts.
 
-    A split of m states into parts of l and m - l gives one contrast, constant on each part and zero elsewhere. One
-    state against all before it is Helmert's basis; halves are Haar's, which for four states is the real Fourier
-    transform. Which split is best follows from the parts' own best spreads; the parts are runs of neighbouring states.
-
-    Parameters
-    ----------
-    states : int
-        At least 1.
+    A split of m states into parts of l and m - l gives one contrast, constant on each part and zero elsewhere.
+    Splitting off one state at a time gives Helmert's basis; halving gives Haar's, which for four states is the real
+    Fourier transform. Parts are runs of neighbouring states, and the best split follows from the parts' least spreads.
 
     Examples
     --------
@@ -98,7 +93,7 @@ def contrasts(states: int) -> Contrasts:
         one = np.arange(1, size // 2 + 1)
         other = size - one
         spreads = np.maximum(np.sqrt(other / (one * size)) + best[one], np.sqrt(one / (other * size)) + best[other])
-        # Take the most even split among equals up to rounding, so that the choice is the same on every machine.
+        # Among splits equal up to rounding take the most even one, so that every machine makes the same choice.
         split[size] = one[np.flatnonzero(spreads <= spreads.min() * (1 + 1e-12))[-1]]
         best[size] = spreads[split[size] - 1]
     rows, parts = [np.ones(states, dtype=np.int64)], [(0, states)]
@@ -118,8 +113,8 @@ def contrasts(states: int) -> Contrasts:
 
 
 def coefficient_weights(cardinalities: Sequence[int]) -> Floats:
-    """Compute the weights w of the coefficients of a set of variables, shape (r_1 - 1, ...); 1 for the empty set."""
-    # Multiply fractions as exact integers, then divide and take a root once: the same floats on every machine.
+    """Compute the weights w of the coefficients of a set of variables, of shape (r_1 - 1, ...); 1 for the empty set."""
+    # Multiply exact integers, then divide and take the root once: the same floats on every machine.
     above, below = np.ones((), dtype=object), np.ones((), dtype=object)
     for states in cardinalities:
         above = above * states
@@ -133,26 +128,26 @@ def fourier_sensitivity(
     neighbours: str,
     basis: Mapping[int, Contrasts] | None = None,
 ) -> float:
-    """Compute the L1 sensitivity of the coefficients c of all subsets but, under "replace_one", the empty one.
+    """Compute the L1 sensitivity of the coefficients c of all subsets; under "replace_one", all but the empty one.
 
-    A record x adds prod u_(k_i)(x_i) to each coefficient. In absolute value these sum, over the contrasts of a set J,
-    to prod_(i in J) sum_k |u_k(x_i)|. Under "add_remove" that is all; the variables attain their maxima A_i
-    independently, so the sensitivity is exactly
+    A record x adds prod u_(k_i)(x_i) to each coefficient. The absolute values of these, summed over the contrasts of a
+    set J, are prod_(i in J) sum_k |u_k(x_i)|. Under "add_remove", the sensitivity is the maximum of their sum over J.
+    The variables attain their maxima A_i independently, so it is exactly
 
         sum over J of prod_(i in J) A_i        (for two states everywhere: the number of subsets).
 
-    Under "replace_one" the coefficient of the empty set is the public number of records, and the rest moves by
-    |prod u(x) - prod u(y)|, maximised over pairs of records: exactly, by eliminating variables one by one where the
-    tables of pairs fit, else by the bound 2 (sum above - 1). The result is rounded up.
+    Under "replace_one" the coefficient of the empty set is the public number of records, and the others change by
+    |prod u(x) - prod u(y)|. The sum of these is maximised over pairs of records: exactly, by eliminating variables one
+    by one, where the tables of pairs fit; otherwise the bound 2 (sum above - 1) is used. The result is rounded up.
 
     Parameters
     ----------
     subsets : sequence of tuples of str
-        Downward closed, the empty set among them.
+        Downward closed, including the empty set.
     cardinalities : mapping of str to int
     neighbours : {"add_remove", "replace_one"}
     basis : mapping of number of states to Contrasts, optional
-        Other contrasts than :func:`contrasts`.
+        Contrasts to use instead of :func:`contrasts`.
 
     Examples
     --------
@@ -192,7 +187,7 @@ def _computed_sensitivity(
 
 
 def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[str, int], neighbours: str) -> float:
-    """Compute the largest sum of squares of what a record changes in coefficients, each over its noise.
+    """Compute the largest sum of squared changes of coefficients by one record, each divided by its squared noise.
 
     The residuals of a set J are its coefficients with contrasts of length 1, v_k / |v_k|, and their noise has one
     standard deviation: the scale of J. With the constant 1 / sqrt(n), the n - 1 contrasts of a variable with n states
@@ -200,17 +195,18 @@ def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[
 
         sum over k of prod_(i in J) a_(k_i)(x_i) a_(k_i)(y_i) = prod_(i in J) ([x_i = y_i] - 1 / n_i).
 
-    A record that is added changes the residuals of J by p_J = prod_(i in J) (n_i - 1) / n_i in squared L2 norm,
-    whatever it says: under "add_remove" the sum of p_J over squared scales is exact. A record x that is replaced by y
-    changes them by twice p_J less the sum above, which is
+    Adding a record changes the residuals of J by p_J = prod_(i in J) (n_i - 1) / n_i in squared L2 norm, whatever its
+    values: under "add_remove" the result, the sum of p_J over squared scales, is exact. Replacing a record x by y
+    changes them by twice p_J minus twice the sum above, which is
 
-        2 p_J (1 - prod over the i in J with x_i != y_i of -1 / (n_i - 1)),    0 if there is none.
+        2 p_J (1 - prod over the i in J with x_i != y_i of -1 / (n_i - 1)),    0 if there is no such i.
 
-    Under "replace_one" the sum of this is maximised over which variables differ: exactly, by eliminating variables one
-    by one, where that is little work. Else it is bounded: set by set, where the most is reached if one variable alone
-    differs, that of fewest states, since further factors are at most 1 in size; and pair by pair at once. With u_i = 1
-    or -1 / (n_i - 1), pairs add a quadratic form in u, which is at least minus half of the sum of l_i u_i**2 if l on
-    its diagonal makes it positive semidefinite. The result is rounded up.
+    Under "replace_one" the sum of these, over squared scales, is maximised over which variables differ: exactly, by
+    eliminating variables one by one, where that takes little work. Otherwise it is bounded in two ways. Set by set, the
+    maximum is reached where only one variable differs, the one with the fewest states, since further factors are at
+    most 1 in size. For all pairs of variables at once, with u_i = 1 or -1 / (n_i - 1), pairs add a quadratic form in u,
+    which is at least minus half of the sum of l_i u_i**2 if adding l to its diagonal makes it positive semidefinite.
+    The result is rounded up.
 
     Parameters
     ----------
@@ -263,7 +259,7 @@ def _replacement_bound(weights: Mapping[Subset, float], cardinalities: Mapping[s
             pairs[at, at[::-1]] += weight
         else:
             others += least
-    lengths = np.where(pairs.any(axis=1), pairs.sum(axis=1), 1.0)  # near these the form is of rank one
+    lengths = np.where(pairs.any(axis=1), pairs.sum(axis=1), 1.0)  # divided by these, the form is nearly of rank one
     eigenvalues = np.linalg.eigvalsh(pairs / np.multiply.outer(lengths, lengths))
     diagonal = (1e-12 * np.abs(eigenvalues).max() - eigenvalues[0]) * lengths**2
     at_once = single[:, None] * values - 0.5 * diagonal[:, None] * values**2
@@ -274,9 +270,9 @@ def _replacement_bound(weights: Mapping[Subset, float], cardinalities: Mapping[s
 def _largest_replacement(
     subsets: Sequence[Subset], cardinalities: Mapping[str, int], chosen: Mapping[int, Contrasts]
 ) -> float | None:
-    """Maximise the sum over subsets of |prod u(x) - prod u(y)| over pairs of records; None where that is too large.
+    """Maximise the sum over subsets of |prod u(x) - prod u(y)| over pairs of records; None if tables grow too large.
 
-    For a variable with two states it only matters whether x and y differ: u(x) is 1 or -1 and leaves absolute values.
+    For a variable with two states only whether x and y differ matters: u(x) is 1 or -1 and drops out.
     """
     pairs = {
         states: np.array([(0, 0), (0, 1)] if states == 2 else list(product(range(states), repeat=2)))

@@ -1,14 +1,14 @@
-"""Gaussian noise on many numbers is one Gaussian mechanism, whose price is known exactly.
+"""Exact price of Gaussian noise on a vector, continuous or discrete.
 
-Numbers that a neighbour moves by d_j, each with independent normal noise of standard deviation s_j, are, divided by
-these, a vector with noise of standard deviation 1 that a neighbour moves by the root of sum (d_j / s_j)**2 in L2 norm:
-the analytic Gaussian mechanism (Balle and Wang 2018).
+Let neighbours differ by d_j in number j, which gets independent normal noise of standard deviation s_j. Dividing each
+number by s_j gives a vector with unit noise that changes by the root of sum (d_j / s_j)**2 in L2 norm: the analytic
+Gaussian mechanism (Balle and Wang 2018).
 
-Discrete noise. A discrete Gaussian of variance s**2 is, but for a factor in 1 -+ 3e-17 of every probability, what a
-continuous one of variance s**2 - 2 becomes if its number x is replaced by an integer k with odds exp(-(k - x)**2 / 4):
-the sum of these odds over k is the same for all x but for a part of 2 exp(-4 pi**2) (Peikert 2010, Theorem 3.1). So it
-costs what the continuous one does, and a billionth of epsilon and of delta pays for those factors of up to ten million
-numbers that a neighbour moves.
+Discrete noise. Add continuous noise of variance s**2 - 2 to a count, then replace the result x by an integer k with
+odds exp(-(k - x)**2 / 4). The sum of these odds over k is the same for all x up to a relative 2 exp(-4 pi**2) (Peikert
+2010, Theorem 3.1). So the result has, up to a factor of 1 -+ 3e-17 on every probability, the distribution of discrete
+Gaussian noise of variance s**2. Discrete noise thus costs as much as that continuous noise, and reserving 1e-9 of
+epsilon and of delta covers the factors of up to ten million numbers that differ between neighbours.
 """
 
 from __future__ import annotations
@@ -21,27 +21,22 @@ from scipy.special import log_ndtr
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, number
 
 BLUR = 2.0  # variance of the integers about the numbers that they replace
-SAFE = 1e-9  # for what discrete noise and rounded sums add, of epsilon and of delta
+SAFE = 1e-9  # share of epsilon and of delta reserved for discrete noise and rounded sums
 
-# With more noise than this, discrete noise costs less than one part in a hundred more than continuous noise.
+# Least scale: with at least this, discrete noise costs at most 1 % more than continuous noise.
 LEAST_SCALE = 16.0
 
 
 def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) -> float:
-    """Compute the epsilon of independent discrete Gaussian noise on integers at a delta, rounded up.
+    """Compute the epsilon of independent discrete Gaussian noise on integers at a given delta, rounded up.
 
     Parameters
     ----------
     squared : float
         At least the sum over the integers of (change / scale)**2, for any two neighbours.
     least_scale : float
-        Of the noise on any of them; at least 16.
+        The smallest noise scale; at least 16.
     delta : float
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------
@@ -54,13 +49,9 @@ def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) 
 
 
 def gaussian_delta(squared: float, epsilon: float) -> float:
-    """Compute the least delta with which continuous Gaussian noise keeps an epsilon (Balle and Wang 2018, Theorem 8).
+    """Compute the least delta of continuous Gaussian noise at a given epsilon (Balle and Wang 2018, Theorem 8).
 
-    Parameters
-    ----------
-    squared : float
-        The sum of (change / scale)**2 over the numbers.
-    epsilon : float
+    `squared` is the sum of (change / scale)**2 over the numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A guarantee states what a release promises about the records behind it."""
+"""Guarantees: what a release promises about the records behind it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _NOISE = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A guarantee states what a release promises about the records behind it.
+    """What a release promises about the records behind it.
 
-    Names of variables, states and tables are presumed public, unless the schema says that they were found in records:
-    epsilon and delta then count what finding them cost. Who chooses tables or edges by what was released before, such
-    as those of a graph that was searched for, releases both: what holds for them together is `compose`.
+    Names of variables, states and tables are presumed public, unless the schema was found in records: epsilon and delta
+    then count what finding it cost. If tables or edges are chosen by an earlier release, such as those of a graph that
+    was searched for, the two are released together, and their joint guarantee is given by `compose`.
 
     Parameters
     ----------
@@ -55,34 +55,34 @@ class Guarantee:
     rho : float or None
         Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
     neighbours : {"add_remove", "replace_one"}
-        What may differ between two data sets that the release cannot tell apart.
+        How two data sets that the release cannot tell apart may differ.
     mechanism : str
-        "laplace" or "gaussian", discrete noise added to every cell of tables; "sampled_gaussian", Gaussian noise added
-        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential", draws from
-        a truncated or tempered posterior; "partition_selection" of states; "several" releases by different ones;
-        "none" for exact counts.
+        "laplace" or "gaussian": discrete noise added to every cell of tables; "sampled_gaussian": Gaussian noise added
+        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential": draws from
+        a truncated or tempered posterior; "partition_selection" of states; "several": releases by different mechanisms;
+        "none": exact counts.
     private : bool
-        False for simulated noise and exact counts: then nothing is promised, whatever epsilon says.
+        False for simulated noise and exact counts: nothing is promised then, whatever epsilon says.
     unit : str
-        What one neighbour differs in: a "record", or the column that tells whose it is, such as "person_id": then
-        neighbours differ in all rows of one person.
+        Unit of privacy: "record", or the column that identifies a person, such as "person_id"; neighbours then differ
+        in all rows of one person.
     versions : mapping of str to str
         Versions of the libraries that made the release.
     sampling_rate : float
-        Below 1 the tables count a Poisson sample, in which each record was with this probability. Epsilon is what
-        holds for all records, by amplification: the noise on the sample costs more.
+        Below 1, the tables count a Poisson sample that includes each record with this probability. Epsilon is then the
+        amplified guarantee for all records; the noise on the sample by itself costs more.
     max_rows : int or None
-        The most rows of one unit that are counted; 1 where the unit is a record. None: all are, and those of a unit
-        weigh 1 together.
+        The most rows counted for one unit; 1 where the unit is a record. None: all rows count, and those of a unit
+        have weight 1 together.
     accepted : bool
-        Whether it was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then what all tries cost
-        together, and rho, where there is one, is that of the noise alone.
+        Whether the release was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then the cost of
+        all tries together, and rho, where given, that of the noise alone.
     payment : str
-        Names what was paid once and is part of several promises; empty for all others.
+        Name of a payment that several guarantees count; empty otherwise.
     shared : tuple of Guarantee
-        Parts of this promise that others may have in common with it, each with its `payment`: what found the states or
-        bins of the schema, or the search that a release is a step of. Epsilon, delta and rho count them, and
-        `compose` counts each once.
+        Parts that other guarantees may count as well, each with its `payment`: what found the states or bins of the
+        schema, or the search that a release is a step of. Epsilon, delta and rho include them, and `compose` counts
+        each once.
 
     Raises
     ------
@@ -125,13 +125,13 @@ class Guarantee:
             raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
         if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
             raise ValueError(
-                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False, "
-                "noisy ones a finite epsilon."
+                "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False; "
+                "noisy counts have a finite epsilon."
             )
         if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
             raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
         if self.mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not delta:
-            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} needs a delta greater than 0.")
+            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} requires a delta greater than 0.")
         if not isinstance(self.unit, str) or not self.unit:
             raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
         rate = checked_number("sampling_rate", self.sampling_rate)
@@ -145,9 +145,7 @@ class Guarantee:
         if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
             raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
         if self.max_rows != 1 and (self.unit == "record" or rate < 1):
-            raise ValueError(
-                "Guarantee: a record is one row, and so is what a Poisson sample is taken of: max_rows is 1."
-            )
+            raise ValueError("Guarantee: max_rows must be 1 where the unit is a record, as it is for a Poisson sample.")
         versions = dict(self.versions)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
@@ -170,25 +168,25 @@ class Guarantee:
         for part in self.shared:
             if not isinstance(part, Guarantee) or not part.payment or part.shared or part.mechanism == "none":
                 raise ValueError(
-                    "Guarantee: each shared part is a guarantee of noise with a payment, and shares nothing."
+                    "Guarantee: each shared part must be a guarantee of noise with a payment and no shared parts."
                 )
             if (part.neighbours, part.unit) != (self.neighbours, self.unit) or part.private < self.private:
-                raise ValueError("Guarantee: a shared part promises something else: no one promise holds for both.")
+                raise ValueError("Guarantee: a shared part has another unit or relation of neighbours than the whole.")
         if exact_sum(self.shared, "epsilon") > exact(epsilon) or exact_sum(self.shared, "delta") > exact(delta):
-            raise ValueError("Guarantee: epsilon and delta must count the shared parts, and are less.")
+            raise ValueError("Guarantee: epsilon and delta must be at least the sums of the shared parts.")
 
     def own(self, name: str) -> Fraction:
-        """Compute what epsilon, delta or rho are without the shared parts."""
+        """Compute epsilon, delta or rho without the shared parts."""
         return max(exact(getattr(self, name)) - exact_sum(self.shared, name), Fraction(0))
 
     def of_noise(self) -> tuple[Fraction, Fraction]:
-        """Compute the epsilon and delta that are left for its own noise beside shared parts of other mechanisms."""
+        """Compute the epsilon and delta that shared parts of other mechanisms leave for this mechanism's noise."""
         others = [part for part in self.shared if part.mechanism != self.mechanism]
         epsilon, delta = (exact(getattr(self, name)) - exact_sum(others, name) for name in ("epsilon", "delta"))
         return epsilon, delta
 
     def parts(self, payment: str) -> tuple[Guarantee, ...]:
-        """List the shared parts, and the rest under the name of its payment."""
+        """List the shared parts, and the rest as a part with the given payment."""
         if self.mechanism == "none":
             return (replace(self, payment=payment),)
         epsilon, rho = self.own("epsilon"), self.own("rho")
@@ -205,13 +203,13 @@ class Guarantee:
         return (*self.shared, rest)
 
     def shared_as(self, payment: str) -> Guarantee:
-        """Let others have all of this promise in common with it, as one payment."""
+        """Make all of this guarantee one shared payment, so that others that count it are not added to it."""
         parts = self.parts(payment)
         epsilon, delta = (max(getattr(self, n), decimal_above(exact_sum(parts, n))) for n in ("epsilon", "delta"))
         return replace(self, epsilon=epsilon, delta=delta, shared=parts)
 
     def covers(self, other: Guarantee) -> bool:
-        """Say whether whoever relies on this promise may rely on the other one as well: it is for the same, or less.
+        """Whether this guarantee implies `other` to be safe: same neighbours and unit, and at least its loss.
 
         Examples
         --------
@@ -230,7 +228,7 @@ class Guarantee:
 
     @property
     def counted(self) -> str:
-        """Name what the tables count: "records", "records of the sample", "rows" of units, or "units"."""
+        """What the tables count: "records", "records of the sample", "rows" of units, or "units"."""
         if self.unit == "record":
             return "records" if self.sampling_rate == 1 else "records of the sample"
         return "units" if self.max_rows is None else "rows"
@@ -252,7 +250,7 @@ class Guarantee:
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
 
     def sentence(self) -> str:
-        """State what is promised, from a capital to a full stop.
+        """State the guarantee as a sentence.
 
         Examples
         --------
@@ -272,7 +270,7 @@ class Guarantee:
         return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts by name, as JSON can hold them: an infinite epsilon is the text "inf"."""
+        """Return the parts by name as JSON can hold them; an infinite epsilon is the text "inf"."""
         parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
         parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
         parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
@@ -288,27 +286,24 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
-        """Invert `to_dict`.
-
-        It raises the errors of the constructor, and KeyError or TypeError for missing or unknown parts.
-        """
+        """Invert `to_dict`; KeyError or TypeError for missing or unknown parts."""
         epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
         shared = tuple(cls.from_dict(part) for part in parts.get("shared", ()))
         return cls(**{**parts, "epsilon": epsilon, "shared": shared})
 
-    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
         rest = (self.sampling_rate, self.max_rows, self.accepted, self.payment, self.shared)
         return Guarantee, (*parts, dict(self.versions), *rest)
 
 
 def exact(value: float | None) -> Fraction:
-    """Read a number as the decimal that it prints as; None is 0, and so is what is infinite: it is no amount."""
+    """Return a number as the exact fraction of its printed decimal; 0 for None and infinity."""
     return Fraction(str(value)) if value is not None and math.isfinite(value) else Fraction(0)
 
 
 def exact_sum(guarantees: Iterable[Guarantee], name: str) -> Fraction:
-    """Add up epsilon, delta or rho."""
+    """Add up epsilon, delta or rho of several guarantees exactly."""
     return sum((exact(getattr(one, name)) for one in guarantees), Fraction(0))
 
 

@@ -1,25 +1,24 @@
-"""Ledgers hold the charges of a privacy budget: in memory for one process, or in a file for all that open it.
+"""Ledgers of privacy charges: in memory for one process, or in a file shared by processes.
 
-The file is JSON: the totals, a random name, and the history of charges, fractions as exact text. It is replaced
-as a whole, and only once the new one is on disk, so a crash leaves the ledger before a charge or after it. A
-charge holds a lock (``ledger.json.lock`` beside it, of no other use) while it reads the file, replays the
-charges of other processes, checks that it fits, and writes: processes cannot overspend together, and memory and
-file cannot disagree.
+The file is JSON: the totals, a random name, and the history of charges, with fractions as exact text. It is replaced as
+a whole, and only once the new one is on disk, so a crash leaves the ledger as it was either before or after a charge. A
+charge holds a lock (``ledger.json.lock`` beside the file) while it reads the file, replays the charges of other
+processes, checks that it fits, and writes: processes cannot overspend together, and memory and file cannot disagree.
 
-What the file shows
-    Each charge carries the SHA-256 of itself and of the hash before it; the first builds on the totals and the
-    random name, and the last stands at the end of the file. Changed totals, changed, repeated, reordered or
-    missing charges, mixed ledgers and half-written files are refused. A budget that is open also refuses a file
-    that lost a charge it has seen.
+What the file reveals
+    Each charge carries the SHA-256 of itself and of the hash before it; the first hash covers the totals and the random
+    name, and the last is repeated at the end of the file. Changed totals, charges that were changed, repeated,
+    reordered or removed, mixed ledgers and half-written files are refused. An open budget also refuses a file that
+    lost a charge it has seen.
 
-What it cannot show
-    The hashes are no signature: whoever may write the file can compute new ones, and can put a whole old copy
-    back while no budget is open. No file can show that by itself. The owner of the records is trusted here, as
-    everywhere behind the wall: protect the file as the records are protected, and never restore it from a backup
-    after a release. To be able to prove it later, note the last hash ("head") after each release where it cannot
-    be changed: a ledger that still holds that hash holds all charges up to it.
+What it cannot reveal
+    The hashes are not a signature: whoever may write the file can recompute them, and can restore an old copy while no
+    budget is open. No file can prevent that by itself. The owner of the records is trusted here, as in all of the
+    owner's half: protect the file like the records, and never restore it from a backup after a release. To prove later
+    that nothing was removed, note the last hash ("head") after each release where it cannot be changed: a ledger that
+    still contains that hash contains all charges up to it.
 
-The lock is advisory. On network drives it is as good as the drive's own locks; prefer a local disk.
+The lock is advisory. On network drives it is only as reliable as the drive's own locks; prefer a local disk.
 """
 
 from __future__ import annotations
@@ -44,24 +43,24 @@ from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positi
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge states what a mechanism costs, as epsilon and delta or as rho of zCDP.
+    """Cost of a mechanism, as epsilon and delta or as rho of zCDP.
 
     Parameters
     ----------
     label : str
-        What was asked, for the history. Public: it must not depend on records.
+        What was asked, for the history. It is public and must not depend on records.
     mechanism : str
         Name of the mechanism, such as "laplace" or "gaussian".
     epsilon : Fraction or None
         Exact epsilon. Other numbers become ``Fraction(str(epsilon))``.
     rho : float or None
-        zCDP parameter. Exactly one of epsilon and rho is given.
+        zCDP parameter. Exactly one of epsilon and rho must be given.
     delta : Fraction or None
-        Exact delta that comes with epsilon, in (0, 1), for a block: a plan of many steps that was priced as a whole
-        before its first step. None (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
+        Exact delta of a block, that is, a plan of many steps priced as a whole before its first step; in (0, 1). None
+        (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
     protects : str or None
-        What neighbours differ in, such as "one record added or removed": charges add up only where they agree in it.
-        None: not stated, for charges that are entered by hand.
+        What neighbours differ in, such as "one record added or removed". Charges add up only if they agree in it. None
+        (not stated) for charges that are entered by hand.
 
     Raises
     ------
@@ -97,10 +96,10 @@ class Charge:
             checked_delta(self.delta, zero_allowed=True)
             object.__setattr__(self, "delta", exact_positive("delta", self.delta) if self.delta else None)
         if self.rho is not None and self.delta:
-            raise ValueError("A charge with a rho has no delta of its own: the budget's delta serves it.")
+            raise ValueError("A charge with a rho cannot have its own delta: the budget's delta applies.")
 
     def to_dict(self) -> dict[str, str | float]:
-        """Give the parts as JSON can hold them without loss: fractions as text such as "1/10".
+        """Return the parts in a form that JSON holds without loss: fractions as text such as "1/10".
 
         Examples
         --------
@@ -113,7 +112,7 @@ class Charge:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
-        """Invert `to_dict`; ValueError or TypeError says that the parts are no charge."""
+        """Invert `to_dict`; ValueError or TypeError if the parts are not a charge."""
         values: dict[str, Any] = dict(parts)
         for name in values.keys() - {"label", "mechanism", "protects"}:
             if isinstance(values[name], str):
@@ -122,7 +121,7 @@ class Charge:
 
 
 def protected(neighbours: str, unit: str = "record") -> str:
-    """State what neighbours differ in, as a charge does.
+    """State what neighbours differ in, in the words of a charge.
 
     Examples
     --------
@@ -139,7 +138,7 @@ LOCK_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class _Content:
-    """The content is what a ledger file holds."""
+    """Content of a ledger file."""
 
     name: str
     epsilon: Fraction
@@ -147,7 +146,7 @@ class _Content:
     charges: tuple[Charge, ...] = ()
 
     def hashes(self) -> list[str]:
-        """Return the hash of the totals and the name, then one for each charge."""
+        """Return the hash of the totals and the name, followed by one hash per charge."""
         start = {"format": FORMAT, "version": VERSION, "name": self.name}
         chain = [_hash("", start | {"epsilon": exact_text("epsilon", self.epsilon), "delta": self.delta})]
         for charge in self.charges:
@@ -156,14 +155,14 @@ class _Content:
 
 
 class MemoryLedger:
-    """A ledger in memory holds the charges of one process. A forked copy can be read, but takes no charge.
+    """Ledger of one process, in memory. A forked copy can be read, but refuses charges.
 
     Attributes
     ----------
     protects : str or None
-        What each charge has to protect, where that is settled before the first.
+        What each charge must protect, where that is settled before the first.
     key : Hashable
-        Equal for ledgers whose charges are entries of one and the same ledger.
+        Equal for ledgers whose charges are entries of the same ledger.
     """
 
     path: Path | None = None
@@ -184,12 +183,12 @@ class MemoryLedger:
         return self
 
     def charges(self) -> tuple[Charge, ...]:
-        """Return the charges so far."""
+        """Return all charges to date."""
         return self._charges
 
     @contextmanager
     def held(self) -> Iterator[tuple[Charge, ...]]:
-        """Keep other threads out, and give the charges so far."""
+        """Keep other threads out while the context is open; yields the charges."""
         with self._lock:
             if os.getpid() != self._process:
                 raise BudgetExceededError(
@@ -205,7 +204,7 @@ class MemoryLedger:
 
 
 class FileLedger:
-    """A ledger file holds the charges of all processes that open it; see the top of this module."""
+    """Ledger in a file, shared by all processes that open it; see the top of this module."""
 
     protects: str | None = None
 
@@ -216,11 +215,11 @@ class FileLedger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
-        """Open a ledger file, or make one; see :meth:`PrivacyBudget.open`."""
+        """Open or make a ledger file; see :meth:`PrivacyBudget.open`."""
         place = Path(path).resolve()  # two links to one ledger must share its lock
         if epsilon is None:
             if not place.exists():
-                raise FileNotFoundError(f"{path}: there is no such ledger. Make one by giving its total epsilon.")
+                raise FileNotFoundError(f"{path}: this ledger does not exist. Give a total epsilon to make it.")
             wanted = None
         else:
             wanted = exact_positive("epsilon", epsilon)
@@ -260,13 +259,13 @@ class FileLedger:
             return self._read_again().hashes()[-1]
 
     def charges(self) -> tuple[Charge, ...]:
-        """Return the charges of all processes so far."""
+        """Return the charges of all processes to date."""
         with self._lock:
             return self._read_again().charges
 
     @contextmanager
     def held(self) -> Iterator[tuple[Charge, ...]]:
-        """Keep other threads and processes out, and give the charges so far."""
+        """Keep other threads and processes out while the context is open; yields the charges."""
         with self._lock, _locked(self.path):
             yield self._read_again().charges
 
@@ -277,13 +276,13 @@ class FileLedger:
         self._content = content
 
     def _read_again(self) -> _Content:
-        """Read the file, which must contain all that was seen of it before."""
+        """Read the file, which must still contain everything that was seen in it."""
         content = _read(self.path)
         seen = len(self._content.charges)
         if replace(content, charges=content.charges[:seen]) != self._content:
             raise LedgerError(
-                f"{self.path}: charges that were in the ledger are gone, or it is another ledger. It was put back or "
-                "replaced while in use: restore the newest copy, which holds all charges."
+                f"{self.path}: the ledger has lost charges, or is another ledger. It was restored or replaced "
+                "while in use: restore the newest copy, which holds all charges."
             )
         self._content = content
         return content
@@ -291,17 +290,17 @@ class FileLedger:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout  # brings asyncio, which budgets in memory do without
+    from filelock import FileLock, Timeout  # imports asyncio, which budgets in memory do not need
 
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: there is no such folder; make it first.")
+        raise FileNotFoundError(f"{path.parent}: this folder does not exist; make it first.")
     lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=LOCK_SECONDS)
     try:
         lock.acquire()
     except Timeout:
         raise LedgerError(
             f"{path}: another process has held the ledger for {LOCK_SECONDS:.0f} seconds; nothing was charged. "
-            "Look for one that hangs, end it, and try again."
+            "If that process hangs, end it and try again."
         ) from None
     try:
         yield
@@ -313,10 +312,12 @@ def _read(path: Path) -> _Content:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise LedgerError(f"{path}: the ledger is gone. Restore it; a new one would forget what was spent.") from None
+        raise LedgerError(
+            f"{path}: the ledger is missing. Restore it; a new one would forget what was spent."
+        ) from None
     if path.stat().st_nlink > 1:
         raise LedgerError(
-            f"{path}: the ledger has a second name (a hard link), under which it would be a second budget: remove one."
+            f"{path}: the ledger has a second name (a hard link), which would act as a second budget: remove one."
         )
     try:
         stored = parse_json(raw)
@@ -333,12 +334,12 @@ def _read(path: Path) -> _Content:
         content = _Content(stored["name"], exact_positive("epsilon", epsilon), delta, charges)
         head, *hashes = content.hashes()
         if hashes != [entry["hash"] for entry in entries] or stored["head"] != [head, *hashes][-1]:
-            raise ValueError("its hashes do not fit its contents; it was altered, or lost charges.")
+            raise ValueError("its hashes do not match its contents: it was altered, or lost charges.")
     except LedgerError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise LedgerError(
-            f"{path}: not a sound ledger ({error}) Restore the newest copy, which holds all charges."
+            f"{path}: not a valid ledger ({error}) Restore the newest copy, which holds all charges."
         ) from error
     return content
 
@@ -354,7 +355,7 @@ def _write(path: Path, content: _Content) -> None:
     text = json.dumps(
         start | totals | {"charges": entries, "head": hashes[-1]}, indent=1, ensure_ascii=False, allow_nan=False
     )
-    for left in path.parent.glob(unfinished(path)):  # by a process that was killed while it held the lock
+    for left in path.parent.glob(unfinished(path)):  # left by a process that was killed while it held the lock
         left.unlink(missing_ok=True)
     mode = path.stat().st_mode if path.exists() else None
     with replacing(path) as handle:

@@ -1,7 +1,7 @@
-"""Counting tables get noise here, as much as a guarantee needs.
+"""Discrete noise on counting tables, calibrated to a guarantee.
 
-This is the only file that draws private noise. It comes from OpenDP's exact integer samplers; numpy never
-draws it, and it has no seed. The coins of a private sample come from the operating system (`sampling`).
+Only this module draws private noise. It uses OpenDP's exact integer samplers; numpy never draws it, and it has no
+seed. The coins of private samples come from the operating system (`sampling`).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 Counts = NDArray[np.int64]
 Neighbours = Literal["add_remove", "replace_one"]
 
-# One unit's weight is divided into this many parts: a power of two, so that weighted counts are exact as floats.
+# A unit's weight is divided into this many parts: a power of two, so that weighted counts are exact floats.
 UNIT_WEIGHT = 2**20
 
-# Beyond this scale noise could leave the 64-bit integers, where OpenDP saturates and the variance is no
-# longer true.
+# Largest scale, in records: beyond it noise could leave the 64-bit integers, where OpenDP saturates and the stated
+# variance would be wrong.
 MAX_SCALE = 2.0**50
 
-# One thread draws at least so many cells, about a tenth of a second's work.
+# Cells drawn by one thread at a time, about 0.1 s of work.
 _PART = 8192
 
 
 def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: int = 1) -> int:
     """Return the sensitivity of one counting table, in rows.
 
-    A unit (a record, or a person with several) adds non-negative whole numbers to the cells that sum to at most
-    `rows`, and nothing to what other units add. Adding or removing the unit changes the table by that much: the L1
-    norm of the change is at most `rows` and its squared L2 norm at most `rows`**2, reached where all is in one cell.
-    Replacing the unit takes one such vector a away and adds another, b: the L1 norm is at most 2 `rows`, and the
+    A unit (a record, or a person with several) adds to the cells non-negative integers that sum to at most `rows`, and
+    does not affect what other units add. Adding or removing the unit changes the table by this vector: the L1 norm of
+    the change is at most `rows` and its squared L2 norm at most `rows`**2, both reached when one cell gets everything.
+    Replacing the unit subtracts one such vector a and adds another, b: the L1 norm is at most 2 `rows`, and the
     squared L2 norm |a|**2 + |b|**2 - 2 a.b at most 2 `rows`**2, since a.b >= 0; both are reached by two cells.
 
     Parameters
@@ -47,12 +47,7 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
     neighbours : {"add_remove", "replace_one"}
     norm : {"l1", "squared_l2"}
     rows : int
-        The most that one unit adds to the table in sum.
-
-    Raises
-    ------
-    ValueError
-        If an argument is none of these.
+        The largest sum that one unit adds to the table.
 
     Examples
     --------
@@ -72,15 +67,15 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
 def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
     """Find the smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
 
-    Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table
-    by d in L1 norm changes the probability of any output by a factor of at most exp(d / b): epsilon =
-    sensitivity / b. Tables with independent noise that measure the same records add up: a record moves each
-    table by at most its sensitivity, so k tables with epsilons e_1 .. e_k together cost their sum.
+    Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table by d in L1
+    norm changes the probability of any output by a factor of at most exp(d / b): epsilon = sensitivity / b. Tables of
+    the same records with independent noise compose: a record changes each table by at most its sensitivity, so k tables
+    with epsilons e_1 .. e_k together cost the sum of these.
 
     Parameters
     ----------
     epsilon : Fraction or float
-        This table's share; a float is taken as the decimal it prints as.
+        This table's share; a float is read as its printed decimal.
     sensitivity : int
         L1 sensitivity of the table, from :func:`table_sensitivity`.
 
@@ -117,16 +112,16 @@ def _laplace_scale(target: Fraction, sensitivity: int) -> float:
 def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
     """Find the smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
 
-    Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a
-    change of the table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020).
-    For k tables with their own sigma_i, divide each table by its sigma_i: a record then moves all of them
-    together by at most sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one
-    table (1 or 2). So rho = sum_i s / (2 sigma_i**2), the sum of the tables' shares.
+    Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a change of the
+    table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020). For k tables with
+    different sigma_i, divide each table by its sigma_i: a record then changes all of them together by at most
+    sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one table (1 or 2). So
+    rho = sum_i s / (2 sigma_i**2), the sum of the tables' shares.
 
     Parameters
     ----------
     rho : Fraction or float
-        This table's share; a float is taken as the decimal it prints as.
+        This table's share; a float is read as its printed decimal.
     squared_sensitivity : int
         Squared L2 sensitivity of the table, from :func:`table_sensitivity`.
 
@@ -160,25 +155,9 @@ def _gaussian_scale(target: Fraction, squared_sensitivity: int) -> float:
 
 
 def add_discrete_laplace(counts: Counts, scale: float) -> Counts:
-    """Add independent discrete Laplace noise by OpenDP to every count.
+    """Add independent discrete Laplace noise to one-dimensional int64 counts, by OpenDP; see :func:`laplace_scale`.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, one-dimensional
-        Left as it is.
-    scale : float
-        Positive; see :func:`laplace_scale`.
-
-    Returns
-    -------
-    ndarray of int64, same shape
-
-    Raises
-    ------
-    ValueError
-        If counts or scale are of the wrong kind.
-    ImportError
-        If OpenDP is not installed.
+    Returns a new array. Raises ValueError for counts or scales of the wrong kind, ImportError without OpenDP.
     """
     return _invoke(_laplace, counts, scale)
 
@@ -191,8 +170,8 @@ def add_discrete_gaussian(counts: Counts, scale: float) -> Counts:
 def laplace_variance(scale: float) -> float:
     """Compute the exact variance of the discrete Laplace distribution of the given scale.
 
-    It is 2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|,
-    and never below 1e-100, so that it can be divided by.
+    It is 2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|; at least 1e-100, so
+    that dividing by it is safe.
 
     Examples
     --------
@@ -206,8 +185,8 @@ def laplace_variance(scale: float) -> float:
 def gaussian_variance(scale: float) -> float:
     """Compute the exact variance of the discrete Gaussian distribution with parameter sigma = scale.
 
-    It is close to sigma**2 from sigma = 1 on, and below it for smaller sigma (Canonne, Kamath and Steinke 2020).
-    It is never below 1e-100, so that it can be divided by.
+    It is close to sigma**2 for sigma of at least 1 and smaller below (Canonne, Kamath and Steinke 2020); at least
+    1e-100, so that dividing by it is safe.
 
     Examples
     --------
@@ -215,7 +194,7 @@ def gaussian_variance(scale: float) -> float:
     (0.215, 100.0)
     """
     sigma = checked_scale(scale)
-    if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a small power of sigma
+    if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a low power of sigma
         return sigma**2
     k = np.arange(1.0, 41.0)
     with np.errstate(over="ignore"):
@@ -225,7 +204,7 @@ def gaussian_variance(scale: float) -> float:
 
 def _opendp() -> Any:
     try:
-        # Do not import opendp.prelude: it costs seconds and hundreds of megabytes.
+        # Not opendp.prelude: it takes seconds and hundreds of megabytes.
         import opendp.domains as domains
         import opendp.measurements as measurements
         import opendp.metrics as metrics
@@ -233,7 +212,7 @@ def _opendp() -> Any:
     except ImportError as error:
         raise ImportError(
             "Private noise comes from OpenDP, which is not installed: run `pip install opendp`. "
-            "There is no substitute; SimulatedNoise is for simulation studies and not private."
+            "There is no substitute; SimulatedNoise is for simulation studies and is not private."
         ) from error
     enable_features("contrib")
     return domains.vector_domain(domains.atom_domain(T="i64")), metrics, measurements
@@ -250,11 +229,11 @@ def _gaussian(scale: float) -> Any:
 
 
 def _smallest_scale(start: float, target: float, cost: Callable[[float], float], name: str) -> float:
-    """Walk up from just below the ideal scale, float by float, until OpenDP's bound meets the target."""
+    """Go up float by float from just below the ideal scale until OpenDP's bound meets the target."""
     if not 0.0 < start <= MAX_SCALE:
         raise ValueError(
-            f"{name}={target!r} for one table asks for noise of scale {start:.3g} records, "
-            "out of the range of 64-bit counts: choose a larger privacy loss, or more even weights."
+            f"{name}={target!r} for one table needs noise of scale {start:.3g} records, "
+            "outside the range of 64-bit counts: choose a larger privacy loss, or more even weights."
         )
     scale = start
     for _ in range(4):
@@ -267,7 +246,7 @@ def _smallest_scale(start: float, target: float, cost: Callable[[float], float],
 
 
 def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Counts:
-    # OpenDP returns raw data at scale 0: check before calling it. It wants a writable, contiguous array.
+    # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.
     counts, scale = checked_counts(counts), checked_scale(scale)
     if counts.size == 0:
         return counts.copy()
@@ -277,7 +256,7 @@ def _invoke(make: Callable[[float], Any], counts: Counts, scale: float) -> Count
 
     if counts.size <= _PART:  # starting a thread takes longer than a small table
         return draw(counts)
-    # Cells are independent and OpenDP runs outside Python's lock, so parts may be drawn side by side.
+    # Cells are independent and OpenDP releases Python's lock, so parts can be drawn in parallel.
     parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
     with ThreadPoolExecutor(len(parts)) as pool:
         return np.concatenate(list(pool.map(draw, parts)))

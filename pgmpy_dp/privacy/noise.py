@@ -1,4 +1,4 @@
-"""Noise comes from OpenDP for privacy, and from numpy for simulation studies that say so."""
+"""Sources of noise: OpenDP for privacy, numpy for simulation studies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pgmpy_dp.privacy.selection import exponential_least, noisy_least
 
 
 class NoiseSource(Protocol):
-    """A source gives noise for counting tables, and coins for sampling records."""
+    """Source of noise for counting tables, and of coins for sampling records."""
 
     @property
     def private(self) -> bool:
-        """Say whether what the noise protects is private in fact."""
+        """Whether the noise gives privacy."""
 
     def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
         """Add discrete Laplace noise to one-dimensional int64 counts."""
@@ -34,31 +34,31 @@ class NoiseSource(Protocol):
         """Add discrete Gaussian noise to one-dimensional int64 counts."""
 
     def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """Throw independent coins that are true with probability `rate`."""
+        """Draw independent coins that are true with probability `rate`."""
 
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """Draw a uniformly random set of `chosen` out of `size`."""
+        """Draw a uniformly random subset of size `chosen` out of `size`, as a mask."""
 
     def keys(self, size: int) -> NDArray[np.uint64]:
-        """Draw independent uniform 64-bit numbers, to draw rows of a unit by."""
+        """Draw independent uniform 64-bit numbers, used to sample the rows of a unit."""
 
     def least(self, scores: Counts, scale: float) -> int:
-        """Draw the position of a low score, by permute-and-flip."""
+        """Draw the position of a low score by permute-and-flip."""
 
     def exponential_least(self, scores: Counts, scale: float) -> int:
-        """Draw the position of a low score, by the exponential mechanism."""
+        """Draw the position of a low score by the exponential mechanism."""
 
     def below(self, bound: int) -> int:
-        """Draw a uniform integer from 0 up to but without a positive bound."""
+        """Draw a uniform integer in [0, bound)."""
 
 
 def payment_name(noise: NoiseSource) -> str:
-    """Name a payment by 128 coins: no other has its name, and it tells nothing."""
+    """Name a payment by 128 random bits: the name is unique and reveals nothing."""
     return np.packbits(noise.coins(Fraction(1, 2), 128)).tobytes().hex()
 
 
 class OpenDPNoise:
-    """OpenDP draws this noise, which is private; the one instance is :data:`OPENDP_NOISE`."""
+    """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`."""
 
     private = True
 
@@ -102,12 +102,7 @@ OPENDP_NOISE = OpenDPNoise()
 
 
 def checked_noise(noise: Any) -> NoiseSource:
-    """Refuse what is no source of noise.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Return `noise`; TypeError unless it is a source of noise."""
     if isinstance(noise, type) or not isinstance(getattr(noise, "private", None), bool):
         given = getattr(noise, "__name__", type(noise).__name__)
         raise TypeError(f"noise must be OPENDP_NOISE or a SimulatedNoise(seed), got {given}.")
@@ -116,12 +111,12 @@ def checked_noise(noise: Any) -> NoiseSource:
 
 
 class SimulatedNoise:
-    """numpy draws noise of the same distributions, repeatable and NOT private: for simulation studies.
+    """Noise of the same distributions drawn by numpy: repeatable and NOT private, for simulation studies.
 
     Parameters
     ----------
     seed : int, sequence of int, numpy.random.SeedSequence or numpy.random.Generator
-        As numpy.random.default_rng takes it.
+        As for numpy.random.default_rng.
 
     Examples
     --------
@@ -156,12 +151,12 @@ class SimulatedNoise:
         return counts + noise
 
     def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """Compare uniform numbers with the rate."""
+        """Compare uniform numbers to the rate."""
         coins: NDArray[np.bool_] = self._generator.random(size) < float(rate)
         return coins
 
     def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """Take the first places of a random permutation."""
+        """Use the first positions of a random permutation."""
         won: NDArray[np.bool_] = self._generator.permutation(size) < chosen
         return won
 
@@ -178,7 +173,7 @@ class SimulatedNoise:
         return int(np.argmin(scores - self._generator.gumbel(0.0, scale, size=scores.size)))
 
     def below(self, bound: int) -> int:
-        """Draw as many bits as the bound has, again and again until they are below it."""
+        """Draw as many bits as the bound has until they are below it."""
         bits = bound.bit_length()
         while True:
             drawn = int.from_bytes(self._generator.bytes((bits + 7) // 8)) >> (-bits % 8)

@@ -1,16 +1,16 @@
-"""A draw from a truncated posterior has a cost; truncation or tempering keeps it within an epsilon.
+"""Privacy cost of a draw from a truncated posterior, and the truncation or tempering that meets an epsilon.
 
-Rows theta of the CPDs of |I| nodes with prior xi are drawn with density proportional to xi(theta) p(records | theta)
-raised to a power lam, over rows whose probabilities are all at least w. There one record's log-likelihood varies, in
-theta or between records, by at most
+The rows theta of the CPDs of |I| nodes with prior xi are drawn with density proportional to xi(theta) times
+p(records | theta) to the power lam, restricted to rows whose probabilities are all at least w. On these rows one
+record's log-likelihood varies, in theta or between records, by at most
 
     R = sum over nodes i of R_i,    R_i = log((1 - (r_i - 1) w_i) / w_i),
 
-since it takes part in one row of each node, and of r probabilities of at least w the largest is at most 1 - (r - 1) w.
-Replacing a record changes lam log p by at most lam R at every theta, and the normalising constant by as much: one draw
-costs 2 lam R. Adding one multiplies the density by p(x | theta)**lam over its posterior mean, whose logarithms lie
-within lam R of each other: one draw costs lam R. (Zhang, Rubinstein and Dimitrakakis 2016, Theorem 4(1) and Algorithm
-3; Dimitrakakis et al. 2014.)
+since a record contributes to one row of each node, and of r probabilities of at least w the largest is at most
+1 - (r - 1) w. Replacing a record changes lam log p by at most lam R at every theta, and the log of the normalising
+constant by as much: one draw costs 2 lam R. Adding a record multiplies the density by p(x | theta)**lam over its
+posterior mean, and the logarithms of these lie within lam R of each other: one draw costs lam R. (Zhang, Rubinstein
+and Dimitrakakis 2016, Theorem 4(1) and Algorithm 3; Dimitrakakis et al. 2014.)
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Any
 
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 
-# Floating point needs this: an outcome's log-probability is off by some units in the last place of the range of
-# its log-weights, at most 1e-14 * records * R in all. This covers a hundred million records.
+# Share of epsilon reserved for floating point: the log-probability of an outcome is off by some units in the last place
+# of the range of its log-weights, at most 1e-14 * records * R in total. This covers a hundred million records.
 RESERVE = 1e-6
 
-# Its log-weights are sums of numbers that need not be small, so that a draw may also be off by 2e-14 a node of two
-# states, in all: this many times as much is the least epsilon, for each side of a replacement. More states have
-# smaller volumes, whose logarithms lose digits: draws at the ends of the grid were off by 8e-14 at 16 states, by
-# 6e-13 at 64 and by 3e-12 at 256, and the least epsilon grows faster, with this power of half the states.
+# Smallest epsilon per side of a replacement and node of two states. Log-weights are sums of numbers that need not be
+# small, which adds errors of up to 2e-14 per such node to a draw. More states have smaller volumes, whose logarithms
+# lose digits: draws at the ends of the grid were off by 8e-14 at 16 states, by 6e-13 at 64 and by 3e-12 at 256. The
+# smallest epsilon grows faster than that, with the power _GROWTH of half the number of states.
 _LEAST, _GROWTH = 1e-8, 1.5
 
-# Beyond this range the smallest probability, 1e-13, truncates nothing that matters.
+# Widest range R_i: its smallest probability is 1e-13, so truncating there is negligible.
 WIDEST = 30.0
 
 
@@ -43,11 +43,6 @@ def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
 
 def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Fraction]:
     """Return the epsilon of one draw and of all draws together.
-
-    Raises
-    ------
-    ValueError
-        If epsilon or the number of draws is out of range.
 
     Examples
     --------
@@ -60,12 +55,12 @@ def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Frac
 
 
 def floor_of(span: float, states: int) -> float:
-    """Return the smallest probability w of a row whose log-probabilities span a range: 1 / (exp(R) + r - 1)."""
+    """Return the smallest probability w in a row of range R: 1 / (exp(R) + r - 1)."""
     return 1.0 / (math.exp(span) + states - 1)
 
 
 def range_of(floor: float, states: int) -> float:
-    """Return the range R of the log-probabilities of a row that are all at least w.
+    """Return the range R of the log-probabilities in a row whose probabilities are all at least w.
 
     Examples
     --------
@@ -78,12 +73,12 @@ def range_of(floor: float, states: int) -> float:
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
     """Find the ranges R_i of the nodes' rows for which one posterior draw costs at most epsilon.
 
-    Epsilon is shared equally among the nodes with more than one state.
+    Epsilon is divided equally among the nodes with more than one state.
 
     Raises
     ------
     ValueError
-        If epsilon is too small for floating-point numbers; the message says the smallest.
+        If epsilon is too small for floating-point numbers; the message states the smallest epsilon.
 
     Examples
     --------
@@ -98,16 +93,17 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
 
 def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours: str) -> tuple[list[float], float]:
-    """Find the ranges R_i and the power of the likelihood for which one exponential-mechanism draw costs epsilon.
+    """Find the ranges R_i and the power of the likelihood for which one draw of the exponential mechanism costs
+    epsilon.
 
-    The score is the log-likelihood, the base measure the truncated prior. The power is epsilon / (2 R), and epsilon / R
-    under "add_remove".
+    The score is the log-likelihood and the base measure the truncated prior. The power is epsilon / (2 R), or
+    epsilon / R under "add_remove".
 
     Raises
     ------
     ValueError
         If the floor leaves no probabilities for a node, or epsilon is too small for floating-point numbers; the message
-        says the largest or smallest.
+        states the limit.
     """
     most = max(states)
     if not floor * most < 1:
@@ -121,12 +117,12 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours
 
 
 def _sides(neighbours: str) -> int:
-    """Count the rows of a node that may change with a record."""
+    """Count the rows of a node that one record can change."""
     return 1 if neighbours == "add_remove" else 2
 
 
 def _require_room(epsilon: float, states: Sequence[int], neighbours: str) -> None:
-    """Refuse an epsilon below what floating-point numbers may be off by in the rows that change with a record."""
+    """Raise if epsilon is below the floating-point error of the rows that one record can change."""
     least = _LEAST * _sides(neighbours) * math.fsum((r // 2) ** _GROWTH for r in states if r > 1)
     if epsilon < least:
-        raise ValueError(f"epsilon={epsilon!r} is too small for a draw of this network: give {least!r} or more.")
+        raise ValueError(f"epsilon={epsilon!r} is too small for a draw from this network: use at least {least!r}.")

@@ -1,13 +1,13 @@
-"""A draw from the truncated posterior of linear regressions has a cost, and tempering keeps it to an epsilon.
+"""Privacy cost of a draw from the truncated posterior of linear regressions, and the tempering that meets an epsilon.
 
 A node y with k parents is y = x . theta + noise of precision tau, x = (1, u_1 .. u_k). Values are scaled to their
 public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is truncated to |theta| <= B. There
 
     -tau R**2 / 2 <= log p(y | x, theta) - log p(0 | 0, theta) <= 0,    R = 1 + sqrt(1 + k) B,
 
-both reached, so that a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood raised to a
-power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the argument of
-`pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add.
+and both bounds are attained, so a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood
+raised to a power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the
+argument of `pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add up.
 (Zhang, Rubinstein and Dimitrakakis 2016, appendix D, in words; the formulas are derived here.)
 """
 
@@ -19,13 +19,13 @@ from fractions import Fraction
 
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 
-# A draw may be expected to take this many tries at most, whatever the records are.
+# Largest expected number of tries of a draw, for any records.
 MOST_TRIES = 1e7
 
 
 @dataclass(frozen=True)
 class Regression:
-    """One node's regression is all public: its coefficients' posterior is exp(-c sum r**2 / 2 - b |theta|**2 / 2).
+    """Public parameters of a node's regression; the posterior density is exp(-c sum r**2 / 2 - b |theta|**2 / 2).
 
     Attributes
     ----------
@@ -56,14 +56,6 @@ def temper(
 ) -> Regression:
     """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
 
-    Parameters
-    ----------
-    parents : int
-    bound, tau, prior_precision : float
-        Positive.
-    epsilon : Fraction
-    neighbours : str
-
     Examples
     --------
     >>> round(temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one").power, 9)
@@ -84,7 +76,7 @@ def tempered(
     neighbours: str,
     precision: float,
 ) -> Regression:
-    """Make a regression whose tempered likelihood has a given precision, at the cost of a draw, at most epsilon."""
+    """Make a regression with a given precision of the tempered likelihood; its cost is capped at epsilon."""
     cost = Fraction(str(decimal_above(Fraction(precision) * unit_cost(parents, bound, neighbours))))
     return Regression(parents, bound, precision, prior_precision, precision / tau, min(cost, epsilon))
 
@@ -96,12 +88,12 @@ def unit_cost(parents: int, bound: float, neighbours: str) -> Fraction:
 
 
 def largest_mean(parents: int, bound: float) -> Fraction:
-    """Bound x . theta from above by sqrt(1 + k) B, rounded up."""
+    """Bound x . theta by sqrt(1 + k) B, rounded up."""
     return Fraction(bound) * root_above(Fraction(1 + parents))
 
 
 def expected_tries(regression: Regression, records: int) -> float:
-    """Estimate the most tries that a draw takes, for the most unlikely of so many records.
+    """Bound the expected number of tries of a draw, for the most unlikely data of this number of records.
 
     See `pgmpy_dp.privacy.ball`: the tilt is at most d + |g|, and |g| at most c B n sqrt(1 + k).
     """
@@ -111,7 +103,7 @@ def expected_tries(regression: Regression, records: int) -> float:
 
 
 def grid_steps(regression: Regression, records: int) -> int:
-    """Count the grid steps in the radius: a power of 2, public, so that the posterior is wide beside a step."""
+    """Number of grid steps in the radius: a public power of 2, so large that the posterior is wide beside a step."""
     size = regression.parents + 1
     bound, precision = regression.bound, regression.precision
     sharpest = bound**2 * (precision * records + regression.prior_precision)

@@ -1,4 +1,4 @@
-"""Records are sampled at random here, and Poisson samples save privacy loss: amplification by subsampling."""
+"""Random samples of records, and amplification by Poisson sampling."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 
 _DIGITS = 60
-# Results are moved by this share of themselves in the direction that promises less; the arithmetic errs far less.
+# Relative margin by which results are moved to the safe side; the errors of the arithmetic are far smaller.
 _MARGIN = Fraction(1, 10**40)
-# From here on exp(epsilon) - 1 is exp(epsilon) to all digits.
+# Epsilon above which exp(epsilon) - 1 equals exp(epsilon) to all digits.
 _LARGE = 10**6
 
 
 def sampling_fraction(rate: object) -> Fraction:
-    """Return a sampling rate as the exact fraction of its decimal text.
-
-    Raises
-    ------
-    ValueError
-        If it is no number greater than 0 and at most 1.
-    """
+    """Return a sampling rate as the exact fraction of its decimal text; ValueError unless in (0, 1]."""
     exact = exact_positive("sampling_rate", rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
@@ -36,15 +30,15 @@ def sampling_fraction(rate: object) -> Fraction:
 def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction) -> float:
     """Compute the privacy loss of an epsilon-differentially private mechanism on a Poisson sample of the records.
 
-    Each record enters the sample independently with probability q, the rate. Neighbours differ in one record added or
-    removed. With probability 1 - q the record is left out and both data sets have the same samples; else the samples
-    are neighbours. So the probability of an answer from the larger data set is (1 - q) a + q b where that from the
-    smaller is a, and b is between exp(-epsilon) a and exp(epsilon) a. Their ratio is at most
+    Each record enters the sample independently with probability q, the sampling rate. Let neighbours differ in one
+    record added or removed. With probability 1 - q that record is left out and both data sets have the same samples;
+    otherwise the samples are neighbours. So if a is the probability of an answer from the smaller data set, that from
+    the larger one is (1 - q) a + q b, with b between exp(-epsilon) a and exp(epsilon) a. Their ratio is at most
 
         1 + q (exp(epsilon) - 1),
 
-    and the inverse ratio is at most 1 / (1 - q (1 - exp(-epsilon))), which is no more. The first is reached by
-    randomised response. This does not hold as it stands where a record is replaced, and not if the sample is known.
+    and the inverse ratio at most 1 / (1 - q (1 - exp(-epsilon))), which is not larger. The first is attained by
+    randomised response. This argument does not cover neighbours that replace a record, or samples that are known.
 
     Parameters
     ----------
@@ -72,7 +66,7 @@ def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction
 
 
 def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction) -> Fraction:
-    """Find what a mechanism may spend on a Poisson sample for a loss of epsilon; inverse of `amplified_epsilon`.
+    """Find the epsilon on a Poisson sample for a privacy loss of `epsilon`; inverse of :func:`amplified_epsilon`.
 
     Returns
     -------
@@ -89,9 +83,9 @@ def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction
 
 
 def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
-    """Throw independent coins, each true with exactly the given probability, from the system's secure generator.
+    """Draw independent coins, each true with exactly the given probability, from the system's secure generator.
 
-    The first 64 of each coin's binary digits decide, except in one case in 2**64, which a further exact draw decides.
+    The first 64 binary digits of a coin decide, except in one case in 2**64, which a further exact draw decides.
 
     Parameters
     ----------
@@ -119,10 +113,10 @@ def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
 
 
 def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
-    """Draw a uniformly random set of `chosen` out of `size` records, exactly, from the system's generator.
+    """Draw a uniformly random set of `chosen` out of `size` records exactly, from the system's secure generator.
 
-    Every record draws a 64-bit number, and the smallest win. A tie at the border is drawn again, so that by symmetry
-    every set is equally likely.
+    Every record draws a 64-bit number, and those with the smallest are chosen. If there is a tie at the border, all are
+    drawn again, so by symmetry every set is equally likely.
 
     Parameters
     ----------
@@ -149,7 +143,7 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
 
 
 def random_integer(bound: int) -> int:
-    """Draw a uniform integer from 0 up to but without a positive bound, from the system's secure generator."""
+    """Draw a uniform integer in [0, bound) from the system's secure generator."""
     return secrets.randbelow(bound)
 
 
@@ -167,7 +161,7 @@ def random_keys(size: int) -> NDArray[np.uint64]:
 def _scaled(epsilon: Fraction, factor: Fraction) -> Fraction:
     """Compute log(1 + factor (exp(epsilon) - 1)) to more digits than `_MARGIN` needs."""
     small = min(epsilon, Fraction(1)) * min(factor, Fraction(1))
-    lost = len(str(small.denominator)) - len(str(small.numerator)) + 1  # to cancellation, where epsilon is small
+    lost = len(str(small.denominator)) - len(str(small.numerator)) + 1  # digits lost to cancellation for small epsilon
     with decimal.localcontext(
         prec=_DIGITS + max(lost, 0), Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, rounding=decimal.ROUND_HALF_EVEN
     ):

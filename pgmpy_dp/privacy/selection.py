@@ -1,4 +1,4 @@
-"""Candidates with low scores are chosen privately."""
+"""Private choice of a candidate with a low score."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
     Parameters
     ----------
     epsilon : Fraction or float
-        A float is taken as the decimal it prints as.
+        A float is read as its printed decimal.
     sensitivity : int
-        Of each score.
+        Sensitivity of each score.
 
     Raises
     ------
@@ -46,16 +46,16 @@ def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
 def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
     """Find the smallest scale at which :func:`exponential_least` costs at most rho of zCDP.
 
-    If no neighbour changes any score by more than `sensitivity`, the exponential mechanism at scale s has log-odds of
-    any two candidates that move by at most e = 2 sensitivity / s: it is e-bounded range, and so (e**2 / 8)-zCDP (Cesar
-    and Rogers 2021). Only as pure epsilon would it cost e, and e**2 / 2 of zCDP. Scores that all move the
-    same way would halve e; those of this package do not.
+    If no neighbour changes any score by more than `sensitivity`, the log-odds of any two candidates under the
+    exponential mechanism at scale s change by at most e = 2 sensitivity / s: the mechanism is e-bounded range, and so
+    (e**2 / 8)-zCDP (Cesar and Rogers 2021). Accounted as pure epsilon, it would cost e, and so e**2 / 2 of zCDP. If a
+    record changed all scores in the same direction, e would be half as large; this does not hold for ours.
 
     Parameters
     ----------
     rho : Fraction or float
     sensitivity : int
-        Of each score.
+        Sensitivity of each score.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
 def noisy_least(scores: NDArray[np.int64], scale: float) -> int:
     """Draw the position of a low score by OpenDP's permute-and-flip.
 
-    This equals adding exponential noise of that scale to the negated scores and taking the largest (Ding, Kifer,
+    This equals adding exponential noise of this scale to the negated scores and taking the largest (Ding, Kifer,
     Steinke, Wang, Xiao and Zhang 2021), but on exact integers.
 
     Parameters
@@ -90,11 +90,6 @@ def noisy_least(scores: NDArray[np.int64], scale: float) -> int:
     scores : ndarray of int64, shape (n_candidates,)
     scale : float
         Positive; see :func:`selection_scale`.
-
-    Raises
-    ------
-    ValueError
-        If scores or scale are of the wrong kind.
     """
     return _drawn("permute-and-flip", scores, scale)
 
@@ -102,19 +97,14 @@ def noisy_least(scores: NDArray[np.int64], scale: float) -> int:
 def exponential_least(scores: NDArray[np.int64], scale: float) -> int:
     """Draw a position with odds exp(-score / scale) by OpenDP's exponential mechanism.
 
-    This equals adding Gumbel noise of that scale to the negated scores and taking the largest, but with as many digits
-    of the noise as the comparison needs, so that no floating-point number is drawn.
+    This equals adding Gumbel noise of this scale to the negated scores and taking the largest, except that OpenDP
+    computes only as many digits of the noise as the comparison needs, so no floating-point number is drawn.
 
     Parameters
     ----------
     scores : ndarray of int64, shape (n_candidates,)
     scale : float
         Positive; see :func:`exponential_scale`.
-
-    Raises
-    ------
-    ValueError
-        If scores or scale are of the wrong kind.
     """
     return _drawn("exponential", scores, scale)
 
@@ -126,7 +116,7 @@ def _drawn(rule: _Rule, scores: NDArray[np.int64], scale: float) -> int:
 
 
 def _smallest_scale(rule: _Rule, scale: float, sensitivity: int, target: float) -> float:
-    """Go up from a scale, by the least steps there are, until OpenDP's own price is within the target."""
+    """Go up from a scale, float by float, until OpenDP's own price is within the target."""
     for _ in range(64):
         if _selection(rule, scale).map(sensitivity) <= target:
             return scale

@@ -1,41 +1,42 @@
-"""A fixed sequence of steps that add Gaussian noise or choose privately has a price as one (epsilon, delta) block.
+"""Exact price of a fixed sequence of Gaussian and selection steps, as one (epsilon, delta) block.
 
-What a step measures or chooses from may depend on all answers before it; how much it costs may not. zCDP bounds the
-same sequence more loosely: at (1, 1e-6) it lets a seventh less of rho through.
+What a step measures or chooses from may depend on all answers before it; its price may not. zCDP bounds the same
+sequence more loosely: at (1, 1e-6) it admits a seventh less rho.
 
-Why it holds. Let P and Q be the distributions of all answers for two neighbours. Let V_i(a) be the most that
-E_P[max(0, 1 - exp(a) Q/P)] can be for the answers from the i-th step on, whatever came before and whatever is asked for
-from there on. After the last step it is max(0, 1 - exp(a)), and the first V(epsilon) is the delta of the whole. If L =
-log(P/Q) is the loss of step i given what came before, and the steps after it lose what they may, then V_i(a) is at most
-the largest E_P[V_{i+1}(a - L)] that a step of its price can have. Write v(x) for V_{i+1}(log x), so that this is the
+Proof. Let P and Q be the distributions of all answers for two neighbours. Let V_i(a) be the largest value of
+E_P[max(0, 1 - exp(a) Q/P)] over the answers from the i-th step on, whatever came before and whatever is asked from then
+on; the sequence is (epsilon, V_1(epsilon))-differentially private. After the last step, V(a) = max(0, 1 - exp(a)). If
+L = log(P/Q) is the loss of step i given what came before, and the later steps lose at most what they may, then V_i(a)
+is at most the largest E_P[V_{i+1}(a - L)] over steps of this price. Write v(x) for V_{i+1}(log x); this is then the
 functional F(P, Q) = E_P[v(x Q/P)] of the step's two distributions, at x = exp(a). As a supremum of means of
 max(0, 1 - x R) with R >= 0, v is convex and decreasing. So F is convex in the pair (P, Q), as every f-divergence is,
-and no post-processing of an answer raises it. What a step of some price can have at most is then as follows.
+and post-processing an answer never raises it. The largest F for a step of a given price is as follows.
 
-- Gaussian noise of standard deviation s on what a neighbour moves by c (in L2 norm) has L normal of mean
-  (c / s)**2 / 2 = rho and variance 2 rho. Steps of several such tables, whose rho sum to the same however they are
-  divided, have the same L. Where a neighbour moves less, as it may where a record is replaced, the answer is that of
-  the full move with more noise added: post-processing.
+- Gaussian noise of standard deviation s on values that a neighbour changes by c in L2 norm: L is normal with mean
+  (c / s)**2 / 2 = rho and variance 2 rho. A step of several such tables has the same L for any division of the same
+  total rho. Where a neighbour changes less, as can happen where a record is replaced, the answer is that of the full
+  change with more noise added: post-processing.
 - A choice by the exponential mechanism has likelihood ratios of a bounded range: L is between some t - e and t, and
   E[exp(-L)] = 1. As v is convex in the ratio, F is largest with all mass at the two ends (Dong, Durfee and Rogers
   2020, Lemma 3.2, for one threshold): P(L = t) = (exp(e) - exp(t)) / (exp(e) - 1), at the worst t in [0, e].
-- A step that is skipped, since nothing is asked for, or choices that are left over, have L = 0 and F = v(x). Any step
-  has at least that: by Jensen F >= v(x E_P[Q / P]) >= v(x), as the mean is at most 1 and v decreases. So skipping,
+- A step that is skipped because nothing is asked, or choices that are not used, have L = 0 and F = v(x). Every step
+  has at least this: by Jensen F >= v(x E_P[Q / P]) >= v(x), as the mean is at most 1 and v decreases. So skipping,
   which may depend on answers, costs no more than the step.
-- A step that first draws at random from what it reads, independently of all that came before and by the same law for
-  both neighbours, has mixtures for P and Q, of pairs that each draw gives. Each pair is of the step's price, and F is
-  convex: the mixture has no more than the worst of them. This is the case of lazy records with `max_rows`, whose rows
-  are drawn anew for each step (:mod:`pgmpy_dp.records.units` couples the draws of neighbours: units that both have draw
-  alike). A step's tables, or its choices one after the other, share its draw, and given it they are as above.
-  Where rows are drawn once for all steps, as of records in memory, the answers of one step tell of the draw that the
-  next one uses, and mixing step by step would not do. There all of the above holds given the draw, for the whole
-  sequence, and E_P[max(0, 1 - exp(epsilon) Q / P)] of all answers is convex in (P, Q) as well.
+- A step may first sample at random from what it reads, independently of all that came before and by the same law for
+  both neighbours. Its P and Q are then mixtures over the sample of pairs of the step's price, and as F is convex, the
+  mixture has at most the F of the worst pair. This is the case of lazy records with `max_rows`, whose rows are sampled
+  anew for each step (:mod:`pgmpy_dp.records.units` couples the samples of neighbours: units in both sample alike). All
+  tables or successive choices of a step share its sample, and given the sample they are as above.
+  Where rows are sampled once for all steps, as for records in memory, the answers to one step tell of the sample that
+  the next step uses, so that mixing step by step would be wrong. Then all of the above holds for the whole sequence
+  given the sample, and E_P[max(0, 1 - exp(epsilon) Q / P)] of all answers is convex in (P, Q) as well.
 
-The recursion is kept on a grid, with every rounding to the safe side: masses between two points of the grid go to both
-such that E[exp(-L)] stays (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), ranges are widened to the grid.
+The recursion is computed on a grid, with every rounding to the safe side: mass between two grid points is divided
+between them such that E[exp(-L)] is preserved (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), and ranges are
+widened to the grid.
 
-Discrete noise costs what continuous noise of less variance does, see :mod:`pgmpy_dp.privacy.gaussian`: steps are asked
-for the rho of the continuous one by :func:`with_discrete_noise`.
+Discrete noise costs as much as continuous noise of smaller variance, see :mod:`pgmpy_dp.privacy.gaussian`: steps are
+priced by the rho of that continuous noise, which :func:`with_discrete_noise` converts.
 """
 
 from __future__ import annotations
@@ -53,24 +54,24 @@ from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 from pgmpy_dp.privacy.gaussian import BLUR, SAFE
 
-# A part of a sequence: its share of rho, and how many choices divide it; 0 for Gaussian noise.
+# One part of a sequence: its share of rho, and the number of choices that divide it (0 for Gaussian noise).
 Part = tuple[float, int]
 
-_POINTS = 32  # of the grid in the range of a choice, which is widened by up to two of them
-_TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which all of it counts as infinite
-_REACH = 10.0  # the grid's, in standard deviations of the whole loss
-# Outside of these the rho of zCDP is taken: little is to be gained, and sums lose their digits.
+_POINTS = 32  # grid points in the range of a choice, which is widened by up to two of them
+_TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which the loss counts as infinite
+_REACH = 10.0  # reach of the grid, in standard deviations of the whole loss
+# Outside of these limits the rho of zCDP is used: there is little to gain, and sums lose their digits.
 _LEAST_DELTA, _MOST_EPSILON = 1e-12, 60.0
-_CLOSE = 1e-3  # of epsilon, that the search for rho may leave unspent
+_CLOSE = 1e-3  # share of epsilon that the search for rho may leave unspent
 
 
 def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float) -> float:
-    """Find a large rho that a sequence may divide among its parts at (epsilon, delta), at least that of zCDP.
+    """Find a rho, at least that of zCDP, that a sequence may divide among its parts at (epsilon, delta).
 
     Parameters
     ----------
     parts : sequence of (share, choices)
-        In their order. Only the proportions of the shares count.
+        In the order of the steps. Only the proportions of the shares count.
     epsilon : float or Fraction
     delta : float
 
@@ -90,13 +91,13 @@ def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float)
 
 
 def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
-    """Compute the epsilon of a sequence at a delta, rounded up.
+    """Compute the epsilon of a sequence at a given delta, rounded up.
 
     Parameters
     ----------
     parts : sequence of (rho, choices)
-        Gaussian noise of that rho for the continuous noise it stands for, see :func:`with_discrete_noise`, or
-        exponential mechanisms that divide that rho, each at its e**2 / 8.
+        Gaussian noise with this rho of the continuous noise that it stands for, see :func:`with_discrete_noise`; or
+        exponential mechanisms that divide this rho, each at its e**2 / 8.
     delta : float
         At least 1e-12.
 
@@ -120,38 +121,38 @@ def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
             value = _before_noise(value, part, step)
     delta = checked_delta(delta, zero_allowed=False) * (1.0 - SAFE)
     above = int(np.argmax(value <= delta))
-    if value[above] > delta or value[0] <= delta:  # out of the grid, or no loss at all
+    if value[above] > delta or value[0] <= delta:  # outside of the grid, or no loss at all
         return math.inf if value[above] > delta else 0.0
-    # Between two points the value is below its chord in exp(a).
+    # Between two grid points the value is below its chord in exp(a).
     left, right = math.exp(grid[above - 1]), math.exp(grid[above])
     part_way = (value[above - 1] - delta) / (value[above - 1] - value[above])
     return max(math.log(left + part_way * (right - left)) + SAFE, 0.0)
 
 
 def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
-    """Lower the rho of one table with Gaussian noise to what its discrete noise may have, as zCDP.
+    """Convert the rho of a table with continuous Gaussian noise to the rho of zCDP that its discrete noise may have.
 
-    Let a unit move the cells of a table by whole numbers d, with |d|**2 at most c, the squared sensitivity. On each
-    cell, discrete noise of variance s**2 is continuous noise of variance s**2 - b whose sum with the count is replaced
-    by an integer; how does not depend on the count (see :mod:`pgmpy_dp.privacy.gaussian`). So the table costs no more
-    than the continuous noise does, c / (2 (s**2 - b)) of rho at most, and
+    Let a unit change the cells of a table by integers d, with |d|**2 at most c, the squared sensitivity. On each cell,
+    discrete noise of variance s**2 is continuous noise of variance s**2 - b followed by replacing the sum by an
+    integer, in a way that does not depend on the count (see :mod:`pgmpy_dp.privacy.gaussian`). So the table costs no
+    more than the continuous noise, whose rho is at most c / (2 (s**2 - b)), and
 
         s**2 = c / (2 rho) + b
 
-    is enough, which is that of zCDP at the rho' = c / (2 s**2) that is returned. The integer replaces the number of
-    one cell, whatever a unit moves: b does not grow as c does.
+    suffices. As zCDP, this is the rho' = c / (2 s**2) that is returned. Each integer replaces the number of one cell,
+    however much a unit changes it: b does not grow with c.
 
-    Probabilities are off by a factor of 1 -+ 4.1 exp(-2 pi**2 b) for each cell that a unit moves. It moves at most
-    sqrt(2 c) cells, since it adds whole numbers that sum to sqrt(c) at most, or replaces, with c / 2 in place of c,
-    some by others. At b = BLUR + log(c) / (4 pi**2) the factors of a table are, together, those of at most two cells
-    at b = BLUR: SAFE pays for a unit's cells in five million tables.
+    Probabilities are off by a factor of 1 -+ 4.1 exp(-2 pi**2 b) for each cell that a unit changes. It changes at most
+    sqrt(2 c) cells, since it adds integers that sum to at most sqrt(c), or replaces some by others, with c / 2 in
+    place of c. At b = BLUR + log(c) / (4 pi**2) the factors of a table together are at most those of two cells at
+    b = BLUR: SAFE covers a unit's cells in five million tables.
 
     Parameters
     ----------
     rho : float
         Of the continuous noise.
     squared_sensitivity : int
-        Of the table, in L2 norm; see :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`.
+        Of the table; see :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def _largest(parts: tuple[Part, ...], target: float, delta: float) -> float:
 
 
 def _before_noise(value: NDArray[np.float64], rho: float, step: float) -> NDArray[np.float64]:
-    """Find the values before Gaussian noise from those after it."""
+    """Compute the values V before a step of Gaussian noise from those after it."""
     deviation = math.sqrt(2.0 * rho)
     half = math.ceil((rho + _TAIL * deviation) / step)
     loss = step * np.arange(-half, half + 1)
@@ -187,7 +188,7 @@ def _before_noise(value: NDArray[np.float64], rho: float, step: float) -> NDArra
     def masses(mean: float) -> NDArray[np.float64]:
         edges = (loss - mean) / deviation
         low, high = edges[:-1], edges[1:]
-        # No tail is the difference of numbers near 1.
+        # Computed so that no tail is the difference of numbers near 1.
         found: NDArray[np.float64] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
         return found
 
@@ -205,8 +206,8 @@ def _before_noise(value: NDArray[np.float64], rho: float, step: float) -> NDArra
 
 
 def _before_choice(value: NDArray[np.float64], width: float, step: float) -> NDArray[np.float64]:
-    """Find the values before a choice from those after it, at the worst place of its range for each."""
-    points = math.ceil(width / step) + 1  # any range of this width is inside of one of so many steps, from the grid
+    """Compute the values V before a choice from those after it, each at the worst place of its range."""
+    points = math.ceil(width / step) + 1  # steps that hold any range of this width, from a grid point
     odds = (math.exp(points * step) - np.exp(step * np.arange(points + 1))) / math.expm1(points * step)
     padded = np.concatenate([np.ones(points), value, np.full(points, value[-1])])
     size, worst = len(value), value.copy()

@@ -1,15 +1,15 @@
-"""Plans of Gaussian sums over random samples are priced here, and the noise that a cost needs is found.
+"""Prices of plans of Gaussian sums over random samples, and calibration of their noise.
 
 A plan is a fixed number of steps. Each draws a fresh random sample of the records and adds Gaussian noise to a sum
-over the sample. The noise multiplier is always the standard deviation of the noise over the L2 sensitivity of one
-step's sum, under the neighbour relation that goes with the sampling:
+over the sample. The noise multiplier is always the standard deviation of the noise divided by the L2 sensitivity of one
+step's sum, under the neighbour relation that belongs to the sampling:
 
-- "poisson": every record is in a sample with the same probability, independently; neighbours "add_remove".
-- "without_replacement": samples of one size; neighbours "replace_one".
+- "poisson": each record enters a sample independently with the same probability; neighbours "add_remove".
+- "without_replacement": samples of one fixed size; neighbours "replace_one".
 
-dp-accounting computes all costs. Under REPLACE_ONE its Renyi accountant reads a noise multiplier as ours, its
-privacy-loss accountant as the deviation over the norm of one record; only this file calls them, and never the second
-way.
+All costs are computed by dp-accounting. Under REPLACE_ONE its Renyi accountant defines the noise multiplier as we do,
+while its privacy-loss accountant divides the deviation by the norm of one record. Only this module calls them, and it
+never uses the latter under REPLACE_ONE.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 from pgmpy_dp.privacy.checks import checked_delta, choice, exact_positive, rounded_down, whole_number
 
 SAMPLINGS = {"poisson": "add_remove", "without_replacement": "replace_one"}
-"""The neighbour relation of each way to sample."""
+"""Neighbour relation that belongs to each kind of sampling."""
 
-# An accountant computes what a plan costs from noise multiplier, delta, steps, sampling rate and sampling.
+# Computes the cost of a plan from noise multiplier, delta, steps, sampling rate and sampling.
 Accountant = Callable[[float, float, int, float, str], float]
 
-# This share of delta pays for noise on a grid in place of continuous noise, see `grid_delta`.
+# Share of delta reserved for drawing noise on a grid instead of continuous noise; see `grid_delta`.
 GRID_SHARE = 2.0**-10
 
-# No higher noise multiplier is considered: grids of 2**30 steps a deviation hold no finer sums.
+# Largest noise multiplier considered: grids of 2**30 steps per deviation do not resolve finer sums.
 MAX_MULTIPLIER = 2.0**20
 
-# At these integer Renyi orders the bounds for samples without replacement are evaluated exactly (in a time of order
-# squared, and from 257 on more loosely).
+# Integer Renyi orders at which the bounds for samples without replacement are evaluated (exactly, in time quadratic in
+# the order, and more loosely from 257 on).
 RENYI_ORDERS = (*range(2, 25), *range(26, 41, 2), 44, 48, 56, 64, 80, 96, 128, 512, 2048)
 
 
@@ -47,17 +47,17 @@ def price(
     sampling_rate: float,
     sampling: str = "poisson",
 ) -> float:
-    """Find the epsilon of a plan at the given delta, before it starts.
+    """Compute the epsilon of a plan at a given delta, before it starts.
 
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity of one step's sum.
+        Standard deviation of the noise divided by the L2 sensitivity of one step's sum.
     delta : float
-        In (0, 1). One part in 1024 of it pays for the grid that noise lives on; see :func:`grid_delta`.
+        In (0, 1). One part in 1024 of it is reserved for the grid of the noise; see :func:`grid_delta`.
     steps : int
     sampling_rate : float
-        Probability of a record to be in one step's sample, in (0, 1].
+        Probability that a record is in the sample of a step, in (0, 1].
     sampling : {"poisson", "without_replacement"}
 
     Returns
@@ -71,8 +71,8 @@ def price(
 
     Notes
     -----
-    Privacy-loss distributions give the price of Poisson samples, the Renyi bound of Wang, Balle and Kasiviswanathan
-    (2019) that of samples of one size.
+    Poisson samples are priced by privacy-loss distributions, samples of fixed size by the Renyi bound of Wang, Balle
+    and Kasiviswanathan (2019).
 
     Examples
     --------
@@ -90,24 +90,24 @@ def calibrate(
     sampling_rate: float,
     sampling: str = "poisson",
 ) -> float:
-    """Find the least noise multiplier for which a plan costs at most epsilon and delta, to a part in ten thousand.
+    """Find the least noise multiplier for which a plan costs at most (epsilon, delta), to within 0.01 %.
 
     Parameters
     ----------
     epsilon : float
         Positive, finite.
     delta, steps, sampling_rate, sampling
-        As :func:`price`.
+        As for :func:`price`.
 
     Returns
     -------
     float
-        Rounded to the safe side: :func:`price` of it is at most epsilon.
+        Rounded to the safe side: its :func:`price` is at most epsilon.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or no noise multiplier up to 2**20 is enough.
+        If an argument is out of range, or no noise multiplier up to 2**20 suffices.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def calibrate(
 def price_by(
     accountant: Accountant, noise_multiplier: float, delta: float, steps: int, sampling_rate: float, sampling: str
 ) -> float:
-    """Price a plan as :func:`price`, by an accountant of one's own."""
+    """Compute :func:`price` with a given accountant."""
     sigma = rounded_down(exact_positive("noise_multiplier", noise_multiplier))
     delta = checked_delta(delta, zero_allowed=False)
     rate = _checked_plan(steps, sampling_rate, sampling)
@@ -133,7 +133,7 @@ def price_by(
 def calibrate_by(
     accountant: Accountant, epsilon: float | Fraction, delta: float, steps: int, sampling_rate: float, sampling: str
 ) -> float:
-    """Find the noise as :func:`calibrate`, by an accountant of one's own."""
+    """Compute :func:`calibrate` with a given accountant."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = checked_delta(delta, zero_allowed=False)
     rate = _checked_plan(steps, sampling_rate, sampling)
@@ -141,7 +141,7 @@ def calibrate_by(
 
 
 def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
-    """Check the public numbers of a plan; return the sampling rate as a float that is not below it."""
+    """Check the public parameters of a plan; return the sampling rate as a float, rounded up."""
     whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
@@ -152,29 +152,30 @@ def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
 
 
 def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> float:
-    """Bound what plans with discrete Gaussian noise add to the delta of the continuous ones.
+    """Bound what discrete in place of continuous Gaussian noise adds to the delta of a plan.
 
     Let all sums be integers, and the noise of every cell a discrete Gaussian variable of parameter sigma, the
-    `deviation`. Were it a continuous normal variable rounded to the nearest integer, rounding after adding would give
-    the same, so that every price of continuous noise would hold. The two noises differ by at most
+    `deviation`. For a continuous normal variable rounded to the nearest integer, rounding the noise is the same as
+    rounding the sum after adding it, so every price of continuous noise would hold. The two distributions differ by at
+    most
 
         eta = 1/2 sum_k |p(k) - q(k)| <= 1 / (24 sigma**2)
 
-    in total variation for sigma >= 1: the integral of the density over a cell is its midpoint value but for a 24th of
-    the second derivative, of which the absolute integral is 0.97 / sigma**2 in all, and the normalising sum differs
-    from 1 by less than exp(-19 sigma**2) (both are tested). A coupling of all cells of all steps fails with probability
-    at most steps * cells * eta, under each of two neighbours: (1 + exp(epsilon)) times that joins delta.
+    in total variation for sigma >= 1: the integral of the density over a cell differs from its midpoint value by a 24th
+    of the second derivative, whose absolute integral is 0.97 / sigma**2, and the normalising sum differs from 1 by less
+    than exp(-19 sigma**2) (both are tested). A coupling of all cells of all steps fails with probability at most
+    steps * cells * eta, under each of two neighbours: (1 + exp(epsilon)) times that is added to delta.
     """
     return (1.0 + math.exp(min(epsilon, 700.0))) * steps * cells / (24.0 * deviation**2)
 
 
 def _without_grid(delta: float) -> float:
-    """Take the grid's share off delta, which is charged as the decimal it prints as; rounded down."""
+    """Subtract the grid's share from delta, which is charged as its printed decimal; rounded down."""
     return rounded_down(Fraction(str(delta)) * (1 - Fraction(GRID_SHARE)))
 
 
 def sampled_gaussian(sigma: float, rate: float, sampling: str) -> Any:
-    """Describe one step as an event of dp-accounting."""
+    """Return one step as an event of dp-accounting."""
     from dp_accounting import dp_event
 
     gaussian = dp_event.GaussianDpEvent(sigma)
@@ -182,37 +183,37 @@ def sampled_gaussian(sigma: float, rate: float, sampling: str) -> Any:
         return gaussian
     if sampling == "poisson":
         return dp_event.PoissonSampledDpEvent(rate, gaussian)
-    # The event takes two sizes, of which only the quotient matters.
+    # The event takes two sizes, of which only the ratio matters.
     return dp_event.SampledWithoutReplacementDpEvent(1.0, rate, gaussian)
 
 
 @lru_cache(maxsize=1024)
 def tight(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Compute `price` without the grid's share of delta."""
+    """Compute `price`; delta excludes the grid's share."""
     from dp_accounting.pld import PLDAccountant
     from dp_accounting.privacy_accountant import NeighboringRelation
 
     if rate < 1.0 and sampling == "without_replacement":
         accountant = renyi_accountant(sampling)
     else:
-        # Over all records, a Gaussian sum is one pair of normal distributions at distance 1 / sigma in any relation.
+        # On all records, a Gaussian sum is a pair of normal distributions at distance 1 / sigma under either relation.
         accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, _interval(sigma, steps, rate))
     accountant.compose(sampled_gaussian(sigma, rate, sampling), steps)
     return float(accountant.get_epsilon(delta))
 
 
 def _interval(sigma: float, steps: int, rate: float) -> float:
-    """Choose the interval at which losses are discretised (always to the safe side): the coarser the larger they are.
+    """Choose the width of the loss grid (discretised to the safe side): the larger the losses, the coarser.
 
-    A step's loss is split between the two grid points around it, which adds about interval**2 / 6 to its variance: at a
-    hundredth of its standard deviation less than one part in 1e5 of epsilon, at any number of steps.
+    A step's loss is split between the two grid points around it, which adds about interval**2 / 6 to its variance: at 1
+    % of its standard deviation this is less than one part in 1e5 of epsilon, at any number of steps.
     """
-    variance = min(math.expm1(min(1.0 / sigma**2, 50.0)) * rate**2, 0.5 * rate / sigma**2)  # of a step, about
+    variance = min(math.expm1(min(1.0 / sigma**2, 50.0)) * rate**2, 0.5 * rate / sigma**2)  # of one step, roughly
     return max(1e-4 * min(max(steps * variance / 2.0, 1.0), 1000.0), math.sqrt(variance) / 100.0)
 
 
 def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> Any:
-    """Return dp-accounting's Renyi accountant for the neighbour relation of a way to sample."""
+    """Return dp-accounting's Renyi accountant for the neighbour relation of a kind of sampling."""
     from dp_accounting.privacy_accountant import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
 
@@ -223,7 +224,7 @@ def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> A
 @lru_cache(maxsize=256)
 def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str) -> float:
     def cost(sigma: float) -> float:
-        # Price at the number that `price` takes it for: discretised losses may jump from one float to the next.
+        # Price the float that `price` would use: discretised losses may jump from one float to the next.
         sigma = rounded_down(exact_positive("noise_multiplier", sigma))
         return accountant(sigma, delta, steps, rate, sampling)
 
@@ -237,13 +238,13 @@ def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, 
             )
     while cost(low) <= target:
         low, high = low / 1.25, low
-        if low < 1e-2:  # no noise to speak of is enough
+        if low < 1e-2:  # practically no noise is enough
             return high
     return _bracketed(cost, target, low, high)
 
 
 def _first_guess(target: float, delta: float, steps: int, rate: float) -> float:
-    """Guess by the central limit: steps of rate / sigma add up like one Gaussian."""
+    """Guess by the central limit theorem: steps of rate / sigma add up like one Gaussian."""
     from dp_accounting import get_sigma_gaussian
 
     whole = float(get_sigma_gaussian(target, delta))
@@ -251,7 +252,7 @@ def _first_guess(target: float, delta: float, steps: int, rate: float) -> float:
 
 
 def _bracketed(cost: Callable[[float], float], target: float, low: float, high: float) -> float:
-    """Shrink cost(low) > target >= cost(high) on logarithmic axes, by secants kept within the bracket."""
+    """Shrink the bracket cost(low) > target >= cost(high) on logarithmic axes, by safeguarded secants."""
     for step in range(60):
         at_low, at_high = cost(low), cost(high)
         if high <= low * (1.0 + 1e-4) or at_high >= target * (1.0 - 1e-4):

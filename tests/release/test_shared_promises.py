@@ -209,10 +209,10 @@ def test_composition_is_the_sum_over_distinct_payments(drawn):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"shared": (PARTS[0], PARTS[1])}, "must count the shared parts"),
+        ({"shared": (PARTS[0], PARTS[1])}, "must be at least the sums of the shared parts"),
         ({"shared": (replace(PARTS[0], payment=""),)}, "with a payment"),
-        ({"shared": (replace(PARTS[0], neighbours="replace_one"),)}, "promises something else"),
-        ({"shared": (replace(PARTS[0], private=False),)}, "promises something else"),
+        ({"shared": (replace(PARTS[0], neighbours="replace_one"),)}, "another unit or relation of neighbours"),
+        ({"shared": (replace(PARTS[0], private=False),)}, "another unit or relation of neighbours"),
         ({"shared": [PARTS[0]]}, "shared a tuple"),
         ({"payment": 7}, "payment must be a text"),
     ],
