@@ -52,6 +52,7 @@ from .fitting import (
 from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
+from .networks.elimination import VariableElimination
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import (
@@ -133,6 +134,7 @@ __all__ = [
     "SizeAllocation",
     "UniformAllocation",
     "UniqueMatches",
+    "VariableElimination",
     "calibrate",
     "combine",
     "exact_marginals",

@@ -136,7 +136,7 @@ def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -
     for axis, variable in enumerate(factor.variables):
         own = list(factor.state_names[variable])
         if len(own) != len(states[variable]) or set(own) != set(states[variable]):
-            raise SchemaError(f"Variable {variable!r}: the two networks have different states.")
+            raise SchemaError(f"Variable {variable!r} has other states in one table than in another.")
         table = np.take(table, [own.index(state) for state in states[variable]], axis=axis)
     return table
 
