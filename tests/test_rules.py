@@ -85,7 +85,7 @@ def test_states_for_missing_values_follow_each_other():
     ("make", "message"),
     [
         (lambda: dp.Forbidden({"age": "young"}), "'young' is no state of variable 'age'"),
-        (lambda: dp.Forbidden({"job": "yes"}), "no states of a variable 'job'"),
+        (lambda: dp.Forbidden({"job": "yes"}), "no states of variable 'job'"),
         (lambda: dp.Forbidden({}), "needs a dict"),
         (lambda: dp.Allowed(("place", "age"), [("Ulm",)]), "has 2 states"),
         (lambda: dp.Allowed(("place",), []), "no combination"),

@@ -1,4 +1,4 @@
-"""The schema declares what is public of the records: variables, states, bins, rules. Nothing is read off records."""
+"""Public declarations about the records: variables, states, bins and rules. Nothing here is read from records."""
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins

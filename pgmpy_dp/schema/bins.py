@@ -1,4 +1,4 @@
-"""A numeric variable has public bins or bounds."""
+"""Public bins and bounds of numeric variables."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
-_MOST_WHOLE = 2**53  # up to which floats hold every whole number
+_MOST_WHOLE = 2**53  # largest magnitude up to which floats represent every integer
 
 
 @dataclass(frozen=True, init=False)
 class Bins:
-    """Bins cut the range of a numeric variable at public edges.
+    """Bins of a numeric variable, cut at public edges.
 
     Bin k is half-open, ``edges[k] <= x < edges[k + 1]``; the last bin also holds its upper edge.
 
     Parameters
     ----------
     edges : iterable of float
-        Strictly increasing, in the variable's own unit; at least two. The first may be ``-inf``, the last
-        ``inf``.
+        Strictly increasing, in the variable's own unit; at least two. The first may be ``-inf``, the last ``inf``.
     labels : iterable of str, optional
-        One name for each bin. By default ``"18_to_65"``, ``"below_18"`` and ``"65_or_more"``: names without
-        commas, blanks or brackets, which pgmpy's BIF files bring back unchanged.
+        One name for each bin. By default ``"18_to_65"``, ``"below_18"`` and ``"65_or_more"``: names without commas,
+        blanks or brackets, which survive pgmpy's BIF files.
     decimals : int, optional
-        How many places after the point the numbers have, for those that are drawn from bins; 0 for whole numbers. By
-        default they are whole where all edges are, and any number otherwise. Records are read alike.
+        Number of decimals of the numbers that are drawn from bins; 0 for integers. By default they are integers if all
+        edges are, and any floats otherwise. It does not affect how records are read.
     found_by : tuple of Guarantee, optional
-        What was promised where the edges were chosen by records, as `PrivateDataset.quantile_bins` does.
+        Guarantees under which the edges were chosen from records, as by `PrivateDataset.quantile_bins`.
 
     Raises
     ------
     SchemaError
-        If the edges are not strictly increasing numbers, the labels do not fit them, or a bin holds no number with so
-        many decimals.
+        If the edges are not strictly increasing numbers, the labels do not match them, or a bin holds no number with
+        this number of decimals.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class Bins:
             names = checked_states("Bins", labels, "labels")  # type: ignore[assignment]
         if len(names) != len(values) - 1 or not all(isinstance(name, str) for name in names):
             raise SchemaError(
-                f"Bins: {len(values)} edges make {len(values) - 1} bins; give as many labels, all strings."
+                f"Bins: {len(values)} edges make {len(values) - 1} bins; give that number of labels, all strings."
             )
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "labels", names)
@@ -79,9 +78,9 @@ class Bins:
         object.__setattr__(self, "found_by", checked_payments(found_by))
 
     def steps(self) -> list[int] | None:
-        """Number the least value from each edge on, in units of the last decimal; the edges must be finite.
+        """For each edge the least value at or above it, in units of the last decimal; the edges must be finite.
 
-        None if the numbers have any decimals.
+        None if the numbers may have any decimals.
 
         Examples
         --------
@@ -95,15 +94,15 @@ class Bins:
 
 
 def checked_payments(found_by: Any) -> tuple[Guarantee, ...]:
-    """Check what was promised where states or bins were found in records, each payment by its name."""
+    """Check the guarantees under which states or bins were found in records; each needs a payment."""
     found = tuple(dict.fromkeys(listed(found_by, "found_by")))
     if not all(isinstance(part, Guarantee) and part.payment and not part.shared for part in found):
-        raise SchemaError("found_by lists guarantees with a payment, as discover_states and quantile_bins state them.")
+        raise SchemaError("found_by lists guarantees with a payment, as made by discover_states and quantile_bins.")
     return found
 
 
 def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
-    """Check public bounds of a numeric variable: low and high, or one positive number for both signs."""
+    """Check public bounds of a numeric variable: (low, high), or one positive number R for (-R, R)."""
     wanted = f"Variable {variable!r}: bounds are two finite numbers, low < high, or one positive number"
     single = plain(declared)
     ends = [-single, single] if isinstance(single, (int, float)) else declared
@@ -115,7 +114,7 @@ def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:
         raise SchemaError(f"{wanted}, got {type(declared).__name__}.")  # its contents may be records
     low, high = float(low), float(high)
     if not (high - low) / 2.0 > 0.0:  # half the range scales the values
-        raise SchemaError(f"{wanted}; as floating-point numbers these are too close to each other: {declared!r}.")
+        raise SchemaError(f"{wanted}; as floating-point numbers these are too close together: {declared!r}.")
     return low, high
 
 
@@ -148,7 +147,7 @@ def _checked_decimals(decimals: Any, edges: tuple[float, ...]) -> int | None:
 
 
 def _step(edge: float, decimals: int) -> int:
-    """Count in units of the last decimal, up to the first number that is not below the edge as it is written."""
+    """Return the first integer multiple of the last decimal that is not below the edge as written, as an integer."""
     return int(Decimal(repr(edge)).scaleb(decimals).to_integral_value(ROUND_CEILING))
 
 

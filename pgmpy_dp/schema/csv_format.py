@@ -1,4 +1,4 @@
-"""How a CSV file writes its records is public, and is declared rather than guessed."""
+"""Public format of the CSV files of records: it is declared rather than guessed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """A CSV file has fields between delimiters, characters in an encoding, and blanks that count or do not.
+    """Delimiter, encoding and treatment of blanks in a CSV file.
 
     Parameters
     ----------
     delimiter : str
-        The one ASCII character that separates the fields of a line.
+        The one ASCII character that separates fields.
     encoding : str
-        UTF-8, UTF-16 or UTF-32, or an encoding of one byte a character, such as latin-1, cp1252 and cp037. UTF-8 may
-        have a byte order mark; utf-16 and utf-32 need one, and utf-16-le and the like do not. Bytes that are no
-        character are an undeclared value.
+        UTF-8, UTF-16 or UTF-32, or an encoding with one byte per character, such as latin-1, cp1252 and cp037. UTF-8
+        may have a byte order mark; utf-16 and utf-32 need one, and utf-16-le and the like have none. Bytes that do not
+        encode a character count as an undeclared value.
     strip : bool
-        Whether blanks (spaces) at the ends of a field, quoted or not, are no part of it, nor of a column's name.
+        Whether to strip blanks (spaces) from the ends of fields, quoted or not, and of column names.
 
     Raises
     ------
     ValueError
-        If one of them is of another kind.
+        If an argument is of the wrong kind.
 
     Examples
     --------
@@ -45,15 +45,15 @@ class CsvFormat:
                 f"delimiter must be one character of ASCII, such as ';' or '\\t', got {_short(delimiter)}."
             )
         if delimiter in '"\r\n':
-            raise ValueError(f"delimiter {delimiter!r} quotes fields or ends lines: name the one that parts fields.")
+            raise ValueError(f"delimiter {delimiter!r} quotes fields or ends lines: name the one between fields.")
         object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
         if not isinstance(self.strip, bool):
             raise ValueError(f"strip must be True or False, got {_short(self.strip)}.")
         if self.strip and delimiter == " ":
-            raise ValueError("delimiter ' ' is a blank, and strip leaves blanks out: declare one of them.")
+            raise ValueError("delimiter ' ' is a blank, and strip removes blanks: declare only one of them.")
 
     def refusal(self, text: str) -> str | None:
-        """Say why a file in this format cannot hold a text, if it cannot.
+        """Return why a file in this format cannot hold a text; None if it can.
 
         Examples
         --------
@@ -80,19 +80,18 @@ def _checked_encoding(encoding: Any) -> str:
         raise ValueError(f"encoding {_short(encoding)} is not known: {known}.") from None
     if name not in _WIDE and byte_table(name) is None:
         raise ValueError(
-            f"encoding {_short(encoding)} does not write each character by itself, as UTF-8, UTF-16, UTF-32 and "
-            "encodings of one byte a character do: save the file as UTF-8."
+            f"encoding {_short(encoding)} does not encode each character independently, as UTF-8, UTF-16, UTF-32 and "
+            "one-byte encodings do: save the file as UTF-8."
         )
     return name
 
 
 @cache
 def byte_table(encoding: str) -> str | None:
-    """List the characters of all bytes, if the encoding writes each of its characters as one byte.
+    """Return the characters of all 256 bytes if the encoding writes each character as one byte, else None.
 
-    Every byte is decoded alone, and every character up to U+FFFF is encoded: those that the encoding has must be those
-    of the bytes, each written as one byte that is read as it. A byte that is no character has a lone surrogate in its
-    place.
+    Every byte is decoded alone, and every character up to U+FFFF is encoded: the characters of the encoding must be
+    exactly those of the bytes, and round-trip through one byte each. Bytes without a character get a lone surrogate.
 
     Examples
     --------

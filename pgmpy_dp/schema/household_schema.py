@@ -1,4 +1,4 @@
-"""Two tables and the key that joins them are declared together: households, and the persons in them."""
+"""Public declaration of two tables, households and their persons, and of the key that joins them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.schema import Clique, Schema
 from pgmpy_dp.schema.states import checked_name
 
-_MOST_PERSONS = 100  # pairs of them then weigh enough parts of their household for rounding to be below 1 %
+_MOST_PERSONS = 100  # weights of pairs of persons are then rounded by less than 1 %
 _NOBODY = "nobody"
 
 
 @dataclass(frozen=True)
 class HouseholdSchema:
-    """A household schema declares a table of households, a table of persons, and the key that both have.
+    """Schema of a table of households and a table of persons, joined by a key.
 
     Parameters
     ----------
     households, persons : Schema
-        The variables of each table. No name is in both.
+        The variables of each table. No name may be in both.
     key : str
-        The column of both tables that tells which household a row is about. Its values never leave.
+        Column of both tables that identifies the household of a row. Its values are never released.
     max_persons : int
-        The most persons of a household that are counted, at most 100. Of a household with more, so many are drawn.
+        Largest number of persons counted per household, at most 100. From larger households this number is sampled.
     size : str
-        What the number of persons counted in a household is called as a variable. No column has this name.
+        Name of the variable that holds the number of persons counted in a household. No column may have this name.
 
     Attributes
     ----------
     joined : Schema
-        A household, its size, and a person of it: the variables of both tables, `size` between them.
+        The variables of a household, `size`, and the variables of one of its persons, in this order.
     measured : Schema
-        Beside those, ``"another x"`` for each variable x of persons: that of another person of the household, and
-        "nobody" where there is no other.
+        `joined`, and for each variable x of persons ``"another x"``: x of another person of the household, or "nobody"
+        if there is none.
 
     Raises
     ------
     SchemaError
-        If names or the bound are not sound.
+        If names clash or `max_persons` is out of range.
 
     Examples
     --------
@@ -66,13 +66,13 @@ class HouseholdSchema:
                 raise SchemaError(f"{name} needs a Schema, got {type(schema).__name__}: write Schema({{...}}).")
             if schema.structure.refined:
                 raise SchemaError(
-                    f"Variable {next(iter(schema.structure.refined))!r} is the finer one of a Hierarchy, which tables "
-                    "of households do not have: declare its coarser states."
+                    f"Variable {next(iter(schema.structure.refined))!r} is the finer variable of a Hierarchy, which "
+                    "tables of households do not support: declare its coarser states instead."
                 )
             if schema.bounds:
                 raise SchemaError(
-                    f"Variable {next(iter(schema.bounds))!r} is a number with bounds, which tables of households do "
-                    "not count: declare Bins for it."
+                    f"Variable {next(iter(schema.bounds))!r} is a number with bounds, which tables of households "
+                    "cannot count: declare Bins for it."
                 )
         most = self.max_persons
         if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST_PERSONS:
@@ -82,18 +82,18 @@ class HouseholdSchema:
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
             raise SchemaError(
-                f"The name {twice[0]!r} is taken twice among the key, the size and the variables of households and "
-                "persons: rename one of them, or choose another size=."
+                f"The name {twice[0]!r} is used twice among the key, the size and the variables of households and "
+                "persons: rename one, or choose another size=."
             )
 
     @cached_property
     def another(self) -> Mapping[str, str]:
-        """Return what each variable of persons is called where it is another person's: name to variable."""
+        """Map from the name "another x" to the variable x, for each variable of persons."""
         return {f"another {variable}": variable for variable in self.persons.variables}
 
     @cached_property
     def level(self) -> Schema:
-        """Return the variables of a household, its size among them."""
+        """Variables of a household, including its size."""
         sizes = Schema({self.size: range(1, self.max_persons + 1)})
         return self.households.join(sizes)
 
@@ -107,7 +107,7 @@ class HouseholdSchema:
         return self.joined.join(Schema(others))
 
     def nobody(self, variable: str) -> str:
-        """Name the state of "another" where there is none; it is the last one."""
+        """Return the last state of "another": that there is no other person."""
         state = _NOBODY
         while state in self.persons.states[variable]:
             state += "_"
@@ -115,14 +115,14 @@ class HouseholdSchema:
 
     @property
     def together(self) -> tuple[Clique, ...]:
-        """Return the pairs of a person's variable and another person's, each once: they mirror each other."""
+        """Pairs of a person's variable and another person's, each once, since they mirror each other."""
         dependent = self.persons.structure.dependent
         roots = [variable for variable in self.persons.variables if variable not in dependent]
         pairs = itertools.combinations_with_replacement(roots, 2)
         return tuple((one, f"another {other}") for one, other in pairs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe it for a file, the tables as Frictionless Table Schemas."""
+        """Describe the schema for a file, with the tables as Frictionless Table Schemas."""
         return {
             "households": self.households.to_dict(),
             "persons": self.persons.to_dict(),
@@ -133,6 +133,6 @@ class HouseholdSchema:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> HouseholdSchema:
-        """Read what `to_dict` wrote."""
+        """Invert `to_dict`."""
         households, persons = (Schema.from_dict(content[table]) for table in ("households", "persons"))
         return cls(households, persons, content["key"], content["max_persons"], content["size"])

@@ -1,4 +1,4 @@
-"""Rules say what always holds in a record: combinations of states that cannot be, states that follow from others."""
+"""Rules that hold in every record: combinations of states that cannot occur, and variables that follow from others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
-# A rule over a few variables is held as a table of their combinations.
+# Largest number of cells of a rule: it is held as a table over its variables.
 _MOST_CELLS = 20_000_000
 
 States = Mapping[str, tuple[State, ...]]
@@ -23,12 +23,12 @@ States = Mapping[str, tuple[State, ...]]
 
 @dataclass(frozen=True, init=False)
 class Forbidden:
-    """No record has all of these states at once.
+    """Forbid a combination of states.
 
     Parameters
     ----------
     combination : mapping of variable to state or list of states
-        Every record differs from the listed states in one of the variables at least.
+        In every record at least one of the variables has none of the listed states.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class Forbidden:
         return tuple(name for name, _ in self.combination)
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Forbidden:
-        """Refuse variables and states that a schema does not have."""
+        """Raise unless the schema declares the variables and states."""
         for name, forbidden in self.combination:
             _known("Forbidden", name, forbidden, states)
         return self
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
-        """Say of every combination of the variables' states whether it may occur, an axis a variable."""
+        """Return which combinations of the variables' states may occur, with one axis per variable."""
         forbidden = np.ones(_cells(self.variables, states), dtype=bool)
         for axis, (name, listed_states) in enumerate(self.combination):
             among = {typed(state) for state in listed_states}
@@ -68,19 +68,19 @@ class Forbidden:
         return ~forbidden
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the rule as schema files hold it."""
+        """Describe the rule as in schema files."""
         return {"forbidden": [{"name": name, "states": list(states)} for name, states in self.combination]}
 
 
 @dataclass(frozen=True, init=False)
 class Allowed:
-    """Every record has one of the listed combinations in some variables.
+    """Allow only the listed combinations of some variables.
 
     Parameters
     ----------
     variables : iterable of str
     combinations : iterable of tuples of states
-        States in the order of the variables.
+        Tuples of states in the order of `variables`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Allowed:
         object.__setattr__(self, "combinations", tuple(found))
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Allowed:
-        """Refuse variables and states that a schema does not have."""
+        """Raise unless the schema declares the variables and states."""
         for name, column in zip(self.variables, zip(*self.combinations, strict=True), strict=False):
             _known("Allowed", name, column, states)
         if not self.combinations:
@@ -115,7 +115,7 @@ class Allowed:
         return self
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
-        """Say of every combination of the variables' states whether it may occur, an axis a variable."""
+        """Return which combinations of the variables' states may occur, with one axis per variable."""
         found = np.zeros(_cells(self.variables, states), dtype=bool)
         places = [{typed(state): place for place, state in enumerate(states[name])} for name in self.variables]
         for combination in self.combinations:
@@ -123,20 +123,20 @@ class Allowed:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the rule as schema files hold it."""
+        """Describe the rule as in schema files."""
         return {"allowed": {"names": list(self.variables), "combinations": [list(c) for c in self.combinations]}}
 
 
 @dataclass(frozen=True, init=False)
 class Dependency:
-    """The state of one variable says that of another: a place its region, a degree its number.
+    """Declare that the state of one variable determines that of another, as a place determines its region.
 
     Parameters
     ----------
     finer, coarser : str
     states : mapping of state to state
-        For every state of the finer variable that of the coarser one. States that stand for missing or other values
-        need not be listed where both variables have such a state: each then goes to its like.
+        The state of the coarser variable for every state of the finer one. States that stand for missing or other
+        values need not be listed if both variables have such a state: they are mapped to each other.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Dependency:
         return self.finer, self.coarser
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Dependency:
-        """Refuse variables and states that a schema does not have; lead stand-ins to their like."""
+        """Raise unless the schema declares the variables and states; map states for missing and other values."""
         owner = f"{type(self).__name__} of {self.coarser!r} on {self.finer!r}"
         for place, name in enumerate(self.variables):
             _known(owner, name, [pair[place] for pair in self.states], states)
@@ -182,16 +182,16 @@ class Dependency:
         return replace(self, states=mapping)
 
     def codes(self, states: States) -> NDArray[np.intp]:
-        """Return the place of the coarser variable's state for every state of the finer one."""
+        """Return the index of the coarser variable's state for every state of the finer one."""
         place = {typed(state): number for number, state in enumerate(states[self.coarser])}
         return np.array([place[typed(coarse)] for _, coarse in self.states], dtype=np.intp)
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
-        """Say of every pair of the two variables' states whether it may occur."""
+        """Return which pairs of the two variables' states may occur."""
         return self.beside(states, {})
 
     def beside(self, states: States, given: Mapping[str, int]) -> NDArray[np.bool_]:
-        """Say the same beside given states, by their places: their axes have length 1, and no larger table is made."""
+        """Return `allowed` restricted to given states, by index; their axes have length 1. Only that part is built."""
         fine, coarse = self.codes(states), np.arange(len(states[self.coarser]))
         fine, coarse = (
             places if name not in given else places[[given[name]]]
@@ -199,33 +199,34 @@ class Dependency:
         )
         if fine.size * coarse.size > _MOST_CELLS:
             raise SchemaError(
-                f"{self.coarser!r} follows from {self.finer!r}, which as a table has more than {_MOST_CELLS:,} cells. "
-                "Networks need that table where both are neighbours: fit PairwiseMixture, which needs none."
+                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MOST_CELLS:,} cells. "
+                "Networks need that table where the two are neighbours: fit PairwiseMixture, which does not need it."
             )
         found: NDArray[np.bool_] = fine[:, None] == coarse
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the rule as schema files hold it."""
+        """Describe the rule as in schema files."""
         pairs = [list(pair) for pair in self.states]
         return {"dependency": {"finer": self.finer, "coarser": self.coarser, "states": pairs}}
 
 
 @dataclass(frozen=True, init=False)
 class Hierarchy(Dependency):
-    """The states of one variable are grouped by those of a coarser one, at which all else is measured.
+    """Group the states of a variable by those of a coarser one, which is measured in its place.
 
-    The coarser variable is never read from the records: it is found from the finer one. Pairs with other variables have
-    the coarser variable alone, and the finer one is measured once. Within a state of the coarser variable the finer one
-    is taken to be independent of all else, by shares from its own noisy table: answers and synthetic records have both.
+    The coarser variable is not read from the records but computed from the finer one. Pairs with other variables are
+    measured for the coarser variable only; the finer one is measured once, alone. Given the coarser variable, the finer
+    one is assumed independent of all other variables, with shares from its own noisy table. Answers and synthetic
+    records contain both.
 
     Parameters
     ----------
     finer, coarser : str
     states : mapping of state to state
-        For every state of the finer variable that of the coarser one, as of a :class:`Dependency`.
+        The state of the coarser variable for every state of the finer one, as for :class:`Dependency`.
     column : bool
-        Whether files of records hold the coarser variable as a column of their own, so that synthetic ones do too.
+        Whether files of records, and so synthetic ones, have a column for the coarser variable.
 
     Examples
     --------
@@ -242,7 +243,7 @@ class Hierarchy(Dependency):
         object.__setattr__(self, "column", column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the rule as schema files hold it."""
+        """Describe the rule as in schema files."""
         groups: dict[tuple[type, State], list[State]] = {}
         for fine, coarse in self.states:
             groups.setdefault(typed(coarse), []).append(fine)
@@ -256,17 +257,17 @@ Rule = Forbidden | Allowed | Dependency
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A structure is what a schema's rules come to: which variables follow from others, and what else cannot be.
+    """What the rules of a schema imply: which variables follow from others, and which combinations cannot occur.
 
     Attributes
     ----------
     dependent : mapping of variable to (variable, ndarray)
-        For each variable that follows from another one its root, which follows from none, and the place of its state
-        for every state of the root.
+        For each variable that follows from another: its root, which follows from none, and the index of its state for
+        every state of the root.
     zeros : tuple of (variables, ndarray)
         For each other rule, which combinations of the variables' states may occur.
     refined : mapping of variable to (variable, ndarray)
-        For the finer variable of each hierarchy the coarser one, and the place of its state for every finer state.
+        For the finer variable of each hierarchy: the coarser one, and the index of its state for every finer state.
     """
 
     dependent: Mapping[str, tuple[str, NDArray[np.intp]]]
@@ -275,12 +276,12 @@ class Structure:
 
     @property
     def derived(self) -> dict[str, tuple[str, NDArray[np.intp]]]:
-        """Return for the coarser variable of each hierarchy the finer one, from which it is found."""
+        """Map each hierarchy's coarser variable to (finer variable, coarser state's index per finer state)."""
         return {coarser: (finer, codes) for finer, (coarser, codes) in self.refined.items()}
 
 
 def structure_of(rules: Iterable[Rule], states: States) -> Structure:
-    """Lead dependent variables to their roots, and make tables of all other rules."""
+    """Trace dependent variables to their roots, and make tables of all other rules."""
     parents: dict[str, Dependency] = {}
     zeros: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
     left: list[Dependency] = []
@@ -289,7 +290,7 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
         if isinstance(rule, Hierarchy):
             refined[rule.finer] = rule.coarser, rule.codes(states)
             present = np.isin(np.arange(len(states[rule.coarser])), refined[rule.finer][1])
-            if not present.all():  # a state of no finer one cannot be
+            if not present.all():  # a coarser state without finer ones cannot occur
                 zeros.append(((rule.coarser,), present))
         elif not isinstance(rule, Dependency):
             zeros.append((rule.variables, rule.allowed(states)))
@@ -305,7 +306,7 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
             path = parents[path].finer
         if path != variable:
             dependent[variable] = path, codes
-    for rule in left:  # what a second dependency adds to the first, or one that closes a circle
+    for rule in left:  # second dependencies of a variable, and those that close a cycle
         routes = [dependent.get(v, (v, np.arange(len(states[v])))) for v in rule.variables]
         (fine_root, fine), (coarse_root, coarse) = routes
         if fine_root == coarse_root:
@@ -318,13 +319,9 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
 def possible_states(
     rules: Iterable[Rule], states: States, asked: Iterable[str], given: Mapping[str, State]
 ) -> NDArray[np.bool_]:
-    """Say of every joint state of some variables whether it may occur beside given states of others.
+    """Return which joint states of some variables may occur, given states of others, as an array with one axis each.
 
-    Rules count that are about these variables alone.
-
-    Returns
-    -------
-    ndarray of bool, an axis for each variable asked for
+    Only rules that are about these variables alone are considered.
     """
     names, places = tuple(asked), {name: states[name].index(state) for name, state in given.items()}
     found = np.ones([len(states[name]) for name in names], dtype=bool)
@@ -341,7 +338,7 @@ def possible_states(
 
 
 def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> tuple[Rule, ...]:
-    """Check rules against the variables and states of a schema; each is kept once."""
+    """Check rules against the variables and states of a schema, and drop repeated ones."""
     found: dict[Rule, None] = {}
     for rule in listed(rules, "rules", "a list of Forbidden, Allowed, Dependency or Hierarchy"):
         if not isinstance(rule, Rule):
@@ -352,23 +349,23 @@ def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, Stat
 
 
 def _require_hierarchies_apart(rules: tuple[Rule, ...]) -> None:
-    """Refuse what a hierarchy cannot hold: other rules about its finer variable, and two ways to its coarser one."""
+    """Raise if another rule is about a hierarchy's finer variable, or two hierarchies share their coarser one."""
     hierarchies = [rule for rule in rules if isinstance(rule, Hierarchy)]
     for hierarchy in hierarchies:
         others = [rule for rule in rules if rule != hierarchy]
         if any(hierarchy.finer in rule.variables for rule in others):
             raise SchemaError(
-                f"Variable {hierarchy.finer!r} is taken to be independent of all else within {hierarchy.coarser!r}, "
-                f"and no other rule about it can hold: state it about {hierarchy.coarser!r}."
+                f"Variable {hierarchy.finer!r} is assumed independent of all else given {hierarchy.coarser!r}, "
+                f"so no other rule about it can hold: state the rule about {hierarchy.coarser!r}."
             )
         if any(hierarchy.coarser == rule.coarser for rule in others if isinstance(rule, Hierarchy)):
             raise SchemaError(
-                f"Variable {hierarchy.coarser!r} is the coarser one of two hierarchies: name two variables."
+                f"Variable {hierarchy.coarser!r} is the coarser variable of two hierarchies: give each its own."
             )
 
 
 def rule_from_dict(stored: Any) -> Rule:
-    """Read what `to_dict` of a rule wrote."""
+    """Invert `to_dict` of any rule."""
     try:
         ((kind, content),) = stored.items()
         if kind == "forbidden":
@@ -386,7 +383,7 @@ def rule_from_dict(stored: Any) -> Rule:
     except (ValueError, TypeError, LookupError, AttributeError):
         pass
     raise SchemaError(
-        "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as Schema.save writes it."
+        "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as in Schema.save."
     )
 
 
@@ -400,7 +397,7 @@ def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:
 
 def _known(owner: str, name: str, listed_states: Iterable[State], states: States) -> None:
     if name not in states:
-        raise SchemaError(f"{owner}: the schema declares no states of a variable {name!r}.{suggestion(name, states)}")
+        raise SchemaError(f"{owner}: the schema declares no states of variable {name!r}.{suggestion(name, states)}")
     known = set(map(typed, states[name]))
     for state in listed_states:
         if typed(state) not in known:

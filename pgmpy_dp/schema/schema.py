@@ -1,4 +1,4 @@
-"""The schema holds what is published about the records before anyone looks at them."""
+"""The schema: everything that is public about the records before anyone looks at them."""
 
 from __future__ import annotations
 
@@ -40,42 +40,41 @@ _PLAIN = CsvFormat()
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schema:
-    """A schema declares variables and their states, published before any record is looked at, or found privately.
+    """Public variables and their states, declared before any record is read, or found privately.
 
     Parameters
     ----------
     variables : mapping of str to (iterable of states) or Bins
-        The states of each variable in the order of the table axes. A state is a str, int, finite float or
-        bool; numpy scalars are converted. States that compare equal across types (``0`` and ``False``) are
-        refused. An empty list says that no state is public yet: until
-        :meth:`~pgmpy_dp.PrivateDataset.discover_states` finds some, all values are what `other` names.
+        The states of each variable in the order of table axes. A state is a str, int, finite float or bool; numpy
+        scalars are converted. States that compare equal across types (``0`` and ``False``) are refused. An empty list
+        means that no state is public yet: all values are mapped to the state in `other` until
+        :meth:`~pgmpy_dp.PrivateDataset.discover_states` finds some.
     missing : mapping of str to state, optional
-        For each variable whose records may lack a value, the state that stands for it. It is appended to the
-        variable's states if it is not among them.
+        For each variable whose records may lack a value, the state that stands for a missing value. It is appended to
+        the variable's states if it is not among them.
     other : mapping of str to state, optional
-        For each variable whose records may hold values that are not declared (or outside the bins), the state that
-        stands for all of them, silently; appended in the same way, after that for missing values. Without it such
-        records are refused.
+        For each variable whose records may hold undeclared values (or values outside the bins), the state that stands
+        for all of them, without a warning; appended like that for missing values, after it. Without it such records are
+        refused.
     bounds : mapping of str to (low, high) or float, optional
-        Variables that stay numbers, for methods of numbers such as linear regression: they have no states, and are
-        not among `variables`. Values beyond the bounds are moved to them. One positive number R stands for (-R, R).
+        Variables that stay numbers, for numeric methods such as linear regression: they have no states, and are not in
+        `variables`. Values beyond the bounds are clipped. One positive number R stands for (-R, R).
     missing_values : iterable of str, or mapping of str to iterable of str, optional
-        Texts that say that a value is missing, such as ``["?", "NA"]``: of every variable with states, or of those
-        named. Empty cells always say so. In synthetic files the first stands for a missing value, ``""`` for an empty
-        cell; without any, what `missing` names does.
+        Texts that mark a missing value, such as ``["?", "NA"]``: for every variable with states, or for those named.
+        Empty cells always do. In synthetic files the first text stands for a missing value (``""`` for an empty cell);
+        without any, the state in `missing` does.
     rules : iterable of Forbidden, Allowed, Dependency or Hierarchy, optional
-        What holds in every record, as is known without looking at one. See the notes.
+        What is known to hold in every record without looking at one. See the notes.
     csv : CsvFormat, optional
-        How CSV files of the records are written. Synthetic ones are written so as well.
+        Format of the CSV files of records. Synthetic ones are written in it as well.
     found_by : mapping of str to tuple of Guarantee, optional
-        For each variable whose states were found in records, what was promised there. Releases under the schema count
-        it. Schemas that `discover_states`, `quantile_bins` and `merge_rare_states` lead to have it by themselves.
+        For each variable whose states were found in records, the guarantees of finding them. Releases under the schema
+        include them. `discover_states`, `quantile_bins` and `merge_rare_states` set them.
 
     Attributes
     ----------
     states : mapping of str to tuple
-        All states of each variable, those for missing and other values included; for binned variables, the bin
-        labels.
+        All states of each variable, including those for missing and other values; for binned variables, the bin labels.
     bins : mapping of str to Bins
         The binned variables.
     missing, other : mapping of str to state
@@ -83,10 +82,10 @@ class Schema:
     bounds : mapping of str to (float, float)
     missing_values : mapping of str to tuple of str
     rules : tuple of rules
-        As given; dependencies with the states of the finer variable in their order.
+        As given; dependencies list the states of the finer variable in schema order.
     csv : CsvFormat
     found_by : mapping of str to tuple of Guarantee
-        As given, and of bins that know it themselves.
+        As given, including those stored in bins.
 
     Raises
     ------
@@ -95,11 +94,11 @@ class Schema:
 
     Notes
     -----
-    Rules bind what is fitted, answered and drawn, not the records. A record that breaks one is counted like any other,
-    in the cells of its own states: it is neither refused nor dropped nor reported, since either would depend on it
-    beyond what is paid for. Fits have no place for such records; where a release says, far beyond its noise, that
-    there are many of them, fits warn. A network holds a rule where its variables are neighbours, and is refused
-    otherwise; methods that iterate over records hold none.
+    Rules constrain what is fitted, answered and drawn, not the records. A record that breaks a rule is counted like any
+    other, in the cells of its own states. It is neither refused nor dropped nor reported, since each of these would
+    reveal more about it than was paid for. Fitted models give such records probability 0; if a release shows, far
+    beyond its noise, that there are many of them, the fit warns. A network can hold a rule only if the rule's variables
+    are neighbours, and is refused otherwise; methods that iterate over records ignore rules.
 
     Examples
     --------
@@ -138,7 +137,7 @@ class Schema:
         if not isinstance(variables, Mapping):
             raise SchemaError(
                 f"Schema needs a dict of variable -> states, got {type(variables).__name__}. States are "
-                "declared, not read off records: write Schema({'smoke': ['yes', 'no']}) or Schema.from_model."
+                "declared, not read from records: write Schema({'smoke': ['yes', 'no']}) or Schema.from_model."
             )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise SchemaError(f"bounds needs a dict of variable -> (low, high), got {type(bounds).__name__}.")
@@ -157,8 +156,8 @@ class Schema:
                 if not states[variable] and not (isinstance(other, Mapping) and name in other):
                     raise SchemaError(
                         f"Variable {variable!r}: no states given; list at least one. If no list of them is public, "
-                        "name one that stands for all values, by other= or in the column 'other' of a data dictionary: "
-                        "states are then discovered privately."
+                        "name a state that stands for all values, by other= or in the column 'other' of a data "
+                        "dictionary: states can then be discovered privately."
                     )
         stand_ins: dict[str, Mapping[str, State]] = {}
         for role, given in (("missing", missing), ("other", other)):
@@ -175,7 +174,7 @@ class Schema:
         numeric = {checked_name(name): checked_bounds(name, ends) for name, ends in (bounds or {}).items()}
         for name in numeric:
             if name in states:
-                raise SchemaError(f"Variable {name!r} has both states and bounds: declare one of them.")
+                raise SchemaError(f"Variable {name!r} has both states and bounds: declare only one of them.")
         object.__setattr__(self, "bounds", MappingProxyType(numeric))
         object.__setattr__(self, "states", MappingProxyType(states))
         object.__setattr__(self, "missing", stand_ins["missing"])
@@ -194,7 +193,7 @@ class Schema:
 
     @cached_property
     def structure(self) -> Structure:
-        """Return what the rules come to: variables that follow from others, and combinations that may occur.
+        """What the rules imply: variables that follow from others, and combinations that may occur.
 
         Examples
         --------
@@ -208,7 +207,7 @@ class Schema:
         return structure_of(self.rules, self.states)
 
     def possible(self, asked: Iterable[str], given: Mapping[str, State] = MappingProxyType({})) -> NDArray[np.bool_]:
-        """Say which joint states of some variables the rules about them allow, beside given states of others.
+        """Return which joint states of some variables the rules about them allow, given states of others.
 
         Examples
         --------
@@ -222,7 +221,7 @@ class Schema:
 
     @property
     def undiscovered(self) -> tuple[str, ...]:
-        """Return the names of the variables none of whose values is a public state yet.
+        """Names of the variables that have no public states of values yet.
 
         Examples
         --------
@@ -232,7 +231,7 @@ class Schema:
         return tuple(v for v, state in self.other.items() if set(self.states[v]) <= {state, self.missing.get(v, state)})
 
     def with_states(self, variable: str, states: Iterable[State]) -> Schema:
-        """Declare other states of a variable; what stands for its missing and other values stays.
+        """Return a schema with other states of a variable; those for missing and other values are kept.
 
         Examples
         --------
@@ -244,7 +243,7 @@ class Schema:
         return self.replace(variables=self.declared | {variable: states})
 
     def replace(self, **declared: Any) -> Schema:
-        """Declare some things otherwise, by the names of the constructor; all others stay.
+        """Return a schema with some constructor arguments replaced.
 
         Examples
         --------
@@ -253,7 +252,7 @@ class Schema:
         ('?',)
         """
         arguments = self._arguments() | declared
-        if "found_by" not in declared:  # what is no longer declared tells nothing, and bins know it themselves
+        if "found_by" not in declared:  # drop those of variables that are gone; bins carry their own
             variables = arguments["variables"]
             kept = {v: own for v, own in self.found_by.items() if v in variables and not isinstance(variables[v], Bins)}
             arguments["found_by"] = kept
@@ -261,17 +260,17 @@ class Schema:
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:
-        """Return what was promised wherever states were found in records, each payment once."""
+        """All guarantees under which states were found in records, each payment once."""
         return tuple(dict.fromkeys(part for parts in self.found_by.values() for part in parts))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return the names of the variables that have states, in the order of declaration."""
+        """Names of the variables that have states, in the order of declaration."""
         return tuple(self.states)
 
     @property
     def declared(self) -> dict[str, Bins | tuple[State, ...]]:
-        """Return what each variable was declared with, its bins or its states, as the constructor takes it.
+        """Bins or states of each variable, as the constructor takes them.
 
         Examples
         --------
@@ -282,7 +281,7 @@ class Schema:
 
     @property
     def state_names(self) -> dict[str, list[State]]:
-        """Return the states as pgmpy takes them: a fresh dict of variable to list.
+        """States in pgmpy's form: a new dict of variable to list.
 
         Examples
         --------
@@ -292,7 +291,7 @@ class Schema:
         return {variable: list(states) for variable, states in self.states.items()}
 
     def cardinality(self, variable: str) -> int:
-        """Count the states of a variable.
+        """Return the number of states of a variable.
 
         Examples
         --------
@@ -303,7 +302,7 @@ class Schema:
         return len(self.states[variable])
 
     def cardinalities(self) -> dict[str, int]:
-        """Count the states of every variable that has states.
+        """Return the number of states of every variable that has states.
 
         Examples
         --------
@@ -313,7 +312,7 @@ class Schema:
         return {variable: len(states) for variable, states in self.states.items()}
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
-        """Return the shape of the clique's table: one axis a variable, in clique order.
+        """Return the shape of a clique's table: one axis per variable, in clique order.
 
         Examples
         --------
@@ -324,26 +323,22 @@ class Schema:
         return tuple(len(self.states[variable]) for variable in checked)
 
     def cells(self, clique: Iterable[str]) -> int:
-        """Count the cells of the clique's table."""
+        """Return the number of cells of a clique's table."""
         return math.prod(self.shape(clique))
 
     def require(self, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
-        """Check cliques against the schema.
+        """Check cliques against the schema, and return them as tuples.
 
         Parameters
         ----------
         cliques : iterable of iterables of str
             Each clique lists variables in the order of its table's axes.
 
-        Returns
-        -------
-        tuple of tuples of str
-
         Raises
         ------
         SchemaError
-            If there is no clique, or one is empty, names an unknown variable, or repeats a variable or, in
-            whatever order, another clique.
+            If no clique is given, or a clique is empty, names an unknown variable, or repeats a variable or (in any
+            order) another clique.
 
         Examples
         --------
@@ -369,7 +364,7 @@ class Schema:
                 if isinstance(variable, str) and variable in self.bounds:
                     raise SchemaError(
                         f"Variable {variable!r} is a number with bounds and has no states to count: declare Bins for "
-                        "it, or use a method of numbers such as LinearPosteriorSampler."
+                        "it, or use a numeric method such as LinearPosteriorSampler."
                     )
                 _known(variable, self.states)
             key = frozenset(members)
@@ -377,12 +372,12 @@ class Schema:
                 twice = next(v for v in members if members.count(v) > 1)
                 raise SchemaError(f"Clique {tuple(members)} names variable {twice!r} more than once: name it once.")
             if key in checked:
-                raise SchemaError(f"Clique {tuple(members)} repeats clique {checked[key]}: give one of them.")
+                raise SchemaError(f"Clique {tuple(members)} repeats clique {checked[key]}: give only one of them.")
             checked[key] = tuple(str(variable) for variable in members)
         return tuple(checked.values())
 
     def select(self, variables: Iterable[str]) -> Schema:
-        """Keep some of the variables, in the order given, and the rules that are about them alone.
+        """Return a schema of some variables, in the given order, with the rules that are about them alone.
 
         Examples
         --------
@@ -398,13 +393,13 @@ class Schema:
         return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv, found_by=found)
 
     def join(self, other: Schema) -> Schema:
-        """Take the variables of both, those of this one first.
+        """Return a schema with the variables of both, those of this one first.
 
         Raises
         ------
         SchemaError
-            If a variable has other states, bins or bounds in the other schema, or values are missing by other texts; if
-            rules about variables of both are not the same.
+            If a variable has other states, bins, bounds or missing values in the other schema, or if only one of them
+            has a rule about variables of both.
 
         Examples
         --------
@@ -424,7 +419,7 @@ class Schema:
         rules = [[r for r in schema.rules if set(r.variables) <= set(shared)] for schema in (self, other)]
         for rule in (rule for own in rules for rule in own if not all(rule in each for each in rules)):
             named = ", ".join(map(repr, rule.variables))
-            raise SchemaError(f"A rule about {named} is in one release, and not in the other.")
+            raise SchemaError(f"A rule about {named} is in one release but not in the other.")
         declared = {**self.declared, **other.declared}
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
         bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
@@ -434,7 +429,7 @@ class Schema:
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
-        """Take variables and states from a pgmpy model that already declares them.
+        """Return the variables and states that a pgmpy model declares.
 
         Parameters
         ----------
@@ -481,13 +476,12 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Describe the table of records as a Frictionless Table Schema (version 2).
 
-        States are ``constraints.enum``. Some properties of a field are our own: ``pgmpy_dp:bins`` holds ``edges``
-        (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other`` are
-        the states that stand for missing and for undeclared values. Where there may be the latter, the states are
-        in ``pgmpy_dp:states``, and nothing constrains the values. A number with bounds has ``pgmpy_dp:bounds``, and
-        those whose states were found in records have what was promised there in ``pgmpy_dp:found_by``. Beside the
-        fields, ``pgmpy_dp:rules`` lists the rules, and ``pgmpy_dp:csv`` has ``delimiter``, ``encoding`` and
-        ``strip`` where they are declared.
+        States are in ``constraints.enum``. Other properties of a field are our own: ``pgmpy_dp:bins`` with ``edges``
+        (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other``, the
+        states for missing and undeclared values. A variable with the latter has its states in ``pgmpy_dp:states``, and
+        no constraint on its values. ``pgmpy_dp:bounds`` holds the bounds of a number, and ``pgmpy_dp:found_by`` the
+        guarantees under which states were found in records. Beside the fields, ``pgmpy_dp:rules`` lists the rules, and
+        ``pgmpy_dp:csv`` holds the ``delimiter``, ``encoding`` and ``strip`` that are declared.
 
         Examples
         --------
@@ -511,13 +505,13 @@ class Schema:
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
         """Read a Frictionless Table Schema.
 
-        States come from ``pgmpy_dp:bins`` or ``pgmpy_dp:states``, else ``constraints.enum``, else
-        ``categories``; a boolean field without any of them has the states False and True.
+        States are taken from ``pgmpy_dp:bins`` or ``pgmpy_dp:states``, else ``constraints.enum``, else ``categories``;
+        a boolean field without any of them has the states False and True.
 
         Raises
         ------
         SchemaError
-            If the descriptor is no Table Schema, or a field declares no states.
+            If the descriptor is not a Table Schema, or a field declares no states.
         """
         return cls(**declarations(descriptor))
 
@@ -528,12 +522,12 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a Frictionless Table Schema file, ours or another's.
+        """Read a file with a Frictionless Table Schema, written by `save` or by other tools.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         SchemaError
             If it is not a Table Schema, or a field declares no states.
         """
@@ -588,12 +582,12 @@ class Schema:
             "found_by": dict(self.found_by),
         }
 
-    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema, tuple(self._arguments().values())
 
 
 def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, tuple[Guarantee, ...]]:
-    """Check what was promised where states were found in records; bins know it themselves."""
+    """Check the guarantees under which states were found in records, and add those stored in bins."""
     if not isinstance(given, Mapping):
         raise SchemaError(f"found_by needs a dict of variable -> guarantees, got {type(given).__name__}.")
     found = {variable: own.found_by for variable, own in bins.items()}
@@ -604,8 +598,8 @@ def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -
 
 
 def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], said: Mapping[str, Any]) -> None:
-    """Refuse a format in which a name, a state or what says that a value is missing cannot be written."""
-    if csv == _PLAIN:  # all that is declared is text in UTF-8
+    """Raise if a name, a state or a text for missing values cannot be written in the format."""
+    if csv == _PLAIN:  # UTF-8 holds every declared text
         return
     for variable, own in states.items():
         for text in (variable, *own, *said.get(variable, ())):
@@ -619,7 +613,7 @@ def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], s
 def _missing_values(
     given: Any, states: Mapping[str, tuple[State, ...]], stand_ins: Mapping[str, State]
 ) -> dict[str, tuple[str, ...]]:
-    """Check what says that a value is missing, for every variable or for those that are named."""
+    """Check the texts for missing values, of every variable or of those that are named."""
     named = given if isinstance(given, Mapping) else dict.fromkeys(states, listed(given, "missing_values"))
     found = {}
     for variable, texts in named.items():
@@ -631,8 +625,8 @@ def _missing_values(
             checked_state(f"Variable {variable!r}: missing_values", text)
             if text in map(str, states[variable]) and stand_ins.get(variable) != text:
                 raise SchemaError(
-                    f"Variable {variable!r}: {text!r} is a state and among missing_values (in files missingValues); a "
-                    "value cannot be both. Name missing_values variable by variable, or let that state stand for them "
+                    f"Variable {variable!r}: {text!r} is both a state and among missing_values (in files "
+                    "missingValues). Give missing_values variable by variable, or let that state stand for them "
                     "by missing=."
                 )
         found[variable] = own

@@ -1,4 +1,4 @@
-"""Rules say what a variable may be called, and which states it may take."""
+"""Checks of the names of variables and of their states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def listed(values: Any, what: str, expected: str = "a list") -> list[Any]:
 
 
 def is_listable(values: Any) -> bool:
-    # Sets have no order. The edge views of networkx are sets and mappings by type, but do have one.
+    # Sets have no order. The edge views of networkx are sets and mappings by type, but are ordered.
     if isinstance(values, (str, bytes, dict, set, frozenset)):
         return False
     return isinstance(values, Iterable) and not (isinstance(values, np.ndarray) and values.ndim == 0)
@@ -56,7 +56,7 @@ def distinct(owner: str, states: tuple[State, ...]) -> tuple[State, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Turn a numpy bool, number or text into Python's own. Times stay, since numpy would make integers of them."""
+    """Convert a numpy bool, number or text to Python's. Times are kept, since numpy would convert them to integers."""
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufU" else value
 
 

@@ -1,4 +1,4 @@
-"""A schema is written and read as a Frictionless Table Schema, version 2."""
+"""Reading and writing a schema as a Frictionless Table Schema, version 2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 def table_field(
     name: str, states: tuple[State, ...], bins: Bins | None, stand_ins: Mapping[str, State]
 ) -> dict[str, Any]:
-    """Describe a variable as :meth:`Schema.to_dict` does; `stand_ins` has a state for "missing", "other" or both."""
+    """Describe a variable as :meth:`Schema.to_dict` does; `stand_ins` holds its states for "missing" and "other"."""
     field: dict[str, Any] = {"name": name}
     constraints: dict[str, Any] = {} if "missing" in stand_ins else {"required": True}
     if bins is not None:
@@ -46,26 +46,18 @@ def table_field(
             field |= {"type": kind, "constraints": constraints, STATES_PROPERTY: list(states)}
         else:
             field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
-        if "" in states:  # by default a Table Schema reads the empty text as missing
+        if "" in states:  # a Table Schema reads the empty text as missing by default
             field["missingValues"] = []
     return field | {ROLE_PROPERTIES[role]: state for role, state in stand_ins.items()}
 
 
 def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Describe a number with bounds. They do not constrain the values: values beyond them are moved to them."""
+    """Describe a number with bounds. They do not constrain the values, which are clipped to them."""
     return {"name": name, "type": "number", "constraints": {"required": True}, BOUNDS_PROPERTY: list(bounds)}
 
 
-def declarations(
-    descriptor: Any,
-) -> dict[str, Any]:
-    """Read what a Table Schema declares, as the arguments of a `Schema`.
-
-    Raises
-    ------
-    SchemaError
-        If the descriptor is no Table Schema, or a field declares no states.
-    """
+def declarations(descriptor: Any) -> dict[str, Any]:
+    """Return the declarations of a Table Schema as arguments of `Schema`; SchemaError if it is not a valid one."""
     fields = descriptor.get("fields") if isinstance(descriptor, Mapping) else None
     if not isinstance(fields, list) or not all(isinstance(field, Mapping) for field in fields):
         raise SchemaError("Not a Table Schema: it needs a list of 'fields'.")
@@ -104,14 +96,14 @@ def declarations(
 
 
 def _payments(name: str, field: Mapping[str, Any]) -> tuple[Guarantee, ...]:
-    """Read what was promised where the states of a field were found in records."""
+    """Read the guarantees under which the states of a field were found in records."""
     listed = field.get(FOUND_PROPERTY, [])
     if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
         raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} must be a list of guarantees.")
     try:
         return tuple(map(Guarantee.from_dict, listed))
     except (ValueError, TypeError, KeyError) as error:
-        raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} holds no guarantee ({error}).") from None
+        raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} holds an invalid guarantee ({error}).") from None
 
 
 def _csv_format(declared: Any) -> CsvFormat:
@@ -125,7 +117,7 @@ def _csv_format(declared: Any) -> CsvFormat:
 
 
 def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
-    """Leave out appended stand-ins of another type ("unknown" among integers), which are no values of the column."""
+    """Drop appended stand-ins of another type ("unknown" among integers), which are not values of the column."""
     if len(set(map(type, states))) == 1:
         return states
     for end in range(len(states) - 1, max(len(states) - len(stand_ins), 1) - 1, -1):
@@ -138,7 +130,7 @@ def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[Stat
 
 
 def _missing_values(name: str, listed: Any) -> list[str]:
-    """Read the texts that say that a value is missing."""
+    """Read the texts that mark a missing value."""
     if not isinstance(listed, list):
         raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
     if any(isinstance(text, Mapping) and "value" not in text for text in listed):
@@ -168,9 +160,9 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
         values = [False, True]
     if not isinstance(values, list):
         raise SchemaError(
-            f"Field {name!r} declares no states: list them in 'constraints': {{'enum': [...]}}, "
-            f"in 'categories', or give {BINS_PROPERTY!r} for a numeric field. If they are not public: "
-            f"{STATES_PROPERTY!r}: [] and a state for all values in {ROLE_PROPERTIES['other']!r}."
+            f"Field {name!r} declares no states: list them in 'constraints': {{'enum': [...]}} or in 'categories', or "
+            f"give {BINS_PROPERTY!r} for a numeric field. If they are not public, give {STATES_PROPERTY!r}: [] and, in "
+            f"{ROLE_PROPERTIES['other']!r}, a state that stands for all values."
         )
     return [_field_value(name, value, field.get("type", "any")) for value in values]
 

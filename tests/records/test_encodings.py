@@ -86,7 +86,7 @@ def test_no_text_swallows_the_records_of_others(tmp_path):
     rows = [["v", "w"], ["x", "〒"], *[["x", "y"]] * 1000, ["x", "〒"]]
     with open(tmp_path / "a.csv", "w", encoding="iso2022_jp_2004", newline="") as file:
         csv.writer(file).writerows(rows)
-    with pytest.raises(ValueError, match="does not write each character by itself"):
+    with pytest.raises(ValueError, match="does not encode each character independently"):
         CsvFile(tmp_path / "a.csv", encoding="iso2022_jp_2004")
 
 

@@ -140,10 +140,10 @@ def test_the_number_of_households_is_public_only_where_they_are_replaced():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"persons": dp.Schema({"tenure": ["owned"]})}, "'tenure' is taken twice"),
-        ({"persons": dp.Schema({"size": [1, 2]})}, "'size' is taken twice"),
-        ({"households": dp.Schema({"another age": [1, 2]})}, "'another age' is taken twice"),
-        ({"key": "age"}, "'age' is taken twice"),
+        ({"persons": dp.Schema({"tenure": ["owned"]})}, "'tenure' is used twice"),
+        ({"persons": dp.Schema({"size": [1, 2]})}, "'size' is used twice"),
+        ({"households": dp.Schema({"another age": [1, 2]})}, "'another age' is used twice"),
+        ({"key": "age"}, "'age' is used twice"),
         ({"max_persons": 0}, "from 1 to 100"),
         ({"max_persons": 101}, "from 1 to 100"),
         ({"persons": dp.Schema(bounds={"wage": (0, 1)})}, "'wage' is a number with bounds"),

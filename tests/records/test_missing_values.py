@@ -61,7 +61,7 @@ def test_files_keep_them(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["state"], "'work': 'state' is a state"),
+        (["state"], "'work': 'state' is both a state"),
         ({"wrk": ["?"]}, "missing_values: Unknown variable 'wrk'"),
         ({"work": [9]}, "'work': missing_values are texts"),
         ("?", "must be a list"),

@@ -249,19 +249,19 @@ def test_files_keep_hierarchies(tmp_path, estimator):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ([dp.Forbidden({"place": "p0", "a": "x"})], "state it about 'region'"),
+        ([dp.Forbidden({"place": "p0", "a": "x"})], "state the rule about 'region'"),
         ([dp.Hierarchy("region", "a", dict.fromkeys(["r0", "r1", "r2", "r3"], "x"))], None),
-        ([dp.Hierarchy("b", "region", dict.fromkeys("uvw", "r0"))], "the coarser one of two hierarchies"),
-        ([dp.Hierarchy("place", "a", dict.fromkeys(GROUPS, "x"))], "state it about 'region'"),
+        ([dp.Hierarchy("b", "region", dict.fromkeys("uvw", "r0"))], "the coarser variable of two hierarchies"),
+        ([dp.Hierarchy("place", "a", dict.fromkeys(GROUPS, "x"))], "state the rule about 'region'"),
     ],
 )
 def test_what_hierarchies_cannot_hold_is_refused(rules, message):
-    with pytest.raises(dp.SchemaError, match=message or "state it about"):
+    with pytest.raises(dp.SchemaError, match=message or "state the rule about"):
         dp.Schema(STATES, rules=[*SCHEMA.rules, *rules])
 
 
 def test_tables_of_households_have_no_hierarchies():
-    with pytest.raises(dp.SchemaError, match="'place' is the finer one of a Hierarchy"):
+    with pytest.raises(dp.SchemaError, match="'place' is the finer variable of a Hierarchy"):
         dp.HouseholdSchema(SCHEMA, dp.Schema({"c": ["x", "y"]}), key="id", max_persons=3)
 
 
