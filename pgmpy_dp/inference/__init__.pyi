@@ -1,7 +1,7 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
 from .collective.closest import ClosestMarginals, closest_marginals
-from .collective.counts_behind import CollectiveMarginals, NonlinearBeliefPropagation
+from .collective.counts_behind import NLBP, CollectiveMarginals
 from .collective.duals import gaussian_dual, laplace_dual
 from .collective.noise_laws import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
 from .mixtures.balanced_records import draw_records
@@ -16,6 +16,7 @@ from .trees.maximising import Maximisation
 from .trees.tree_sampling import sample
 
 __all__ = [
+    "NLBP",
     "AnswerTooLargeError",
     "Calibration",
     "ClosestMarginals",
@@ -28,7 +29,6 @@ __all__ = [
     "Maximisation",
     "Mixture",
     "MixtureFit",
-    "NonlinearBeliefPropagation",
     "NormalLaplaceNoise",
     "SmoothedLaplaceNoise",
     "Table",

@@ -2,7 +2,7 @@
 
 from .accounting import calibrate, price, printed_epsilon
 from .allocation import compute_parameters, data_dependent, independent
-from .collective import PublishedEM, laplace_noise, published_em
+from .cgm_em import CGMEM, cgm_em, tables_noise
 from .posteriors import (
     PrintedBayesianEstimator,
     PrintedCoefficients,
@@ -18,6 +18,7 @@ from .posteriors import (
 from .topics import printed_topics
 
 __all__ = [
+    "CGMEM",
     "PrintedBayesianEstimator",
     "PrintedCoefficients",
     "PrintedExponentialMAP",
@@ -26,16 +27,15 @@ __all__ = [
     "PrintedPosteriorSampler",
     "PrintedRegressions",
     "PrintedRows",
-    "PublishedEM",
     "calibrate",
+    "cgm_em",
     "compute_parameters",
     "data_dependent",
     "independent",
-    "laplace_noise",
     "price",
     "printed_epsilon",
     "printed_increment",
     "printed_sensitivity",
     "printed_topics",
-    "published_em",
+    "tables_noise",
 ]

@@ -10,11 +10,11 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import laplace, norm
 
 from pgmpy_dp.inference import (
+    NLBP,
     FactorGraph,
     GaussianNoise,
     JunctionTree,
     LaplaceNoise,
-    NonlinearBeliefPropagation,
     NormalLaplaceNoise,
     SmoothedLaplaceNoise,
     gaussian_dual,
@@ -49,9 +49,7 @@ def test_belief_propagation_reaches_the_dual_on_both_engines(chain):
     tree, graph, start, observed, scale = chain
     exact = laplace_dual(tree, start, observed, scale, TOTAL)
     for engine in (tree, graph):
-        run = NonlinearBeliefPropagation(engine, max_iter=2000, tolerance=1e-6).run(
-            start, LaplaceNoise(observed, scale), TOTAL
-        )
+        run = NLBP(engine, max_iter=2000, tolerance=1e-6).run(start, LaplaceNoise(observed, scale), TOTAL)
         np.testing.assert_allclose(run.counts, exact.counts, atol=0.05)
 
 
@@ -59,9 +57,9 @@ def test_constant_steps_chatter_with_raw_laplace_gradients(chain):
     """The fault of the plain algorithm that the default step size mends."""
     tree, _, start, observed, scale = chain
     noise = LaplaceNoise(observed, scale)
-    run = NonlinearBeliefPropagation(tree, step=lambda k: 0.5, max_iter=500).run(start, noise, TOTAL)
+    run = NLBP(tree, step=lambda k: 0.5, max_iter=500).run(start, noise, TOTAL)
     assert not run.converged
-    assert run.gap > 10 * NonlinearBeliefPropagation(tree, max_iter=500).run(start, noise, TOTAL).gap
+    assert run.gap > 10 * NLBP(tree, max_iter=500).run(start, noise, TOTAL).gap
 
 
 @pytest.mark.parametrize("scale", [0.05, 5.0, 200.0])
@@ -70,7 +68,7 @@ def test_belief_propagation_returns_counts_of_its_potentials_and_stops_by_the_ga
     tree, _, start, observed, _ = chain
     steps = {} if step is None else {"step": lambda k: step}
     noise = LaplaceNoise(observed, np.full(start.size, scale))
-    run = NonlinearBeliefPropagation(tree, **steps).run(start, noise, TOTAL)
+    run = NLBP(tree, **steps).run(start, noise, TOTAL)
     np.testing.assert_array_equal(run.counts, TOTAL * tree.calibrate(run.potentials).marginals)
     assert run.converged == (run.gap <= 1e-5 * start.size)
     assert not (run.converged and step == 1e-4)
@@ -100,7 +98,7 @@ def test_the_dual_closes_the_gap_where_noise_is_a_hundred_thousandth_of_the_reco
 def test_gaussian_noise_converges_to_its_fixed_point(chain):
     tree, _, start, observed, scale = chain
     noise = GaussianNoise(observed, 10 * scale)
-    run = NonlinearBeliefPropagation(tree, step=lambda k: 0.1, tolerance=1e-10).run(start, noise, TOTAL)
+    run = NLBP(tree, step=lambda k: 0.1, tolerance=1e-10).run(start, noise, TOTAL)
     assert run.converged
     fixed = TOTAL * tree.calibrate(start + noise.gradient(run.counts)).marginals
     np.testing.assert_allclose(run.counts, fixed, atol=1e-4)
@@ -226,6 +224,6 @@ def test_counts_of_tied_cliques_maximise_the_objective_over_joint_tables(tied, k
     below = TOTAL * (start * repeats @ means @ joint - joint @ np.log(joint)) - loss
     above = TOTAL * logsumexp(logs) - multipliers @ observed + conjugate
     assert below == pytest.approx(above, abs=2e-3)
-    run = NonlinearBeliefPropagation(tree, step=lambda k: 0.1 if kind == "gaussian" else 2 / (k + 2), max_iter=4000)
+    run = NLBP(tree, step=lambda k: 0.1 if kind == "gaussian" else 2 / (k + 2), max_iter=4000)
     noise = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}[kind](observed, scale)
     np.testing.assert_allclose(run.run(start, noise, TOTAL).counts, found.counts, atol=5.0)

@@ -69,27 +69,43 @@ class CollectiveMarginals:
 
 
 @dataclass(frozen=True)
-class NonlinearBeliefPropagation:
-    """Algorithm 1 of Bernstein et al. (2017) runs on a junction tree or, loopily, on a factor graph.
+class NLBP:
+    """Non-linear belief propagation (NLBP), Algorithm 1 of Bernstein et al. (2017).
 
-    It repeats l <- (1 - alpha) l + alpha grad log p(y | n) at n = N mu(theta + l). The paper averages the counts n in
-    this way; averaging what the noisy counts add to the log-potentials has the same fixed points, and the counts are
-    those of `potentials` in every iteration. Where k cliques share a table, n is the mean of their counts and l / k is
-    added to the log-potentials of each. With Laplace noise the gradient jumps where a count meets its
-    observation, and a constant alpha chatters there for ever. The default alpha = 2 / (k + 2) makes it the Frank-Wolfe
-    algorithm on the dual of the problem (see `laplace_dual`), whose gap falls with 1 / k.
+    From n = N mu(theta), each iteration adds the gradient of log p(y | n) to the log-potentials, finds the counts
+    n' = N mu(theta + gradient) by belief propagation, and averages them into n with weight alpha. On a junction tree it
+    solves problem 6; on a factor graph, by loopy propagation, it approximates it.
 
-    Attributes
+    Parameters
     ----------
-    engine : JunctionTree or FactorGraph
+    engine : JunctionTree, TiedTree or FactorGraph
+    averages : {"counts", "multipliers"}
+        What is averaged: the counts n, as the paper prints it, or the gradients, that is l <- (1 - alpha) l + alpha
+        grad log p(y | n) at n = N mu(theta + l). Fixed points are the same. The second keeps n the counts of
+        `potentials` in every iteration, and with alpha = 2 / (k + 2) it is the Frank-Wolfe algorithm on the dual of the
+        problem (see `laplace_dual`), whose gap falls with 1 / k.
     step : callable
-        Iteration number k = 0, 1, ... to alpha in (0, 1].
+        Iteration number k = 0, 1, ... to alpha in (0, 1]. The gradient of Laplace noise jumps where a count meets its
+        observation, so that no constant alpha converges.
     max_iter : int
     tolerance : float
         Stop at this duality gap, in nats for each observed count. It does not depend on the step.
+
+    Notes
+    -----
+    Where k cliques share a table, n is the mean of their counts, and l / k is added to the log-potentials of each.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.inference import JunctionTree, LaplaceNoise
+    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
+    >>> noise = LaplaceNoise(np.array([70.0, 12.0, 8.0, 20.0]), np.full(4, 1.0))
+    >>> NLBP(tree, averages="counts").run(np.zeros(4), noise, 100.0).counts.round(1)
+    array([59.8, 12.1,  8.1, 20. ])
     """
 
     engine: Engine
+    averages: str = "multipliers"
     step: Callable[[int], float] = lambda k: 2.0 / (k + 2.0)
     max_iter: int = 500
     tolerance: float = 1e-5
@@ -106,14 +122,20 @@ class NonlinearBeliefPropagation:
         total : float
             N, in records.
         """
-        multipliers = np.zeros_like(potentials)
+        multipliers, counts = np.zeros_like(potentials), None
         for k in range(self.max_iter + 1):
             tilted = potentials + multipliers / self.engine.repeats
             calibration = self.engine.calibrate(tilted)
-            counts = total * calibration.marginals
-            gap = noise.gap(counts, multipliers)
-            converged = gap <= self.tolerance * counts.size and calibration.converged
+            own = total * calibration.marginals
+            gap = noise.gap(own, multipliers)
+            converged = gap <= self.tolerance * own.size and calibration.converged
+            if counts is None or self.averages == "multipliers":
+                counts = own
             if converged or k == self.max_iter:
                 break
-            multipliers = multipliers + self.step(k) * (noise.gradient(counts) - multipliers)
+            alpha, gradient = self.step(k), noise.gradient(counts)
+            multipliers = multipliers + alpha * (gradient - multipliers)
+            if self.averages == "counts":
+                found = self.engine.calibrate(potentials + gradient / self.engine.repeats)
+                counts = counts + alpha * (total * found.marginals - counts)
         return CollectiveMarginals(counts, tilted, gap, k, converged)

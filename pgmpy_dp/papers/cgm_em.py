@@ -1,0 +1,280 @@
+"""CGM-EM, learning in collective graphical models as Bernstein et al. (2017) publish it (Algorithm 2).
+
+The algorithm alternates between an E-step, which finds the counts n behind the noisy counts y given the parameters,
+and an M-step, which fits the parameters to n. The E-step solves problem 6 of the paper,
+
+    maximise  theta . n + H(n) + log p(y | n)    over N x the marginal polytope,
+
+by non-linear belief propagation (NLBP, Algorithm 1) or by its exact dual. Each iteration does not decrease the maximum
+minus N A(theta), which stands for the likelihood of y.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
+from sklearn.exceptions import ConvergenceWarning
+
+from pgmpy_dp.estimators import NaiveMLE
+from pgmpy_dp.estimators.parameters import check_parameters, refuse_weights
+from pgmpy_dp.estimators.results import finish
+from pgmpy_dp.estimators.steps import measure, resolve
+from pgmpy_dp.fitting.plans.planning import shares
+from pgmpy_dp.fitting.plans.tying import PooledTables
+from pgmpy_dp.fitting.readings.family_tables import read_joint
+from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_engine, gaussian_dual, laplace_dual
+from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import bayesian_network, conditional, families, tabular_cpd
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
+from pgmpy_dp.release import NoisyMarginals, Release
+
+# Share of the loss, or of one nat where it is smaller, by which an E-step may miss its maximum.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Path:
+    """Parameters and likelihoods of CGM-EM, iteration by iteration.
+
+    Attributes
+    ----------
+    potentials : list of ndarray of shape (engine.layout.size,)
+        Log-potentials: those of the start, then those after each iteration.
+    likelihoods : list of float
+        The E-step's maximum minus N A(theta) at each of them, in nats and without the constants of log p(y | n).
+    """
+
+    potentials: list[Vector]
+    likelihoods: list[float]
+
+
+def cgm_em(
+    engine: Engine,
+    start: Vector,
+    noise: LaplaceNoise | GaussianNoise,
+    total: float,
+    iterations: int,
+    e_step: str = "dual",
+    max_inner: int = 500,
+    m_step: Callable[[Vector], Vector] | None = None,
+) -> Path:
+    """Run Algorithm 2.
+
+    Parameters
+    ----------
+    engine : JunctionTree, TiedTree or FactorGraph
+        On a factor graph, marginals and log Z are loopy approximations.
+    start : ndarray of shape (engine.layout.size,)
+        Log-potentials theta.
+    noise : LaplaceNoise or GaussianNoise
+        Noisy counts of the layout's tables.
+    total : float
+        N, known or estimated.
+    iterations : int
+        Number of EM iterations.
+    e_step : {"dual", "nlbp"}
+        The exact dual of problem 6, or non-linear belief propagation. Where noise is a small share of the records the
+        second needs very many iterations.
+    max_inner : int
+        Largest number of iterations of an E-step. On a junction tree, Newton's method then completes the dual.
+    m_step : callable, optional
+        Counts n to the log-potentials that maximise theta . n - N A(theta). By default those of the E-step, which have
+        marginals n / N and are a maximum where potentials are free: n = N mu(theta + l) for the E-step's multipliers l.
+
+    Returns
+    -------
+    Path
+
+    Warns
+    -----
+    ConvergenceWarning
+        If E-steps did not reach their tolerance.
+    """
+    path, likelihoods, gaps = [start], [], []
+    for number in range(iterations + 1):
+        found = _counts(engine, path[-1], noise, total, e_step, max_inner)
+        likelihoods.append(_likelihood(engine, path[-1], found, noise, total))
+        if not found.converged:
+            gaps.append(found.gap)
+        if number < iterations:
+            path.append(found.potentials if m_step is None else m_step(found.counts))
+    if gaps:
+        warnings.warn(
+            f"{len(gaps)} of {iterations + 1} E-steps of CGM-EM did not reach their tolerance in {max_inner} "
+            f"iterations (duality gap up to {max(gaps):.3g} nats): raise max_inner, or choose e_step='dual' on a "
+            "junction tree.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Path(path, likelihoods)
+
+
+def _counts(
+    engine: Engine, theta: Vector, noise: LaplaceNoise | GaussianNoise, total: float, e_step: str, max_inner: int
+) -> CollectiveMarginals:
+    if e_step == "nlbp":
+        tolerance = TOLERANCE * max(1.0, noise.loss(total * engine.calibrate(theta).marginals)) / theta.size
+        return NLBP(engine, max_iter=max_inner, tolerance=tolerance).run(theta, noise, total)
+    dual = laplace_dual if isinstance(noise, LaplaceNoise) else gaussian_dual
+    return dual(engine, theta, noise.observed, noise.scale, total, TOLERANCE, max_inner)
+
+
+def _likelihood(
+    engine: Engine, theta: Vector, found: CollectiveMarginals, noise: LaplaceNoise | GaussianNoise, total: float
+) -> float:
+    """Compute theta . n + H(n) + log p(y | n) - N A(theta); H(n) is N A(tilted) - tilted . n at n's own potentials."""
+    calibrations = [engine.calibrate(logs) for logs in (found.potentials, theta)]
+    gained = total * (calibrations[0].log_partition - calibrations[1].log_partition)
+    moved = np.where(np.isfinite(theta), found.potentials - theta, 0.0) * engine.repeats
+    return float(gained - moved @ found.counts - noise.loss(found.counts))
+
+
+@dataclass(eq=False, repr=False)
+class CGMEM(NaiveMLE):
+    """CGM-EM with non-linear belief propagation (NLBP) or its exact dual, as Bernstein et al. (2017) publish it.
+
+    The noise is that of tables of the network's own cliques. EM starts from a fit that takes noisy tables for true
+    ones, and keeps the parameters after each iteration. The paper does not say when it stops. Run to convergence, it
+    minimises the distance of the model's marginals from the noisy tables, and so follows the noise: the number of
+    iterations is its only regularisation. For a network that is to be near the truth take
+    :class:`~pgmpy_dp.CollectiveEM`, which fits the same likelihood with a prior that the release calibrates.
+
+    Parameters
+    ----------
+    iterations : int
+        Number of EM iterations.
+    e_step : {"dual", "nlbp"}
+        Solve the E-step's problem by its dual, which is exact on a junction tree, or by NLBP, the paper's Algorithm 1.
+    max_inner : int
+        Largest number of iterations within an E-step; a warning says where they did not reach the tolerance.
+    total : float, optional
+        N, the number of records, which the paper takes as known. By default it is estimated from the release.
+    **parameters
+        Those of :class:`~pgmpy_dp.papers.NaiveMLE`. With ``inference="loopy"`` both E-steps are approximations.
+
+    Attributes
+    ----------
+    path_ : list of ndarray
+        Log-potentials (of a Bayesian network, logarithms of its CPDs) in the order of the cliques: index 0 is the
+        start, index k follows iteration k.
+    history_ : list of float
+        For each entry of `path_` the approximate log-likelihood of the noisy tables, in nats, up to a constant. On a
+        junction tree it does not decrease.
+    parameters_, state_names_, release_, guarantee_
+        As of other estimators.
+
+    Notes
+    -----
+    Of cliques that share a table but were measured one by one, the mean table is fitted; its noise is taken for noise
+    of the release's kind with the variance of the mean.
+
+    References
+    ----------
+    G. Bernstein, R. McKenna, T. Sun, D. Sheldon, M. Hay and G. Miklau (2017). Differentially private learning of
+    undirected graphical models using collective graphical models. ICML.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> from pgmpy_dp import papers
+    >>> schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
+    >>> records = pd.DataFrame({"a": ["x", "x", "y", "y"] * 25, "b": ["x", "x", "y", "x"] * 25})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    >>> estimator = papers.CGMEM(epsilon=1.0, iterations=8, e_step="nlbp")
+    >>> network = dp.PrivateMarkovNetwork([("a", "b")]).fit(data, estimator=estimator)
+    >>> len(estimator.path_), estimator.history_[8] > estimator.history_[0]
+    (9, True)
+    """
+
+    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork), "supports_weighted_data": False}  # noqa: RUF012
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        **NaiveMLE._constraints,
+        "iterations": whole(1),
+        "e_step": choice("dual", "nlbp"),
+        "max_inner": whole(1),
+        "total": optional(exact_positive),
+    }
+
+    iterations: int = 16
+    e_step: str = "dual"
+    max_inner: int = 500
+    total: float | None = None
+
+    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CGMEM:
+        """Fit a network; `data` is a release, a `PrivateDataset` or records.
+
+        Raises
+        ------
+        SchemaError, ValueError, BudgetExceededError
+            As `CollectiveEM.fit`; also if a clique of the model was not measured as a table of its own.
+        """
+        if isinstance(model, DiscreteMarkovNetwork):
+            super().fit(model, data, sample_weight)
+            return self
+        check_parameters(self)
+        refuse_weights(type(self).__name__, sample_weight)
+        network = bayesian_network(model, type(self).__name__)
+        scopes = families(network)
+        release = resolve(self, data, list(network.nodes()), network)
+        if not isinstance(release, Release):
+            build_engine(release.schema.select(network.nodes()).cardinalities(), scopes, self.inference)
+            release = measure(self, release, scopes, shares(release.schema, scopes))
+        schema = release.schema.select(network.nodes())
+        engine = build_engine(schema.cardinalities(), scopes, self.inference)
+        with np.errstate(divide="ignore"):
+            start = engine.layout.flatten(np.log(table) for table in read_joint(release, scopes, None))
+        logs = self._run(engine, release, start, lambda counts: _log_cpds(engine.layout, counts))
+        tables = zip(scopes, engine.layout.split(np.exp(logs)), strict=True)
+        finish(self, [tabular_cpd(scope, table, schema.states) for scope, table in tables], release, schema)
+        return self
+
+    def _maximise(self, engine: Engine, release: Any) -> Vector:
+        return self._run(engine, release, super()._maximise(engine, release))
+
+    def _run(
+        self, engine: Engine, release: Any, start: Vector, m_step: Callable[[Vector], Vector] | None = None
+    ) -> Vector:
+        noise, total = tables_noise(engine.layout, release), float(self.total or release.total)
+        path = cgm_em(engine, start, noise, total, self.iterations, self.e_step, self.max_inner, m_step)
+        self.path_, self.history_ = path.potentials, path.likelihoods
+        return path.potentials[-1]
+
+
+def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> LaplaceNoise | GaussianNoise:
+    """Read the noisy tables of exactly the layout's cliques.
+
+    Raises
+    ------
+    ValueError
+        If a clique was not measured as a table of its own.
+    """
+    own = {frozenset(clique): clique for clique in release.tables}
+    observed, variances = [], []
+    for scope in layout.scopes:
+        if frozenset(scope) not in own:
+            raise ValueError(
+                f"CGM-EM fits noisy tables of the network's own cliques, and {scope} was not measured: fit "
+                "CollectiveEM, which takes tables of any cliques."
+            )
+        clique = own[frozenset(scope)]
+        observed.append(np.transpose(release.tables[clique], [clique.index(variable) for variable in scope]))
+        variances.append(release.variances[clique])
+    laplace = release.guarantee.mechanism == "laplace"
+    scales = [math.sqrt(variance / 2.0 if laplace else variance) for variance in variances]
+    law = LaplaceNoise if laplace else GaussianNoise
+    return law(layout.flatten(observed).astype(np.float64), layout.per_cell(scales))
+
+
+def _log_cpds(layout: Layout, counts: Vector) -> Vector:
+    """Take the logarithms of the CPDs that counts of families give, the child's axis first."""
+    with np.errstate(divide="ignore"):
+        return layout.flatten(np.log(conditional(table)) for table in layout.split(counts))

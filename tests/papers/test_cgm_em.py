@@ -1,0 +1,284 @@
+"""CGM-EM and NLBP against independent dense code on joint tables."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+
+import pgmpy_dp as dp
+from pgmpy_dp import papers
+from pgmpy_dp.inference import NLBP, FactorGraph, GaussianNoise, JunctionTree, LaplaceNoise
+
+TOTAL, SCALE, ITERATIONS = 2000.0, 15.0, 3
+GRAPHS = {
+    "chain": [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")],
+    "tree": [("a", "b"), ("a", "c"), ("c", "d"), ("c", "e"), ("c", "f")],
+    "grid": [("a", "b"), ("b", "c"), ("d", "e"), ("e", "f"), ("a", "d"), ("b", "e"), ("c", "f")],  # two times three
+    "families": [("a",), ("b", "a"), ("c",), ("d", "b", "c"), ("e", "d")],
+}
+NOTHING = contextlib.nullcontext()
+NOISES = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
+
+
+class Dense:
+    """Two-state variables on their joint table; row i of `cells` is the indicator of cell i of the tables."""
+
+    def __init__(self, scopes):
+        self.scopes, names = scopes, sorted(set(itertools.chain(*scopes)))
+        joint = np.indices((2,) * len(names)).reshape(len(names), -1)
+        codes = [np.ravel_multi_index(joint[[names.index(v) for v in scope]], (2,) * len(scope)) for scope in scopes]
+        self.cells = np.concatenate([np.eye(2 ** len(s))[code].T for s, code in zip(scopes, codes, strict=True)])
+        self.cards = dict.fromkeys(names, 2)
+
+    def distribution(self, theta):
+        return softmax(theta @ self.cells)
+
+    def e_step(self, theta, kind, observed):
+        """Maximise problem 6 over joint tables by its dual, and check that primal and dual have one value."""
+        base = theta @ self.cells
+
+        def dual(multipliers):
+            logs = base + multipliers @ self.cells
+            square = (SCALE * multipliers) ** 2 if kind == "gaussian" else 0 * multipliers
+            value = TOTAL * logsumexp(logs) - multipliers @ observed + square.sum() / 2
+            pull = SCALE**2 * multipliers if kind == "gaussian" else 0.0
+            return value, TOTAL * self.cells @ softmax(logs) - observed + pull
+
+        bounds = [(-1 / SCALE, 1 / SCALE)] * observed.size if kind == "laplace" else None
+        options = {"ftol": 1e-16, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 100_000}
+        found = minimize(dual, 0 * observed, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        joint = softmax(base + found.x @ self.cells)
+        residual = (observed - TOTAL * self.cells @ joint) / SCALE
+        loss = np.abs(residual).sum() if kind == "laplace" else (residual**2).sum() / 2
+        value = TOTAL * (base @ joint - joint @ np.log(joint)) - loss
+        assert value == pytest.approx(found.fun, abs=1e-4)
+        return joint, value - TOTAL * logsumexp(base)
+
+    def m_step(self, theta, joint):
+        """Fit log-potentials to the marginals of a joint table."""
+
+        def loss(theta):
+            logs = theta @ self.cells
+            return logsumexp(logs) - theta @ self.cells @ joint, self.cells @ (softmax(logs) - joint)
+
+        return minimize(loss, theta, jac=True, method="BFGS", options={"gtol": 1e-9}).x
+
+    def conditionals(self, joint):
+        """Take CPDs from a joint table: the first variable of a scope given the others."""
+        found, tables = [], np.split(self.cells @ joint, np.cumsum([2 ** len(s) for s in self.scopes])[:-1])
+        for table in tables:
+            table = table.reshape(2, -1)
+            found.append(np.log(table / table.sum(axis=0)).ravel())
+        return np.concatenate(found)
+
+
+@pytest.fixture(scope="module", params=itertools.product(GRAPHS, NOISES), ids="-".join)
+def problem(request):
+    name, kind = request.param
+    model, generator = Dense(GRAPHS[name]), np.random.default_rng(5)
+    true = TOTAL * model.cells @ model.distribution(generator.normal(size=len(model.cells)))
+    draw = generator.laplace if kind == "laplace" else generator.normal
+    return model, kind, true + draw(scale=SCALE, size=true.size), name == "families"
+
+
+def start_of(model, directed):
+    return model.conditionals(np.full(model.cells.shape[1], 1.0 / model.cells.shape[1])) * directed
+
+
+def m_step_of(model, directed, tree):
+    if not directed:
+        return None
+
+    def m_step(counts):
+        tables = tree.layout.split(counts)
+        return tree.layout.flatten(np.log(table / table.sum(axis=0)) for table in tables)
+
+    return m_step
+
+
+def test_cgm_em_is_that_of_a_dense_implementation(problem):
+    model, kind, observed, directed = problem
+    tree = JunctionTree.build(model.cards, model.scopes)
+    theta, joint, likelihoods = start_of(model, directed), None, []
+    noise = NOISES[kind](observed, np.full(observed.size, SCALE))
+    path = papers.cgm_em(tree, theta, noise, TOTAL, ITERATIONS, m_step=m_step_of(model, directed, tree))
+    for own in path.potentials:
+        np.testing.assert_allclose(tree.calibrate(own).marginals, model.cells @ model.distribution(theta), atol=1e-6)
+        joint, likelihood = model.e_step(theta, kind, observed)
+        likelihoods.append(likelihood)
+        theta = model.conditionals(joint) if directed else model.m_step(theta, joint)
+    np.testing.assert_allclose(path.likelihoods, likelihoods, atol=1e-3)
+    assert (np.diff(path.likelihoods) > 0).all()
+
+
+def test_nlbp_has_the_dual_s_fixed_point_whatever_it_averages(problem):
+    """With Laplace noise counts meet their observations, where the printed gradient alternates."""
+    model, kind, observed, directed = problem
+    noise, scopes = NOISES[kind](observed, np.full(observed.size, SCALE)), model.scopes
+    expected = TOTAL * model.cells @ model.e_step(start_of(model, directed), kind, observed)[0]
+    tree = JunctionTree.build(model.cards, scopes)
+    steps = {"step": lambda k: 0.05} if kind == "gaussian" else {}
+    for averages in ("counts", "multipliers"):
+        belief = NLBP(tree, averages, max_iter=3000, tolerance=1e-12, **steps)
+        found = belief.run(start_of(model, directed), noise, TOTAL)
+        np.testing.assert_allclose(found.counts, expected, atol=1e-3 if kind == "gaussian" else 1.0)
+
+
+def test_loopy_cgm_em_by_the_dual_and_by_nlbp_end_at_one_point(problem):
+    model, kind, observed, directed = problem
+    graph = FactorGraph.build(model.cards, model.scopes, tolerance=1e-10)
+    tree = JunctionTree.build(model.cards, model.scopes)
+    noise, start = NOISES[kind](observed, np.full(observed.size, SCALE)), start_of(model, directed)
+    m_step = m_step_of(model, directed, tree)
+    dual = papers.cgm_em(graph, start, noise, TOTAL, 2, m_step=m_step)
+    with pytest.warns(ConvergenceWarning, match="E-steps of CGM-EM did not reach") if kind == "laplace" else NOTHING:
+        nlbp = papers.cgm_em(graph, start, noise, TOTAL, 2, "nlbp", 200, m_step)
+    apart = graph.calibrate(dual.potentials[-1]).marginals - graph.calibrate(nlbp.potentials[-1]).marginals
+    assert np.abs(apart).max() < 1e-3
+
+
+def test_the_loss_falls_and_each_iteration_is_kept(problem):
+    """Run on, CGM-EM approaches the noisy tables."""
+    model, kind, observed, directed = problem
+    tree = JunctionTree.build(model.cards, model.scopes)
+    noise = NOISES[kind](observed, np.full(observed.size, SCALE))
+    path = papers.cgm_em(tree, start_of(model, directed), noise, TOTAL, 12, m_step=m_step_of(model, directed, tree))
+    losses = [noise.loss(TOTAL * tree.calibrate(logs).marginals) for logs in path.potentials]
+    assert len(path.potentials) == len(path.likelihoods) == 13
+    assert (np.diff(losses) < 1e-3 * losses[0]).all()
+    assert losses[-1] < 0.6 * losses[0]
+
+
+EDGES = [("a", "b"), ("a", "c"), ("b", "c")]
+MODELS = {
+    "markov": (dp.PrivateMarkovNetwork, EDGES),
+    "bayesian": (dp.PrivateBayesianNetwork, [("a",), ("a", "b"), ("c", "b", "a")]),  # a family in another order
+}
+
+
+def measured(cliques, mechanism):
+    records = pd.DataFrame(np.random.default_rng(1).integers(0, 3, (2000, 3)), columns=list("abc"))
+    records["b"] = (records["a"] + (records["b"] == 0)) % 3
+    schema, delta = dp.Schema({v: [0, 1, 2] for v in "abc"}), 1e-6 if mechanism == "gaussian" else 0.0
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0, delta), noise=dp.SimulatedNoise(0))
+    return data.measure(cliques, 1.0, delta=delta, mechanism=mechanism)
+
+
+@pytest.mark.filterwarnings("ignore:.*E-steps of CGM-EM:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("mechanism", NOISES)
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_estimator_fits_both_kinds_of_network_by_either_e_step_and_engine(kind, mechanism):
+    model, cliques = MODELS[kind]
+    release = measured(cliques, mechanism)
+
+    def fitted(**options):
+        estimator = papers.CGMEM(iterations=4, max_inner=600, **options)
+        return estimator, model(EDGES).fit(release, estimator=estimator).query(["a", "b"]).values
+
+    first, own = fitted()
+    assert len(first.path_) == len(first.history_) == 5
+    assert (np.diff(first.history_) > 0).all()
+    for options, apart in (
+        ({"e_step": "nlbp"}, 2e-3),
+        ({"inference": "loopy"}, 2e-2),
+        ({"total": release.total}, 1e-9),
+    ):
+        assert np.abs(fitted(**options)[1] - own).max() < apart, options
+    assert np.abs(fitted(total=1500.0)[1] - own).max() > 1e-4
+    missing = [("a", "b", "c")] if kind == "bayesian" else [("a", "b"), ("c",)]
+    with pytest.raises(ValueError, match="CollectiveEM, which"):
+        model(EDGES).fit(measured(missing, mechanism), estimator=first)
+
+
+CHAIN = ["x1", "x2", "x3", "x4"]
+STEPS = [("x1", "x2"), ("x2", "x3"), ("x3", "x4")]
+# Ties, and the groups of cliques that share a table. Their names are measured, or in the second the edges.
+TIES = {
+    "named": ({("now", "next"): STEPS, ("first",): [("x1",)]}, [STEPS, [("x1",)]]),
+    "edges": ([STEPS], [STEPS]),
+    "unequal": (
+        {("now", "next"): [STEPS[0], STEPS[2]], ("of", "to"): [STEPS[1]], ("any",): [(v,) for v in CHAIN[:3]]},
+        [[STEPS[0], STEPS[2]], [STEPS[1]], [(v,) for v in CHAIN[:3]]],
+    ),
+}
+
+
+def dense_em(groups, observed, scale, total, start, iterations):
+    """Run Algorithm 2 on the joint table of a chain of 2-state variables: start and iterations, as joint distributions.
+
+    With S the sums of a group's indicators and M their means, the E-step maximises
+
+        total (S' theta . q + entropy of q) - sum |y - total M q| / b
+
+    over joint distributions q; its dual is solved, and must have no gap. The M-step fits theta to S q.
+    """
+    cells = np.indices((2,) * len(CHAIN)).reshape(len(CHAIN), -1)
+    sums, means = [], []
+    for group in groups:
+        codes = [np.ravel_multi_index(cells[[CHAIN.index(v) for v in clique]], (2,) * len(clique)) for clique in group]
+        summed = sum(np.eye(2 ** len(group[0]))[code] for code in codes).T
+        sums, means = [*sums, *summed], [*means, *(summed / len(group))]
+    sums, means, theta = np.array(sums), np.array(means), start
+    path = [softmax(theta @ sums)]
+    for _ in range(iterations):
+        base = theta @ sums
+
+        def dual(multipliers, base=base):
+            logs = base + multipliers @ means
+            slope = total * means @ softmax(logs) - observed
+            return total * logsumexp(logs) - multipliers @ observed, slope
+
+        bounds = [(-1 / b, 1 / b) for b in scale]
+        options = {"ftol": 1e-15, "gtol": 1e-6}
+        found = minimize(dual, 0 * observed, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        joint = softmax(base + found.x @ means)
+        value = (
+            total * (base @ joint - joint @ np.log(joint)) - (np.abs(observed - total * means @ joint) / scale).sum()
+        )
+        assert value == pytest.approx(found.fun, abs=1e-2)
+
+        def loss(theta, joint=joint):
+            logs = theta @ sums
+            return logsumexp(logs) - theta @ sums @ joint, sums @ (softmax(logs) - joint)
+
+        theta = minimize(loss, theta, jac=True, method="BFGS", options={"gtol": 1e-6}).x
+        path.append(softmax(theta @ sums))
+    return path
+
+
+@pytest.mark.parametrize("e_step", ["dual", "nlbp"])
+@pytest.mark.parametrize("name", TIES)
+def test_tied_parameters_are_those_of_a_dense_implementation(name, e_step):
+    ties, groups = TIES[name]
+    generator = np.random.default_rng(3)
+    columns = CHAIN if name == "edges" else [v for clique in ties for v in clique]
+    records = pd.DataFrame(generator.random((300, len(columns))) < np.linspace(0.2, 0.7, len(columns)), columns=columns)
+    records[columns[1]] |= records[columns[0]]
+    schema = dp.Schema({v: [False, True] for v in columns})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(1))
+    noisy = data.measure(STEPS if name == "edges" else list(ties), 1.0)
+    estimator = papers.CGMEM(iterations=6, regularization=0.05, e_step=e_step, max_inner=1000)
+    network = dp.PrivateMarkovNetwork(STEPS, tied=ties)
+    if e_step == "dual":
+        fitted = network.fit(noisy, estimator)
+    else:
+        with pytest.warns(ConvergenceWarning, match=r"E-steps of CGM-EM did not reach their tolerance in 1000"):
+            fitted = network.fit(noisy, estimator)
+    cliques = [STEPS] if name == "edges" else [[name] for name in ties]
+    tables = [np.mean([noisy.tables[clique] for clique in group], axis=0).ravel() for group in cliques]
+    deviations = [math.sqrt(sum(noisy.variances[clique] for clique in group) / 2) / len(group) for group in cliques]
+    scale = np.repeat(deviations, [table.size for table in tables])
+    start = estimator.path_[0]
+    path = dense_em(groups, np.concatenate(tables), scale, noisy.total, start, 6)
+    own = fitted.query(CHAIN)
+    own = np.transpose(own.values, [list(own.variables).index(v) for v in CHAIN]).ravel()
+    np.testing.assert_allclose(own, path[-1], atol=1e-4 if e_step == "dual" else 2e-3)
+    assert np.abs(path[-1] - path[0]).max() > 0.02
