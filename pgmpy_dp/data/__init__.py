@@ -1,4 +1,4 @@
-"""The wall is the only part that sees records."""
+"""Private data behind the wall: the only part of the package that sees records."""
 
 from pgmpy_dp.data.dataset import PrivateDataset
 from pgmpy_dp.data.documents import PrivateDocuments

@@ -1,4 +1,4 @@
-"""Private records stand behind a ledger, and measurements are what leaves."""
+"""Private records behind a ledger; only measurements leave."""
 
 from __future__ import annotations
 
@@ -38,58 +38,57 @@ from pgmpy_dp.schema import Bins, Clique, Schema
 
 
 class PrivateDataset(Wall):
-    """Private records are held with their public schema and their privacy budget.
+    """Private records with their public schema and their privacy budget.
 
-    All that leaves goes through a method that checks its arguments, charges the budget, and only then draws. What is
-    refused, with the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
-    the charge, such as a lack of memory, leaves the charge in place: nobody can know that drawn noise was not seen.
-    Objects can be neither copied nor pickled.
+    All answers come from methods that check their arguments, charge the budget, and only then draw. A refused call,
+    with one of the errors named or an ImportError where OpenDP is missing, charges and draws nothing. A failure after
+    the charge, such as a lack of memory, leaves the charge in place, since the drawn noise may have been seen. A data
+    set can be neither copied nor pickled.
 
     Parameters
     ----------
     records : frame, array, path or mapping
-        One row a record. Columns outside the schema are ignored. Numbers with bounds are read from frames in memory.
+        One row per record. Columns outside the schema are ignored. Numbers with bounds are read only from frames in
+        memory.
 
-        - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded here, once; only the
-          codes are kept, one or two bytes a value, of fewer than 2**31 records.
-        - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a
-          folder of them: checked here in one scan, and read again in one scan for each measurement, some records at
-          a time and never all of them in memory. It must not change meanwhile: another number of rows is refused.
-          Partitions of a Dask frame must have the types that the frame states. Spark's workers need a Python with this
-          package and PyArrow, which the environment variable PYSPARK_PYTHON names.
-        - A two-dimensional array of integers: positions of states, one column for each variable of the schema, in
-          its order.
-        - A mapping of cliques to arrays of whole numbers: ready-made counts, axes in clique order, states in
-          schema order. They must agree with each other; what they contain can be measured.
+        - A pandas, Polars or PyArrow frame, or the path of a CSV file: checked and encoded once, here. Only the codes
+          are kept, one or two bytes per value, for fewer than 2**31 records.
+        - A lazy Polars frame, a DuckDB relation, a Dask or Spark frame, or the path of a Parquet file or of a folder of
+          them: checked here in one scan, and read again in one scan per measurement, in batches that never hold all
+          records in memory. It must not change in the meantime: a different number of rows is refused. Partitions of a
+          Dask frame must have the types that the frame states. Spark's workers need a Python with this package and
+          PyArrow, named by the environment variable PYSPARK_PYTHON.
+        - A two-dimensional array of integers: indices of states, with one column per variable in schema order.
+        - A mapping of cliques to arrays of integers: ready-made counts, with axes in clique order and states in schema
+          order. They must agree with each other, and any clique within one of theirs can be measured.
 
-        A CSV file has no types: its texts are read as the kinds of the declared states, and an empty field is a
-        missing value unless the empty text is a state. :class:`~pgmpy_dp.CsvFile` declares another delimiter than the
-        comma and another encoding than UTF-8. Parquet files of a folder are read each by its own types.
+        A CSV file has no types: its texts are read as the types of the declared states, and an empty field is a missing
+        value unless the empty text is a state. :class:`~pgmpy_dp.CsvFile` declares a delimiter other than the comma or
+        an encoding other than UTF-8. Each Parquet file of a folder is read by its own types.
     schema : Schema
-        Public variables and their states, or bounds; every variable needs a column. Numbers with bounds are read from
-        frames in memory.
+        Public variables with their states or bounds; every variable needs a column.
     budget : PrivacyBudget
-        The ledger for these records. Several data sets of the same persons should share one; they must then agree in
-        `neighbours` and `unit`, since losses for different neighbours do not add up.
+        The ledger for these records. Several data sets of the same persons should share one; they must then have the
+        same `neighbours` and `unit`, since losses for different neighbours do not add up.
     neighbours : {"add_remove", "replace_one"}
-        What differs between neighbouring data sets: one record more or less (the number of records is
-        private), or one record changed (the number of records is public).
+        How neighbouring data sets differ: in one record added or removed (the number of records is private), or in one
+        record changed (the number of records is public).
     unit : str, optional
-        Column of the records, in the schema or not, that tells whose a row is, such as "person_id". Neighbours then
-        differ in all rows of one such unit, and it is the number of units that is public under "replace_one"; how
-        many rows they have is private. By default each record is a unit of its own.
+        Column of the records, in the schema or not, that identifies whose a row is, such as "person_id". Neighbours
+        then differ in all rows of one such unit, and under "replace_one" the number of units is public; their numbers
+        of rows are private. By default each record is a unit of its own.
     max_rows : int, optional
-        The most rows of a unit that are counted: those of a unit with more are drawn uniformly (once where records
-        are encoded, anew for each measurement where they are lazy), and noise grows with this number. Without it
-        all rows of a unit are counted and share a weight of 1: tables then count units, in fractions.
+        The most rows counted per unit. From units with more, this number is sampled uniformly (once where records are
+        encoded, anew for each measurement where they are lazy), and the noise is proportional to it. Without it all
+        rows of a unit count and share a weight of 1: tables then count units, in fractions.
     noise : NoiseSource
-        Leave the default for privacy. A :class:`~pgmpy_dp.privacy.SimulatedNoise` makes releases that say
-        that they are not private.
+        Keep the default for privacy. Releases with a :class:`~pgmpy_dp.privacy.SimulatedNoise` state that they are not
+        private.
 
     Raises
     ------
     SchemaError
-        If the records do not agree with the schema. The message names the variable.
+        If the records do not match the schema. The message names the variable.
     TypeError, ValueError
         If another argument is of the wrong kind.
     ImportError
@@ -133,17 +132,17 @@ class PrivateDataset(Wall):
 
     @property
     def schema(self) -> Schema:
-        """Return the public schema."""
+        """The public schema."""
         return self._schema
 
     @property
     def unit(self) -> str:
-        """Return the column that names units, or "record" where each record is one."""
+        """The column that identifies units, or "record" where each record is one."""
         return "record" if self._unit is None else self._unit.column
 
     @property
     def max_rows(self) -> int | None:
-        """Return the most rows of a unit that count; 1 where records are units, None where all share a weight of 1."""
+        """The most rows counted per unit; 1 where records are units, None where all rows share a weight of 1."""
         return 1 if self._unit is None else self._unit.max_rows
 
     def measure(
@@ -163,22 +162,23 @@ class PrivateDataset(Wall):
         cliques : iterable of iterables of str
             Variables of each table, in the order of its axes.
         epsilon : float
-            Privacy loss of all tables together. Charged exactly, as the decimal it prints as.
+            Privacy loss of all tables together. It is charged exactly, as its printed decimal.
         delta : float
             0 for the Laplace mechanism, in (0, 1) for the Gaussian one.
         mechanism : {"laplace", "gaussian", "gaussian_block"}
-            Discrete Laplace noise (pure epsilon; tables share epsilon), or discrete Gaussian noise, of which tables
-            share rho. "gaussian" charges rho, by which a budget composes it with other zCDP measurements and pure ones.
-            "gaussian_block" charges epsilon and delta at the exact price of all its tables together: at (1, 1e-9) that
-            is 5 % less noise, at (1, 1e-6) 7 %, at its best where one measurement takes the whole budget. Both
-            charges can be entered in one budget, blocks first.
+            Discrete Laplace noise (pure epsilon, which the tables share), or discrete Gaussian noise (zCDP, whose rho
+            they share). "gaussian" charges rho, which a budget composes with other zCDP measurements and pure ones.
+            "gaussian_block" charges (epsilon, delta) at the exact price of all its tables together: this needs 5 % less
+            noise at (1, 1e-9) and 7 % less at (1, 1e-6), and is best if one measurement takes the whole budget. A
+            budget takes both kinds of charges, blocks first.
         weights : iterable of float, optional
-            One positive number for each clique, in proportion to which the tables share; equal by default.
+            One positive number per clique; the tables share in proportion to these. Equal by default.
         sampling_rate : float
-            Count a Poisson sample: each record with this probability, all tables of the call on the same sample, whose
-            size is not released. Epsilon is still what the answer costs the records; since it hides who was sampled,
-            noise is drawn at the larger log(1 + (exp(epsilon) - 1) / rate). That never lowers a table's relative
-            noise: it is there for methods that are stated with it. For the Laplace mechanism under "add_remove" only.
+            Count a Poisson sample that contains each record with this probability; all tables of the call use the same
+            sample, whose size is not released. Epsilon is still the cost for all records. Since it is not revealed who
+            was sampled, noise is drawn at the larger log(1 + (exp(epsilon) - 1) / rate). This never lowers the relative
+            noise of a table; it serves methods that are defined with it. Only for the Laplace mechanism under
+            "add_remove".
 
         Returns
         -------
@@ -189,7 +189,7 @@ class PrivateDataset(Wall):
         BudgetExceededError
             If the charge does not fit.
         SchemaError
-            If a clique does not fit the schema or is too large.
+            If a clique does not match the schema or is too large.
         ValueError
             If another argument is out of range.
         """
@@ -198,8 +198,8 @@ class PrivateDataset(Wall):
     def measure_coefficients(self, cliques: Iterable[Iterable[str]], epsilon: float | Fraction) -> NoisyCoefficients:
         """Measure Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
 
-        The marginals of the answer agree on common variables, as those of `measure` do not. Every subset of the
-        cliques has its coefficients measured once (Barak et al. 2007; Zhang et al. 2016, Algorithm 2).
+        Unlike those of `measure`, the marginals obtained agree on common variables. The coefficients of every subset of
+        a clique are measured once (Barak et al. 2007; Zhang et al. 2016, Algorithm 2).
 
         Parameters
         ----------
@@ -209,12 +209,12 @@ class PrivateDataset(Wall):
         Returns
         -------
         NoisyCoefficients
-            Under "replace_one" the coefficient of the empty set is the public number of records, without noise.
+            Under "replace_one", the coefficient of the empty set is the public number of records, without noise.
 
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; and if there are too many coefficients.
+            As in `measure`; and if there are too many coefficients.
 
         Examples
         --------
@@ -230,16 +230,16 @@ class PrivateDataset(Wall):
         return self.release(FourierCoefficients(cliques, epsilon))
 
     def measure_residuals(self, scales: Mapping[Clique, float], *, delta: float) -> NoisyResiduals:
-        """Measure residuals of tables with Gaussian noise, for a charge of what that costs as one block.
+        """Measure residuals of tables with Gaussian noise, charged as one block at its exact price.
 
-        The residuals of a set of variables are what its table tells beyond those of its subsets. No other Gaussian
-        noise is as accurate at the price, if scales are those of :func:`~pgmpy_dp.plan_accuracy`.
+        The residuals of a set of variables are what its table says beyond the tables of its subsets. With the scales of
+        :func:`~pgmpy_dp.plan_accuracy`, no other Gaussian noise is as accurate at the same price.
 
         Parameters
         ----------
         scales : mapping of tuple of str to float
-            Standard deviation of the noise in each set's residuals, in records. Tables that are wanted are there with
-            all their subsets, and with the empty one, the number of records, unless that is public.
+            Standard deviation of the noise in each set's residuals, in records. The subsets of each set must be there
+            as well, including the empty set (the number of records) unless that number is public.
         delta : float
             In (0, 1).
 
@@ -251,7 +251,7 @@ class PrivateDataset(Wall):
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; and if a subset's scale is missing, or units have several records.
+            As in `measure`; and if a subset's scale is missing, or units have several records.
 
         Examples
         --------
@@ -273,10 +273,10 @@ class PrivateDataset(Wall):
         *,
         draws: int = 1,
     ) -> PosteriorDraws:
-        """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon for each draw.
+        """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon per draw.
 
-        :class:`~pgmpy_dp.PosteriorSampler` uses it. `families` has each node with its parents; `prior` has positive
-        Dirichlet parameters, axes in family order. It raises the errors of `measure`.
+        Used by :class:`~pgmpy_dp.PosteriorSampler`. `families` lists each node with its parents; `prior` holds positive
+        Dirichlet parameters, with axes in family order. Raises the errors of `measure`.
         """
         return self.release(PosteriorRows(families, prior, epsilon, draws))
 
@@ -290,7 +290,7 @@ class PrivateDataset(Wall):
     ) -> PosteriorDraws:
         """Draw CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
-        :class:`~pgmpy_dp.ExponentialMAP` uses it. It takes the arguments of `sample_posterior`.
+        Used by :class:`~pgmpy_dp.ExponentialMAP`. The arguments are as in `sample_posterior`.
         """
         return self.release(LikelyRows(families, prior, epsilon, floor))
 
@@ -304,37 +304,37 @@ class PrivateDataset(Wall):
         prior_precision: float = 1.0,
         draws: int = 1,
     ) -> RegressionDraws:
-        """Draw linear regressions from their truncated posterior, for a charge of at most epsilon for each draw.
+        """Draw linear regressions from their truncated posterior, for a charge of at most epsilon per draw.
 
-        :class:`~pgmpy_dp.LinearPosteriorSampler` uses it. `families` has each node with its parents, all with bounds in
-        the schema; `std` and `coefficient_bound` have a number for each node. It raises the errors of `measure`.
+        Used by :class:`~pgmpy_dp.LinearPosteriorSampler`. `families` lists each node with its parents, all with bounds
+        in the schema; `std` and `coefficient_bound` have a number per node. Raises the errors of `measure`.
         """
         return self.release(PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws))
 
     def quantile_bins(self, variable: str, parts: int, epsilon: float) -> Bins:
-        """Choose bins of about equally many values among the variable's own edges, for a charge of epsilon.
+        """Choose bins with about equal numbers of values from the variable's finer bins, for a charge of epsilon.
 
-        Declare the variable with fine public bins, choose coarser ones here, and declare the variable with those in
-        the schema of another data set on the same budget.
+        Declare the variable with fine public bins, choose coarser ones here, and declare those in the schema of another
+        data set on the same budget.
 
         Parameters
         ----------
         variable : str
-            Binned in the schema; missing and other values are left out.
+            Binned in the schema; missing and other values are ignored.
         parts : int
-            Number of bins wanted, from 2 to the number of fine ones. Where quantiles meet there are fewer.
+            Number of bins wanted, from 2 to the number of fine ones. Where quantiles coincide, there are fewer.
         epsilon : float
             Pure privacy loss of all edges together.
 
         Returns
         -------
         Bins
-            With some of the fine edges, among them the first and the last.
+            Their edges are some of the fine edges, including the first and the last.
 
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; and if the variable is not declared with bins.
+            As in `measure`; and if the variable is not declared with bins.
 
         Notes
         -----
@@ -353,39 +353,39 @@ class PrivateDataset(Wall):
         return self.release(QuantileBins(variable, parts, epsilon))
 
     def discover_states(self, variable: str, epsilon: float | Fraction, *, delta: float) -> DiscoveredStates:
-        """Choose the values that enough records have as states of a variable, for a charge of epsilon and delta.
+        """Find the values that many records have and make them the states of a variable, for epsilon and delta.
 
-        Declare the variable with no states, ``Schema({"place": []}, other={"place": "elsewhere"})``, discover some
-        here, and measure a data set on the same budget whose schema is that of the answer. What was not discovered
-        stays with the other values.
+        Declare the variable without states, ``Schema({"place": []}, other={"place": "elsewhere"})``, discover some
+        here, and measure a data set on the same budget with the schema of the answer. Values that are not discovered
+        remain other values.
 
         Parameters
         ----------
         variable : str
-            Declared without states. Texts of up to 200 characters and whole numbers of 64 bits can be discovered; all
-            other values are other values.
+            Declared without states. Texts of up to 200 characters and integers of 64 bits can be discovered; anything
+            else remains an other value.
         epsilon : float
-            Of the noise on every value's number of rows.
+            Privacy loss of the noise on each value's number of rows.
         delta : float
-            In (0, 1): the probability that something is released that one record or unit alone has.
+            In (0, 1): the probability of releasing a value that only one record or unit has.
 
         Returns
         -------
         DiscoveredStates
-            States are in ascending order, whole numbers before texts.
+            States are in ascending order, integers before texts.
 
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; and if the variable has public states or rules, or more than four million different values,
+            As in `measure`; and if the variable has public states or rules, or more than four million different values,
             or units have no `max_rows`.
 
         Notes
         -----
-        A value is found if its number of rows, with discrete Laplace noise, reaches a threshold. At epsilon 1 and delta
-        1e-6 that is 15 records; at 0.1, 133. Nothing else of the values leaves: what the threshold leaves out is in no
-        release, log or error. The refusal of more than four million different values depends on the records, and no
-        budget pays for it: it is for the owner alone. The sensitivity is argued in
+        A value is found if its number of rows plus discrete Laplace noise reaches a threshold. At delta 1e-6 this is 15
+        records for epsilon 1, and 133 for epsilon 0.1. Values below the threshold do not appear in any release, log or
+        error. The refusal of more than four million different values depends on the records and is not paid for by the
+        budget: only the owner may see it. The sensitivity is derived in
         :mod:`pgmpy_dp.data.mechanisms.partition_selection`.
 
         Examples
@@ -402,9 +402,9 @@ class PrivateDataset(Wall):
         return self.release(PartitionSelection(variable, epsilon, delta))
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivateDataset:
-        """Put the same records behind a ledger of their own, for a method of several steps.
+        """Return the same records behind a ledger of their own, for a method of several steps.
 
-        All of it is charged with the first step, or refused as a whole; see
+        The whole of it is charged with the first step, or refused; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
         """
         if delta:
@@ -412,7 +412,7 @@ class PrivateDataset(Wall):
         return self._behind(self._budget.set_aside(epsilon, delta))
 
     def check(self, records: Any, criteria: Sequence[Criterion], epsilon: float | Fraction) -> CheckedRecords:
-        """Hold synthetic records against the private ones by criteria, with noise, for a charge of epsilon.
+        """Check synthetic records against the private ones by criteria, with noise, for a charge of epsilon.
 
         Parameters
         ----------
@@ -430,7 +430,7 @@ class PrivateDataset(Wall):
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; and if synthetic records do not fit the schema.
+            As in `measure`; and if synthetic records do not match the schema.
 
         Examples
         --------
@@ -458,33 +458,33 @@ class PrivateDataset(Wall):
         Parameters
         ----------
         attempt : callable
-            From these records, behind a ledger of one try, to a result, or to None where it is not good enough. The
-            ledger has half of epsilon, and with a delta about ``stop * delta / (exp(epsilon / 2) + 1)``:
-            ``part.budget`` tells. It must decide by what is released to it alone, and keep nothing of a failure: no
-            entry in a list, in a file or in the ledger of other records. Other data sets of the same persons can be
-            put on ``part.budget`` within it. Charges to the ledger of this data set are refused while tries are made.
+            Function of these records, behind the ledger of one try, that returns a result, or None if it is not good
+            enough. The ledger has half of epsilon, and with a delta about ``stop * delta / (exp(epsilon / 2) + 1)``,
+            see ``part.budget``. The function must decide only by what is released to it, and keep nothing of a failure:
+            no entry in a list, in a file or in the ledger of other records. Within it, other data sets of the same
+            persons can use ``part.budget``. Charges to the ledger of this data set are refused while tries run.
         epsilon, delta : float
-            Of all tries together, charged before the first.
+            Cost of all tries together, charged before the first.
         stop : float
-            In (0, 1]: after a failure all ends with this probability, without a result. So there are ``1 / stop``
-            tries at most, on average.
+            In (0, 1]: probability to give up, without a result, after each failure. So there are at most ``1 / stop``
+            tries on average.
 
         Returns
         -------
-        What `attempt` returned, or None.
+        The result of `attempt`, or None.
 
         Raises
         ------
         BudgetExceededError, ValueError
-            As `measure`. Whatever `attempt` raises ends the tries, and stays charged. In a process that was forked
-            within an attempt no result comes out.
+            As in `measure`. An exception in `attempt` ends the tries, and the charge remains. A process that is forked
+            within an attempt gets no result.
 
         Notes
         -----
-        This is selection among private candidates (Liu and Talwar 2019): twice the epsilon of a try. Choosing the best
-        of a few tries by hand would cost all of them. Guarantees of what is released in a try state the whole, since
-        one result was chosen by another. How many tries there were must stay with the owner: it tells of the records
-        beyond what is paid for. Warnings of failed tries are kept back.
+        This is selection among private candidates (Liu and Talwar 2019): it costs twice the epsilon of one try.
+        Choosing the best of a few tries by hand would cost the sum of all. Guarantees of what is released in a try
+        state the whole cost, since the result was selected. The number of tries must stay with the owner: it reveals
+        more about the records than was paid for. Warnings of failed tries are suppressed.
 
         Examples
         --------
@@ -503,7 +503,7 @@ class PrivateDataset(Wall):
         return self.release(Retries(lambda ledger: attempt(self._behind(ledger)), epsilon, delta, stop))
 
     def _behind(self, budget: PrivacyBudget) -> PrivateDataset:
-        """Put the same records behind another ledger."""
+        """Return the same records behind another ledger."""
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         part._budget = budget
@@ -522,33 +522,33 @@ class PrivateDataset(Wall):
         variables: Iterable[str] | None = None,
         width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
-        """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
+        """Charge a plan of Gaussian sums over random samples, and return it to a method that iterates.
 
-        The plan is priced before it starts (see :func:`~pgmpy_dp.privacy.price`) and charged whole, as one
+        The plan is priced before it starts (see :func:`~pgmpy_dp.privacy.price`) and charged as a whole, as one
         (epsilon, delta) block.
 
         Parameters
         ----------
         steps : int
-            The number of sums that may be asked for.
+            The largest number of sums.
         delta : float
             In (0, 1).
         epsilon : float, optional
             What to charge. Leave it out to charge what the noise multiplier costs.
         noise_multiplier : float, optional
-            Standard deviation of the noise over the sensitivity of a sum. Leave it out for the least that epsilon
-            allows; where both are given and the noise costs more than epsilon, the plan is refused.
+            Standard deviation of the noise divided by the sensitivity of a sum. Leave it out for the least that epsilon
+            allows; if both are given and the noise costs more than epsilon, the plan is refused.
         sampling_rate : float, optional
-            Probability of a record to be in a step's sample, in (0, 1].
+            Probability that a record is in the sample of a step, in (0, 1].
         batch_size : int, optional
-            Size of a sample, in place of the rate, where the number of records is public.
+            Size of a sample, instead of the rate, where the number of records is public.
         sampling : {"poisson", "without_replacement"}, optional
             Follows from the neighbour relation: the first for "add_remove", the second for "replace_one".
         variables : iterable of str, optional
-            Columns of the records that a statistic is handed, in order; all of the schema by default.
+            Columns of the records passed to a statistic, in order; all variables of the schema by default.
         width : int or tuple of int, optional
-            How many numbers the widest sum will have, or the shape of moments (see
-            :class:`~pgmpy_dp.data.moments.Moments`), to refuse sums that are too wide for delta before the charge.
+            Length of the longest sum, or the shape of moments (see :class:`~pgmpy_dp.data.moments.Moments`): sums that
+            are too long for delta are then refused before the charge.
 
         Returns
         -------
@@ -557,7 +557,7 @@ class PrivateDataset(Wall):
         Raises
         ------
         BudgetExceededError, SchemaError, ValueError
-            As `measure`; the first names the noise multiplier that would fit.
+            As in `measure`; the first names the noise multiplier that would fit.
 
         Examples
         --------
@@ -587,9 +587,9 @@ class PrivateDataset(Wall):
         batch_size: int | None = None,
         non_negative: bool = False,
     ) -> Vector:
-        """Sum one clipped vector for each record over a random sample, with Gaussian noise: a plan of one step.
+        """Sum one clipped vector per record over a random sample, with Gaussian noise: a plan of one step.
 
-        See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, and for what is charged and refused.
+        See :meth:`plan` and :meth:`NoisySums.noisy_sum` for the parameters, charges and errors.
         """
         checked_sum(statistic, np.zeros((1, len(self._schema.variables)), dtype=np.uint8), clip_norm)
         sums = self.plan(
@@ -604,7 +604,7 @@ class PrivateDataset(Wall):
 
     @property
     def _public(self) -> PublicTable:
-        # How many rows units have is private: only where each unit counts once is their number the tables' total.
+        # Numbers of rows per unit are private, so the tables' total is public only where each unit counts once.
         public = self._neighbours == "replace_one" and (self._unit is None or (self._unit.max_rows or 1) == 1)
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
         total = size if public else None

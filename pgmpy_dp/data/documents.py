@@ -1,4 +1,4 @@
-"""The wall holds private documents as counts of words, with a public vocabulary and a privacy budget."""
+"""Private documents behind the wall, as word counts with a public vocabulary and a privacy budget."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records.memory import require_summable
 
-# At most so many documents are resampled at a time, and a document may have one word at most so often.
+# Documents resampled at a time, and the largest count of one word in a document.
 _DOCUMENTS, _MOST = 4096, 2**24
 
 
 class PrivateDocuments(Wall):
-    """Private documents are held with their public vocabulary and privacy budget, as `PrivateDataset` holds records.
+    """Private documents with their public vocabulary and privacy budget.
 
-    A record is a document. All that leaves goes through :meth:`plan`, which charges the budget; statistics are handed
-    the documents' counts of words as a scipy CSR array of shape (m, words). Objects can be neither copied nor pickled.
+    A record is a document. All answers come from :meth:`plan`, which charges the budget. Statistics receive the word
+    counts of documents as a scipy CSR array of shape (m, words). The object can be neither copied nor pickled.
 
     Parameters
     ----------
     counts : scipy sparse array or matrix, or ndarray, shape (documents, words)
-        How often each document has each word: whole numbers, not negative. Copied.
+        Number of times that each document contains each word: non-negative integers. They are copied.
     vocabulary : sequence of str
-        The word of each column. It is public: choose it without these documents (a vectorizer that was *fitted* to them
-        read it off private data; one with a ``vocabulary`` of its own did not).
+        The word of each column. It is public and must be chosen without these documents: a vectorizer that was *fitted*
+        to them has read it from private data, one with a given ``vocabulary`` has not.
     budget : PrivacyBudget
         The ledger for these documents.
     length : int
-        Every document is resampled to this many words, drawn with replacement from its own, once and here. Long
-        documents thus count no more than short ones. A document without words stays empty.
+        Every document is resampled to this many words, drawn with replacement from its own, once, here. Long documents
+        thus count no more than short ones. A document without words stays empty.
     neighbours : {"add_remove", "replace_one"}
-        What differs between neighbouring collections: one document more or less (their number is private), or one
+        How neighbouring collections differ: in one document added or removed (their number is private), or in one
         document changed (their number is public).
     noise : NoiseSource
-        Leave the default for privacy. A :class:`~pgmpy_dp.privacy.SimulatedNoise` says that it is not private.
+        Keep the default for privacy; a :class:`~pgmpy_dp.privacy.SimulatedNoise` is not private.
 
     Raises
     ------
     SchemaError
-        If the vocabulary does not fit the counts, or counts are negative or no whole numbers.
+        If the vocabulary does not match the counts, or counts are negative or not integers.
     TypeError, ValueError
         If another argument is of the wrong kind.
 
     Notes
     -----
-    Resampling is a function of a document and of randomness of its own, so that neighbours stay neighbours; no privacy
-    is claimed from it (Foulds et al. 2020, section 4).
+    Resampling depends only on the document and on independent randomness, so neighbours stay neighbours. No privacy is
+    claimed from it (Foulds et al. 2020, section 4).
 
     Examples
     --------
@@ -87,7 +87,7 @@ class PrivateDocuments(Wall):
         if checked.shape[1] != len(self._vocabulary):
             raise SchemaError(
                 f"The vocabulary has {len(self._vocabulary)} words, but the counts have {checked.shape[1]} columns: "
-                "one column a word is needed."
+                "each column needs a word."
             )
         self._length = int(length)
         require_summable(checked.shape[0])
@@ -95,12 +95,12 @@ class PrivateDocuments(Wall):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the public words."""
+        """The public vocabulary."""
         return self._vocabulary
 
     @property
     def length(self) -> int:
-        """Return the number of words of every document that has any."""
+        """Number of words of every document that is not empty."""
         return self._length
 
     def __repr__(self) -> str:
@@ -111,25 +111,25 @@ class PrivateDocuments(Wall):
 
 
 def checked_counts(counts: Any) -> sparse.csr_array:
-    """Copy counts of words to a CSR array of int64, without duplicates and zeros.
+    """Copy word counts to a CSR array of int64, without duplicates and zeros.
 
     Raises
     ------
     SchemaError
-        If they are negative, no whole numbers, or too large.
+        If they are negative, not integers, or too large.
     TypeError
-        If they are no matrix of numbers.
+        If they are not a matrix of numbers.
     """
     entries = _entries(counts)
     if entries is None:
         raise TypeError(
-            "Documents are counts of words: a scipy sparse array or a matrix of numbers without a mask, one row a "
-            f"document and one column a word; got {type(counts).__name__}."
+            "Documents are counts of words: a scipy sparse array or a matrix of numbers without a mask, with one row "
+            f"per document and one column per word; got {type(counts).__name__}."
         )
     refusal = SchemaError(
         "Counts of words must be whole numbers, not negative, and at most 2**24 for one word of a document."
     )
-    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # so that entries of one word can be added
+    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # entries of the same word can then be added
         raise refusal
     rows = canonical_rows(entries, np.float64 if entries.data.dtype.kind == "f" else np.int64)
     if not ((rows.data >= 0) & (rows.data <= _MOST) & (rows.data == np.floor(rows.data))).all():
@@ -140,7 +140,7 @@ def checked_counts(counts: Any) -> sparse.csr_array:
 
 
 def _entries(counts: Any) -> sparse.coo_array | None:
-    """List the counts by coordinates, some perhaps twice; return None where they are no matrix of numbers."""
+    """Return the counts by coordinates, possibly with duplicates; None if they are not a matrix of numbers."""
     if not sparse.issparse(counts):
         values = number_matrix(counts)
         if values is None:
@@ -150,27 +150,18 @@ def _entries(counts: Any) -> sparse.coo_array | None:
         return None
     try:
         if hasattr(counts, "check_format"):
-            counts.check_format()  # the conversion would trust its index
+            counts.check_format()  # the conversion would trust the index
         return sparse.coo_array(counts)
     except ValueError:
         pass
-    # This is raised here and not above, so that it does not carry scipy's error, which shows an index.
+    # Raised outside of the handler, so that it does not carry scipy's error, which shows an index.
     raise SchemaError("The sparse array of counts is damaged: an index lies outside of its shape.")
 
 
 def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
-    """Draw `length` words with replacement from each document that has any.
+    """Draw `length` words with replacement from each document that is not empty.
 
-    Parameters
-    ----------
-    counts : csr_array of int64
-    length : int
-    keys : callable
-        Function from a number to that many uniform random 64-bit numbers.
-
-    Returns
-    -------
-    csr_array of int32, same shape
+    `keys` returns a given number of uniform random 64-bit numbers.
     """
     parts = [
         _resampled(counts[start : start + _DOCUMENTS], length, keys) for start in range(0, counts.shape[0], _DOCUMENTS)
@@ -179,11 +170,11 @@ def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArr
 
 
 def _resampled(part: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
-    ends = np.concatenate(([0], np.cumsum(part.data)))  # where each entry's words end among those of all documents
+    ends = np.concatenate(([0], np.cumsum(part.data)))  # where the words of each entry end, across all documents
     firsts = ends[part.indptr]
     filled = np.flatnonzero(np.diff(firsts))
     sizes = np.diff(firsts)[filled].astype(np.uint64)
-    # The remainder changes a word's probability by less than 2**-64, and no privacy depends on it.
+    # The modulus changes the probability of a word by less than 2**-64, and privacy does not depend on it.
     words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
     entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
     drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)
@@ -197,5 +188,5 @@ def _checked_words(vocabulary: Any) -> tuple[str, ...]:
         raise TypeError(f"vocabulary must list the words of the columns, got {type(vocabulary).__name__}.")
     words = tuple(vocabulary)
     if not words or not all(isinstance(word, str) for word in words) or len(set(words)) != len(words):
-        raise SchemaError("vocabulary must list at least one word, each a text, none twice.")
+        raise SchemaError("vocabulary must list at least one word, each a text and different from the others.")
     return tuple(str(word) for word in words)

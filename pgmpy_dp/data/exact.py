@@ -1,4 +1,4 @@
-"""Baselines and tests take exact counts, without privacy."""
+"""Exact counts without privacy, for baselines and tests."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pgmpy_dp.schema import Schema
 
 
 def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str]]) -> NoisyMarginals:
-    """Count the cliques without noise. NOT PRIVATE; the result says so and cannot be saved.
+    """Count the cliques without noise. NOT PRIVATE: the result states so and cannot be saved.
 
     Parameters
     ----------
     records : frame, array, path or mapping
-        One row a record; see :class:`PrivateDataset`.
+        One row per record; see :class:`PrivateDataset`.
     schema : Schema
     cliques : iterable of iterables of str
 
     Returns
     -------
     NoisyMarginals
-        With mechanism "none", epsilon infinite, private False, scales 0.
+        With mechanism "none", infinite epsilon, private False and scales 0.
 
     Raises
     ------
     SchemaError
-        If records or cliques do not agree with the schema.
+        If records or cliques do not match the schema.
 
     Examples
     --------

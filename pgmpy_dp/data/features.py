@@ -1,4 +1,4 @@
-"""The wall for regression holds real-valued features between public bounds, and a class for each record."""
+"""Private numeric features between public bounds, with a class per record, behind the wall."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ Vector = NDArray[np.float64]
 
 
 class PrivateFeatures(Wall):
-    """Private records of numbers with a class each are held with their privacy budget.
+    """Private records of numeric features and a class, with their privacy budget.
 
-    All that leaves goes through :meth:`plan`, which charges the budget first; statistics are handed the features within
-    their bounds, and in a last column the number of the class. Objects can be neither copied nor pickled.
+    All answers come from :meth:`plan`, which charges the budget first. Statistics receive the features, clipped to
+    their bounds, and in a last column the index of the class. The object can be neither copied nor pickled.
 
     Parameters
     ----------
     X : array or frame, shape (number of records, d)
-        Numeric features; a frame's columns are features by their names.
+        Numeric features; for a frame, the columns are the features and name them.
     y : array or column, shape (number of records,)
-        Their classes.
+        Classes.
     bounds : pair of float or array of shape (d,)
-        Public lower and upper bounds of the features; values beyond are set to the bound. They must not be read off
-        the records.
+        Public lower and upper bounds of the features; values beyond are clipped. They must not be taken from the
+        records.
     classes : sequence
-        At least two public states; which occur is itself private.
+        At least two public states; which of them occur is private.
     budget : PrivacyBudget
         The ledger for these records. Several data sets of the same persons should share one.
     neighbours : {"add_remove", "replace_one"}
-        Whether neighbouring data sets differ in one record more or less, or in one changed record.
+        Whether neighbouring data sets differ in one record added or removed, or in one record changed.
     noise : NoiseSource
-        Leave the default for privacy.
+        Keep the default for privacy.
 
     Attributes
     ----------
     bounds : pair of ndarray of shape (d,)
     classes : tuple
     names : tuple of str, or None
-        Of the features, where X is a frame.
+        Names of the features, if X is a frame.
 
     Raises
     ------
@@ -110,17 +110,17 @@ class PrivateFeatures(Wall):
 
 
 def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
-    """Turn public bounds into two arrays, with one number for each feature.
+    """Convert public bounds to two arrays with one number per feature.
 
     Raises
     ------
     ValueError
-        If they are no pair of finite numbers for each feature, the first below the second.
+        Unless they are a pair of finite numbers for each feature, the first below the second.
     """
     if bounds is None or isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ValueError(
-            "bounds must be a pair, lowest and highest values of the features: public numbers, or one a feature. What "
-            "the records hold is private and must not set them."
+            "bounds must be a pair of the lowest and highest values of the features: public numbers, or one per "
+            "feature. They must not be taken from the records, whose values are private."
         )
     try:
         low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (features,)).copy() for bound in bounds)
@@ -134,7 +134,7 @@ def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
 
 
 def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
-    """Turn features into an array of float64, NaN where missing, and find their names."""
+    """Convert features to a float64 array, with NaN for missing values, and return their names."""
     frame = _frame(X)
     if frame is None or not frame.columns:
         values = number_matrix(X) if frame is None else None
@@ -148,12 +148,12 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
     if not all(kinds):
         raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
-    # The name is ours, since Polars would take some names for patterns.
+    # The alias avoids names that Polars would read as patterns.
     return np.column_stack([_floats(frame.get_column(name).alias("feature"), name) for name in names]), names
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a frame in memory, if it is one."""
+    """Return X as a frame if it is one in memory."""
     try:
         frame = nw.from_native(X, pass_through=True, eager_only=True)
     except nw.exceptions.DuplicateError:
@@ -164,20 +164,20 @@ def _frame(X: Any) -> nw.DataFrame[Any] | None:
 
 
 def _floats(column: nw.Series[Any], name: str) -> Vector:
-    """Convert a numeric column to float64, NaN where missing. What libraries say of values they reject is kept back."""
+    """Convert a numeric column to float64, NaN for missing values. Library messages about values are suppressed."""
     try:
         missing = column.is_null().to_numpy().astype(bool)
         filled = column.fill_null(False if column.dtype == nw.Boolean else 0) if missing.any() else column
         values = floats(np.asarray(filled.to_numpy()))
     except Exception:
-        problem = f"Feature {name!r} has a type that no array of floats takes: convert it before."
+        problem = f"Feature {name!r} has a type that cannot be converted to floats: convert it first."
     else:
         return np.where(missing, np.nan, values)
     raise SchemaError(problem)
 
 
 def _classes(y: Any) -> Any:
-    """Put the classes into a frame of one column, y; each keeps its kind."""
+    """Return the classes as a frame with one column, y; each keeps its type."""
     series = nw.from_native(y, pass_through=True, series_only=True)
     if isinstance(series, nw.Series):
         return series.alias("y").to_frame().to_native()

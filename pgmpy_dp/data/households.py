@@ -1,4 +1,4 @@
-"""Private households stand behind a ledger, with all of their persons."""
+"""Private households with all of their persons, behind a ledger."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from pgmpy_dp.schema import HouseholdSchema
 
 
 class PrivateHouseholds(PrivateDataset):
-    """Two private tables, households and their persons, are held with one privacy budget.
+    """Two private tables, households and their persons, with one privacy budget.
 
     The unit of privacy is a household with all of its persons: neighbours differ in a row of households and in all
-    persons with its key. Whatever a household has, it adds a weight of 1 to each table that is measured.
+    persons with its key. Whatever a household contains, it has a weight of 1 in each table that is measured.
 
     Parameters
     ----------
     households, persons : frame or path
         A pandas, Polars or PyArrow frame, a :class:`~pgmpy_dp.CsvFile`, or the path of one CSV or Parquet file. Both
-        have the column of keys. Each household has one row and at least one person, and each person a household:
-        tables where that is not so are refused. The order of rows does not matter.
+        have the key column. Each household must have exactly one row and at least one person, and each person a
+        household; other tables are refused. The order of rows does not matter.
     schema : HouseholdSchema
         The variables that can be measured are those of ``schema.measured``.
     budget : PrivacyBudget
     neighbours : {"add_remove", "replace_one"}
-        One household more or less (their number is private), or one changed (their number is public). The number of
+        One household added or removed (their number is private), or one changed (their number is public). The number of
         persons is private.
     noise : NoiseSource
-        As of :class:`~pgmpy_dp.PrivateDataset`.
+        As for :class:`~pgmpy_dp.PrivateDataset`.
 
     Raises
     ------
     SchemaError
-        If the tables do not agree with the schema, or their keys with each other. No value of a record is told.
+        If the tables do not match the schema, or their keys do not match. The message shows no value of a record.
     TypeError, ValueError
         If another argument is of the wrong kind.
 
     Notes
     -----
-    Each table counts households. In one over variables of persons a household is divided among its persons, and in one
-    over two persons, such as ``("age", "another age")``, among its pairs of persons, in both orders: so a table says
-    what one finds who draws a household, and then a person of it, or two. Noise need not grow with `max_persons` then,
-    as it must where persons are counted. Numbers of persons follow from tables with the size.
+    Each table counts households. In a table over variables of persons, a household is divided equally among its
+    persons; in one over two persons, such as ``("age", "another age")``, among its ordered pairs of persons. A table
+    thus describes a random household and then one or two random persons of it, and its noise does not grow with
+    `max_persons`, as it must where persons are counted. Numbers of persons follow from tables with the size.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class PrivateHouseholds(PrivateDataset):
     ) -> None:
         if not isinstance(schema, HouseholdSchema):
             raise TypeError(f"schema must be a HouseholdSchema, got {type(schema).__name__}.")
-        Wall.__init__(self, budget, neighbours, noise)  # the parent opens records of another form
+        Wall.__init__(self, budget, neighbours, noise)  # the parent's constructor opens other kinds of records
         unit = checked_unit(schema.key, None, noise)
         assert unit is not None
         self._households, self._schema, self._unit, self._numbers = schema, schema.measured, unit, {}
@@ -83,7 +83,7 @@ class PrivateHouseholds(PrivateDataset):
 
     @property
     def household_schema(self) -> HouseholdSchema:
-        """Return what is declared of both tables."""
+        """The schema of both tables."""
         return self._households
 
     def __repr__(self) -> str:

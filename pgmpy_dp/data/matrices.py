@@ -1,4 +1,4 @@
-"""Matrices are taken as they are handed in, one row for each record."""
+"""Checks and conversions of matrices with one row per record."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from scipy import sparse
 
 
 def is_masked(values: Any) -> bool:
-    """Say whether numpy would drop a mask, and show what is behind it, to make an array of these values."""
+    """Whether numpy, making an array of these values, would drop a mask and so show the masked values."""
     rows = values if isinstance(values, (list, tuple)) else [values]
     return any(isinstance(row, np.ma.MaskedArray) for row in rows)
 
 
 def number_matrix(given: Any) -> NDArray[Any] | None:
-    """Make an array of numbers with a row for each record and at least one column; return None where that cannot be.
+    """Convert to an array of numbers with a row per record and at least one column; None if that is impossible.
 
-    What numpy says of values that it does not take is kept back: it would tell how many rows there are, how long a text
-    is, or that a value is masked.
+    numpy's messages about values are suppressed: they would reveal the number of rows, the length of a text, or that a
+    value is masked.
     """
     if is_masked(given):
         return None
@@ -36,16 +36,16 @@ def number_matrix(given: Any) -> NDArray[Any] | None:
 
 
 def floats(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Convert numbers to float64; those too large are infinite, without a warning that would tell of them."""
+    """Convert numbers to float64; those too large become infinite, without a warning that would reveal them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64)
 
 
 def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
-    """Put each sparse row's columns in order, each once; repeated entries are added in the order in which they stand.
+    """Sort each sparse row by column, and add repeated entries in the order in which they stand.
 
-    Each row is, to the last bit, what it would be alone: scipy's own function sorts all rows, in no fixed order of
-    equal columns, as soon as one of them is out of order.
+    Each row is, to the last bit, the same as if it were alone. scipy's own function sorts all rows as soon as one of
+    them is out of order, with no fixed order of equal columns.
     """
     entries = given.tocoo()
     count, width = entries.shape

@@ -1,4 +1,4 @@
-"""Conditionally Gaussian models learn from weighted first and second moments of vectors, summed as exact integers."""
+"""Weighted first and second moments of vectors as exact integer sums, for conditionally Gaussian models."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-# A vector's bound is 2**15 steps, a second weight at most 2**15, a first one at most 2**20. The sum of 256 records'
-# terms is then at most 2**53, up to which floating-point numbers add integers exactly, in any order.
+# Bits: a vector's bound is 2**15 steps, a second weight is at most 2**15, a first one at most 2**20. The sum of 256
+# records' terms is then at most 2**53, up to which floats add integers exactly, in any order.
 _VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
 _MOST_NUMBERS = 2**22
-# Sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31, so that 2**31 records fit 64 bits.
+# Bits: sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31: 2**31 records fit 64 bits.
 _NOISE_BITS, _RECORD_BITS = 34, 31
 
 
 def row_products(rows: Vector, matrix: Vector) -> Vector:
-    """Compute ``rows @ matrix``, where each row is to the last bit what it would be alone.
+    """Compute ``rows @ matrix`` such that each row is, to the last bit, the same as if it were alone.
 
     BLAS chooses its method by the number of rows: one record more or less could change the last digits of others, and
-    with them the whole numbers that these contribute, which no sensitivity allows for.
+    with them the integers that these contribute, for which the sensitivity does not allow.
     """
     products: Vector = np.einsum("nd,de->ne", np.ascontiguousarray(rows), matrix)
     return products
@@ -32,7 +32,7 @@ def row_products(rows: Vector, matrix: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Moments:
-    """Each of m records contributes a vector x of d independent parts, with k weights for x and l for x x'.
+    """For each of m records a vector x of d independent parts, with k weights for x and l weights for x x'.
 
     Attributes
     ----------
@@ -52,13 +52,7 @@ class Moments:
     second: Any
 
     def checked(self, count: int, like: tuple[int, int, int] | None = None) -> Moments:
-        """Convert the parts to arrays of float64.
-
-        Raises
-        ------
-        ValueError
-            If a part is no array of numbers, or not of its shape.
-        """
+        """Convert the parts to float64 arrays; ValueError if one is not an array of numbers of its shape."""
         parts = {"means": self.means, "first": self.first, "second": self.second}
         if self.variances is not None:
             parts["variances"] = self.variances
@@ -66,9 +60,9 @@ class Moments:
             if not isinstance(part, np.ndarray) or part.dtype.kind not in "fiub":
                 raise ValueError(f"Moments: {name} must be an array of numbers, got {type(part).__name__}.")
             if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1:
-                raise ValueError(f"Moments: {name} must have one row a record, shape ({count}, k), got {part.shape}.")
-        # The order is by rows: by columns, numpy adds one row's numbers in another order than many rows'.
-        with np.errstate(all="ignore"):  # a warning would tell of one record
+                raise ValueError(f"Moments: {name} must have one row per record, shape ({count}, k), got {part.shape}.")
+        # Row order: for a single row, numpy would add the numbers of column-ordered arrays in another order.
+        with np.errstate(all="ignore"):  # a warning would reveal something about a record
             found = Moments(
                 *(p if p is None else np.ascontiguousarray(p, dtype=np.float64) for p in vars(self).values())
             )
@@ -78,13 +72,13 @@ class Moments:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return d, k and l."""
+        """The dimensions d, k and l."""
         return self.means.shape[1], self.first.shape[1], self.second.shape[1]
 
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """Noisy moments are sums over a sample, with Gaussian noise.
+    """Sums of moments over a sample, with Gaussian noise.
 
     Attributes
     ----------
@@ -95,7 +89,7 @@ class NoisyMoments:
     first_deviation : float
         Standard deviation of the noise on each entry of `first`.
     second_deviation : float
-        On the diagonals of `second`; beside them it is 1 / sqrt(2) of that.
+        The same for the diagonals of `second`; off the diagonals it is 1 / sqrt(2) of this.
     """
 
     first: Vector
@@ -106,7 +100,7 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class MomentGrid:
-    """A grid gives the integer sums of moments, and the noise that hides a record in them.
+    """Grid on which moments are summed as integers, and the noise that hides a record in them.
 
     Attributes
     ----------
@@ -115,25 +109,26 @@ class MomentGrid:
     shifts : tuple of int
         Binary digits that are cut off the first and the second sums.
     scales : tuple of float
-        Noise of first sums, of diagonals and of the rest of the second sums, in steps of their grids.
+        Noise of the first sums and, for the second sums, of diagonals and of other entries, in steps of their grids.
 
     Notes
     -----
     Sensitivity. In units of their bounds, a record has a vector x and a matrix M = E[x x'] with |x| <= 1 and trace
-    M <= 1, so that Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to
-    each of l second ones. Let noise have a standard deviation of s on first sums and s / mu on second ones, where
-    mu**2 = 2 k / l; a symmetric matrix has its entries beside the diagonal drawn once, with 1 / sqrt(2) of that, which
-    makes the norm of a change in units of its noise a Frobenius norm. Then sums move by at most sensitivity / s units:
+    M <= 1, so that the Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to
+    each of l second sums. Let the noise have standard deviation s on first sums and s / mu on second sums, where
+    mu**2 = 2 k / l. Entries of a symmetric matrix off the diagonal are drawn once, with 1 / sqrt(2) of that, so that
+    the norm of a change in units of its noise is a Frobenius norm. The sums then change by at most sensitivity / s
+    units:
 
-    - adding or removing a record: k + l mu**2 = 3 k is the sensitivity squared;
-    - replacing one: |u x - v y|**2 <= 2 + 2 c with c = |x.y|, and |w M - w' M'|**2 is convex in each weight and thus
-      largest at 0 or 1: it is at most max(1, 2 - 2 c**2) since the inner product of M and M' is at least c**2. Of
-      k (2 + 2 c) + 2 k max(1, 2 - 2 c**2) the maximum is at c = 1/4: 6.25 k. (VIPS release both sums with noise of
+    - adding or removing a record: the squared sensitivity is k + l mu**2 = 3 k;
+    - replacing a record: |u x - v y|**2 <= 2 + 2 c with c = |x.y|, and |w M - w' M'|**2 is convex in each weight and so
+      largest at 0 or 1: it is at most max(1, 2 - 2 c**2), since the inner product of M and M' is at least c**2. The
+      maximum of k (2 + 2 c) + 2 k max(1, 2 - 2 c**2) is at c = 1/4: 6.25 k. (VIPS releases both sums with noise of
       their own sensitivities, which this replaces.)
 
     Integers. Vectors, variances and weights are rounded to grids, after vectors are shortened by what rounding may add
-    to them; the bounds are then checked on the integers. Sums are exact. Cutting digits off them moves the difference
-    of two neighbours by less than 1 step in each cell, which the noise scales allow for.
+    to them; the bounds are then checked on the integers. Sums are exact. Cutting off digits changes the difference of
+    two neighbours by less than 1 step in each cell, for which the noise scales allow.
     """
 
     shape: tuple[int, int, int]
@@ -142,20 +137,14 @@ class MomentGrid:
 
     @classmethod
     def of(cls, shape: tuple[int, int, int], noise_multiplier: float, neighbours: str) -> MomentGrid:
-        """Make the grid for a noise multiplier.
-
-        Raises
-        ------
-        ValueError
-            If there are too many cells for so much noise on 64-bit integers.
-        """
+        """Make the grid for a noise multiplier; ValueError if its cells and noise do not fit 64-bit integers."""
         d, k, lots = shape
         ratio = math.sqrt(2.0 * k / lots)
         sensitivity = math.sqrt((3.0 if neighbours == "add_remove" else 6.25) * k)
         shifts, bounds, cells = [], [], []
         for bits, share, count in (
             (_FIRST + _VECTOR, 1.0, k * d),
-            (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # cells off the diagonal count twice
+            (_SECOND + 2 * _VECTOR, ratio, lots * d * (d + 1)),  # off-diagonal cells count twice
         ):
             noise = math.ceil(math.log2(noise_multiplier * sensitivity / share))
             shift = max(0, bits - _RECORD_BITS, bits - _NOISE_BITS + noise)
@@ -170,23 +159,19 @@ class MomentGrid:
 
     @property
     def cells(self) -> tuple[int, int, int]:
-        """Count the numbers drawn with each of the scales."""
+        """Numbers of cells drawn with each of the scales."""
         d, k, lots = self.shape
         return k * d, lots * d, lots * (d * (d - 1) // 2)
 
     def sums(self, parts: Iterable[tuple[Moments, NDArray[np.int64]]], bound: float) -> list[NDArray[np.int64]]:
         """Sum checked moments as integers, each record as many times as its count.
 
-        Parameters
-        ----------
-        parts : iterable of (Moments, counts)
-        bound : float
-            On the root of the trace of E[x x']; what is longer is scaled down.
+        `bound` limits the root of the trace of E[x x']; records beyond it are scaled down.
 
         Returns
         -------
         list of ndarray of int64
-            First sums, diagonals of the second, the rest of the second: flat.
+            First sums, diagonals of the second sums, and their other entries, all flat.
         """
         d, k, lots = self.shape
         one, other = np.triu_indices(d)
@@ -220,7 +205,7 @@ class MomentGrid:
 
 
 class _Total:
-    """A total sums integers beyond 64 bits, and cuts off the last digits."""
+    """Sum of integers beyond 64 bits, without its last digits."""
 
     def __init__(self, shape: tuple[int, int], shift: int) -> None:
         self.high, self.low = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -233,12 +218,12 @@ class _Total:
 
 
 def _room(d: int) -> float:
-    """Return the steps of the grid to a vector of the largest norm: rounding lengthens it by up to sqrt(d) / 2."""
+    """Grid steps in a vector of the largest norm: rounding lengthens it by up to sqrt(d) / 2."""
     return 2.0**_VECTOR - math.sqrt(d) - 1.0
 
 
 def _integers(moments: Moments, bound: float) -> tuple[Vector, Vector | None, Vector, Vector]:
-    """Round to whole numbers, as floats, that keep the bounds; records that are not finite become zero."""
+    """Round to integers (as floats) that satisfy the bounds; records that are not finite become zero."""
     means, variances, first, second = moments.means, moments.variances, moments.first, moments.second
     with np.errstate(over="ignore", invalid="ignore"):
         trace = (means**2).sum(axis=1)
@@ -254,7 +239,7 @@ def _integers(moments: Moments, bound: float) -> tuple[Vector, Vector | None, Ve
         if variances is not None:
             variances = np.where(usable[:, None], np.floor(variances * factor**2), 0.0)
             whole += variances.sum(axis=1)
-    beyond = whole > 4.0**_VECTOR  # none should be, but sensitivity rests on this
+    beyond = whole > 4.0**_VECTOR  # should not occur, but the sensitivity depends on it
     means[beyond], first[beyond], second[beyond] = 0.0, 0.0, 0.0
     if variances is not None:
         variances[beyond] = 0.0

@@ -1,26 +1,26 @@
-"""Points of a simplex are drawn exactly, on a public grid that resolves rare states as well as common ones.
+"""Exact draws of points of a simplex, on a public grid that resolves rare states as well as common ones.
 
-The states are split in two halves, in their order, and the halves again. A point is given by a share v for every split,
-out of the grid v_i = sin(pi (2 i + 1) / (4 T))**2, i < T: of the mass that is split, the first half has so much. Steps
-of the grid are as sqrt(v (1 - v)), as standard errors of shares are, so that small shares have small steps. The base
-measure is the uniform one of the simplex: a point has the volume of its cell for its weight, the product over splits of
-the cell's width in v and of the mass of each half that is split further, the Jacobian. Masses s_k of the states have
-that weight times
+The states are split into two halves, in their order, and each half again. A point is given by a share v for every
+split: of the mass that is split, the first half gets v. Shares are on the grid v_i = sin(pi (2 i + 1) / (4 T))**2,
+i < T, whose steps are proportional to sqrt(v (1 - v)), as standard errors of shares are, so that small shares have
+small steps. The base measure is the uniform one on the simplex: the weight of a point is the volume of its cell, which
+is the product over splits of the cell's width in v and of the mass of each half that is split further (the Jacobian).
+The masses s_k of the states have this weight times
 
     prod_k (1 + g s_k) ** e_k.
 
-Of this distribution, which has nothing of the algorithm in it, draws are exact. From the first split down, a split of
-the mass m is drawn by the weights of its shares times the summed weights F of all that is below the two halves. F is
-not known for every mass; instead it is bounded, as a function of x = log m. The second derivative of
-log(1 + g exp(x)) lies between 0 and 1/4, so that log F(x) + A x**2 / 8 is convex, A being the sum of -e_k over the
-negative e_k: products keep that, and sums of functions do that are convex in logarithms. Between two masses for which F
-was computed, a straight line, plus A / 8 times the product of the distances to both, is therefore nowhere below log F.
-Draws by these bounds are accepted by an exact coin, with the product over splits of what the weights sum to over the
-bound. Masses are added until bounds are close, so that most draws are.
+Draws from this distribution are exact. From the first split down, the split of a mass m is drawn with the weights of
+its shares times the sum F of the weights of all further splits of the two halves. F is not known for every mass, but
+bounded as a function of x = log m. The second derivative of log(1 + g exp(x)) is between 0 and 1/4, so that
+log F(x) + A x**2 / 8 is convex, where A is the sum of -e_k over the negative e_k: products preserve this, and so do
+sums of functions that are log-convex. So between two masses at which F was computed, the straight line plus A / 8 times
+the product of the distances to both is nowhere below log F. Draws by these bounds are accepted by an exact coin, with
+the product over splits of the sum of the weights divided by its bound. Masses are added until the bounds are tight, so
+that most draws are accepted.
 
-Logarithms of sums are floats, each off by some units in its last place. The exponents below splits side by side add up
-to no more than those above, so that a draw's log-probability is off by some such units for each level of splits, of
-the exponents and of the volumes: within what `pgmpy_dp.privacy.posterior` reserves.
+Logarithms of sums are floats, each off by some units in its last place. The exponents below splits of the same level
+add up to no more than those above, so the log-probability of a draw is off by some such units for each level of splits,
+of the exponents and of the volumes: within what `pgmpy_dp.privacy.posterior` reserves.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from pgmpy_dp.privacy.random_bits import Below, Categorical, exponential_coin
 Floats = NDArray[np.float64]
 
 _FIRST_KNOTS = 9
-# Intervals are halved where the bound in their middle is further off, in logarithms.
+# Gap in log F between the bound and the value at the middle of an interval, above which the interval is halved.
 _CLOSE = 0.2
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Logarithms of both halves' shares, of shape (2, T), and of the cells' widths; and g."""
+    """Logarithms of both halves' shares, of shape (2, T), and of the cells' widths; and the growth g."""
 
     logs: Floats
     widths: Floats
@@ -50,7 +50,7 @@ class _Grid:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some states, and a bound of the summed weight of all ways to share a mass among them.
+    """Some states, and a bound on the total weight of all ways to divide a mass among them.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class _Part:
     first : int
         The first state.
     bound : tuple
-        Knots, values there, bend and exponent, as `split_sums` takes them.
+        Knots, their values, bend and exponent, as arguments of `split_sums`.
     """
 
     halves: tuple[_Part, ...]
@@ -68,12 +68,12 @@ class _Part:
 
 
 class SimplexPoints:
-    """Points of a simplex have these weights on the grid; see the top of this file.
+    """Distribution of points of a simplex on the grid; see the top of this module.
 
     Parameters
     ----------
     exponents : ndarray of shape (states,)
-        e_k, at least -1, of two states or more.
+        e_k, at least -1, for two or more states.
     growth : float
         g.
     steps : int
@@ -114,12 +114,12 @@ _NOTHING = (np.zeros(0), np.zeros(0), 0.0, 0.0)
 
 def _grid(steps: int, growth: float) -> _Grid:
     angles = np.pi * (2 * np.arange(steps) + 1) / (4 * steps)
-    widths = np.sin(2 * angles) * np.sin(np.pi / (2 * steps))  # by the formula for a difference of squares
+    widths = np.sin(2 * angles) * np.sin(np.pi / (2 * steps))  # a difference of squares without cancellation
     return _Grid(2 * np.log([np.sin(angles), np.cos(angles)]), np.log(widths), growth)
 
 
 def _bounded(exponents: Floats, first: int, depth: int, grid: _Grid) -> _Part:
-    """Bound the summed weights of some states, so many splits below the whole, from the single states up."""
+    """Bound the total weights of some states, `depth` splits below the whole, from the single states up."""
     from pgmpy_dp.data.split_sums import split_sums  # brings numba, which is slow to import
 
     if len(exponents) == 1:
@@ -163,7 +163,7 @@ def _weights(part: _Part, log_mass: float, grid: _Grid) -> Floats:
 
 
 def _bound_at(part: _Part, log_mass: float) -> float:
-    """Bound the summed weight of a mass, in logarithms."""
+    """Return the logarithm of the bound on the total weight of a mass."""
     knots, values, bend, _ = part.bound
     after = int(np.clip(np.searchsorted(knots, log_mass), 1, knots.size - 1))
     low, high = knots[after - 1], knots[after]

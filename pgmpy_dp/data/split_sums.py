@@ -1,4 +1,4 @@
-"""Masses are split between two parts in all ways of a grid, and the ways' weights are summed, by compiled code."""
+"""Compiled sums of the weights of all ways to split a mass on a grid."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pgmpy_dp._compiled import compiled
 def split_weights(log_mass, logs, widths, growth, left, right):
     """Compute the log-weights of all ways to split a mass.
 
-    A part is (knots, values, bend, exponent): the logarithm of a function of the log-mass x, which is between knots
+    A part is (knots, values, bend, exponent): the logarithm of a function of the log-mass x. Between knots it is
 
-        values, interpolated linearly, + bend (x - the knot before) (the knot after - x) / 2,
+        values, interpolated linearly, + bend (x - previous knot) (next knot - x) / 2,
 
     and without knots exponent * log(1 + growth * mass).
 
@@ -23,7 +23,7 @@ def split_weights(log_mass, logs, widths, growth, left, right):
     logs : ndarray of shape (2, ways)
         Logarithms of the two parts' shares.
     widths : ndarray of shape (ways,)
-        Logarithms of the ways' own weights.
+        Logarithms of the weights of the ways themselves.
     growth : float
     left, right : parts
 
@@ -54,7 +54,7 @@ def split_weights(log_mass, logs, widths, growth, left, right):
 
 @compiled
 def split_sums(log_masses, logs, widths, growth, left, right):
-    """Compute the logarithm of the sum of the weights of all splits of each mass; shape (masses,)."""
+    """Compute the logarithm of the total weight of all splits of each mass, of shape (masses,)."""
     sums = np.empty(log_masses.size)
     for place in range(log_masses.size):
         weights = split_weights(log_masses[place], logs, widths, growth, left, right)

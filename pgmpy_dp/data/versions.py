@@ -1,4 +1,4 @@
-"""A release names the versions of the libraries that made it."""
+"""Versions of the libraries that made a release."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import metadata
 
 @cache
 def library_versions(private: bool) -> Mapping[str, str]:
-    """Find the versions of this package, of the accountant, and of what draws the noise."""
+    """Return the versions of this package, of the accountant, and of the library that draws the noise."""
     libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
     found = {}
     for library in libraries:
         try:
             found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:  # it runs from a source tree
+        except metadata.PackageNotFoundError:  # run from a source tree
             found[library] = "unknown"
     return found

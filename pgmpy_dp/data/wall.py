@@ -1,4 +1,4 @@
-"""Every private source has a ledger and a promise, and nothing leaves except through them."""
+"""The wall: every private source has a ledger and a neighbour relation, and answers leave only through them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 @contextmanager
 def _saying(what: str) -> Iterator[None]:
-    """Add to a refusal what it has cost: records do not know."""
+    """Add to an error what it has cost, which the reading of records cannot know."""
     try:
         yield
     except (SchemaError, BudgetExceededError) as error:
@@ -30,32 +30,26 @@ def _saying(what: str) -> Iterator[None]:
 
 
 class Wall:
-    """A wall holds what :class:`~pgmpy_dp.PrivateDataset` shares with private documents and features.
+    """Base class of private data: records, documents and features behind a ledger."""
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the budget is no ledger, or the neighbour relation or the source of noise is unknown.
-    """
-
-    _rows: Any  # a plan hands these to a statistic, where no variables have names
-    _stays: ClassVar[str]  # says why copies are refused
+    _rows: Any  # passed to a statistic by plans, where variables have no names
+    _stays: ClassVar[str]  # message when a copy is refused
 
     def __init__(self, budget: PrivacyBudget, neighbours: str, noise: NoiseSource) -> None:
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, got {type(budget).__name__}: write PrivacyBudget(1.0).")
-        table_sensitivity(neighbours, "l1")  # this refuses other relations
+        table_sensitivity(neighbours, "l1")  # raises for other relations
         checked_noise(noise)
         self._budget, self._neighbours, self._noise = budget, neighbours, noise
 
     @property
     def budget(self) -> PrivacyBudget:
-        """Return the ledger."""
+        """The ledger."""
         return self._budget
 
     @property
     def neighbours(self) -> str:
-        """Return the neighbour relation, "add_remove" or "replace_one"."""
+        """The neighbour relation, "add_remove" or "replace_one"."""
         return self._neighbours
 
     def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
@@ -64,12 +58,8 @@ class Wall:
         Parameters
         ----------
         mechanism : Mechanism
-            A value of public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as
-            `measure` and `plan` each make one.
-
-        Returns
-        -------
-        Whatever the mechanism releases.
+            Public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as `measure`
+            and `plan` each make one.
 
         Raises
         ------
@@ -96,23 +86,19 @@ class Wall:
         sampling: str | None = None,
         width: int | tuple[int, int, int] | None = None,
     ) -> NoisySums:
-        """Charge a plan of Gaussian sums over random samples, and hand it out for a method that iterates.
-
-        Parameters and charges are those of :meth:`pgmpy_dp.PrivateDataset.plan`.
+        """Charge a plan of Gaussian sums over random samples; see :meth:`pgmpy_dp.PrivateDataset.plan`.
 
         Raises
         ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
-        ValueError
-            If an argument is out of range; nothing is charged or drawn.
+        BudgetExceededError, ValueError
+            If the charge does not fit, or an argument is out of range; nothing is charged or drawn.
         """
         return self._planned(
             SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width)
         )
 
     def _planned(self, sums: SampledSums) -> NoisySums:
-        self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # this fails now where OpenDP is missing
+        self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # raises here where OpenDP is missing
         try:
             return self.release(sums)
         except BudgetExceededError as error:
@@ -120,15 +106,10 @@ class Wall:
 
     @property
     def copy(self) -> NoReturn:
-        """Say what to do where pgmpy's own estimators, which copy the frame that they read, are handed private records.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """Raise with advice: pgmpy's own estimators copy the frame that they read, and reach here with private data."""
         raise AttributeError(
-            "Private records are no data frame, which pgmpy's own estimators read: name an estimator of pgmpy_dp, as "
-            "in network.fit(data, estimator=dp.AutoMLE(epsilon=1.0))."
+            "Private records are not a data frame, which pgmpy's own estimators need: name an estimator of pgmpy_dp, "
+            "as in network.fit(data, estimator=dp.AutoMLE(epsilon=1.0))."
         )
 
     @property
