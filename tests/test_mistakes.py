@@ -94,7 +94,7 @@ COMMANDS = [
     (swapped(RELEASE, ("new.zip", "nowhere/new.zip")), "nowhere: no folder that can be written to"),
     (swapped(RELEASE, ("new.zip", "release.zip")), "release.zip exists already"),
     ("inspect damaged.zip", "damaged.zip: the zip file is truncated"),
-    (swapped(FIT, ("new.bif", "new.docx")), "are written to .bif, .xmlbif, .uai, .json"),
+    (swapped(FIT, ("new.bif", "new.docx")), "are written to .bif, .xmlbif, .xdsl, .net, .uai, .json"),
     (swapped(SYNTHESIZE, ("new.csv", "new.xlsx")), "new.xlsx: such files end in .csv or .parquet"),
     ("sample fitted.bif --rows 3 --out new.xlsx", "records are written to .csv and .parquet"),
     ("ledger create ledger.json --epsilon 1", "ledger.json exists already"),

@@ -23,7 +23,7 @@ from pgmpy_dp.release.observations import Observations, Vector
 from pgmpy_dp.schema import Clique, Schema
 
 # Ends of names that say that a file is something else.
-_OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".uai", ".parquet", ".pkl", ".html")
+_OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
 

@@ -88,6 +88,8 @@ FILES = {  # name, how it is made, how it is read, and how it is refused
     "Bayesian network": ("network.json", bayesian, load_network, dp.ReleaseFormatError),
     "BIF": ("network.bif", bayesian, load_network, dp.ReleaseFormatError),
     "XMLBIF": ("network.xmlbif", bayesian, load_network, dp.ReleaseFormatError),
+    "XDSL": ("network.xdsl", bayesian, load_network, dp.ReleaseFormatError),
+    "NET": ("network.net", bayesian, load_network, dp.ReleaseFormatError),
     "UAI": ("network.uai", bayesian, load_network, dp.ReleaseFormatError),
     "households": ("households.json", households, read_households, dp.ReleaseFormatError),
     "edges": ("edges.txt", edges, read_structure, (click.ClickException, ValueError)),

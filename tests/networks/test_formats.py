@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tracemalloc
 
 import numpy as np
@@ -10,17 +11,20 @@ import pytest
 from click.testing import CliRunner
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
-from pgmpy.readwrite import BIFReader, UAIReader, XMLBIFReader
+from pgmpy.readwrite import BIFReader, NETReader, NETWriter, UAIReader, XDSLReader, XDSLWriter, XMLBIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.models.formats import bif, xmlbif
+from pgmpy_dp.models.formats import bif, net, xdsl, xmlbif
+from pgmpy_dp.models.formats.escaping import identifier
 from pgmpy_dp.models.formats.formats import save_network
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.release import Guarantee
 
-BAYESIAN = (".bif", ".xmlbif", ".uai", ".json")
+BAYESIAN = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json")
+READERS = {".bif": BIFReader, ".xmlbif": XMLBIFReader, ".xdsl": XDSLReader, ".net": NETReader}
+ESCAPES = {".bif": bif.escape, ".xmlbif": xmlbif.escape, ".xdsl": identifier, ".net": identifier}
 HOSTILE = {
     "größe, cm": ["<18, child", "18+", "a (b) | c"],
     "table": ["default", "table", "variable { x }"],
@@ -85,19 +89,90 @@ def test_ordinary_networks_come_back(tmp_path, bnlearn, suffix, name):
     assert probabilities(load_network(tmp_path / f"a{suffix}")) == probabilities(network)
 
 
-@pytest.mark.parametrize(("suffix", "reader"), [(".bif", BIFReader), (".xmlbif", XMLBIFReader)])
+@pytest.mark.parametrize(("suffix", "reader"), READERS.items())
 def test_pgmpy_reads_what_is_written(tmp_path, bnlearn, suffix, reader):
-    save_network(bnlearn("child"), tmp_path / f"a{suffix}")
-    assert probabilities(reader(str(tmp_path / f"a{suffix}")).get_model()) == probabilities(bnlearn("child"))
+    plain = bnlearn("child" if suffix in (".bif", ".xmlbif") else "asia")  # whose states are identifiers
+    save_network(plain, tmp_path / f"a{suffix}")
+    assert probabilities(reader(str(tmp_path / f"a{suffix}")).get_model()) == probabilities(plain)
     save_network(hostile_network(), tmp_path / f"b{suffix}")
     read = reader(string=(tmp_path / f"b{suffix}").read_text(encoding="utf-8")).get_model()
     assert read.check_model()
     assert sorted(probabilities(read).values()) == sorted(probabilities(hostile_network()).values())
-    escape = bif.escape if suffix == ".bif" else xmlbif.escape
+    escape = ESCAPES[suffix]
     assert set(read.nodes()) == {escape(v) for v in HOSTILE}
     for variable, states in HOSTILE.items():
         name = escape(variable)
         assert read.get_cpds(name).state_names[name] == [escape(str(s)) for s in states]
+
+
+@pytest.mark.parametrize(("suffix", "writer"), [(".xdsl", XDSLWriter), (".net", NETWriter)])
+def test_what_pgmpy_writes_is_read(suffix, writer, tmp_path, bnlearn):
+    writer(bnlearn("child")).write(str(tmp_path / f"a{suffix}"))
+    read, wanted = probabilities(load_network(tmp_path / f"a{suffix}")), probabilities(bnlearn("child"))
+    assert set(read) == set(wanted)
+    assert all(read[cell] == pytest.approx(wanted[cell], abs=1e-8) for cell in wanted)
+
+
+@pytest.mark.parametrize("suffix", [".xdsl", ".net"])
+def test_small_probabilities_keep_their_digits_which_pgmpys_writers_drop(suffix, tmp_path):
+    network = random_network({"a": ["x", "y"]}, [])
+    network.get_cpds("a").values = np.array([1e-20, 1.0])
+    save_network(network, tmp_path / f"a{suffix}")
+    assert load_network(tmp_path / f"a{suffix}").get_cpds("a").values.tolist() == [1e-20, 1.0]
+
+
+HUGIN = """
+net { node_size = (80 40); name = "two nodes"; }  % a comment with { and "
+discrete node rain { label = "Rain {today}"; position = (1 2); states = ("heavy rain" "none; dry"); }
+node wet { states = ("yes", "no"); }
+potential (rain) { data = (0.25 0.75); }
+potential (wet | rain) { data = ((1 0)  % heavy
+                                 (1e-1 0.9)); }
+"""
+
+
+def test_other_programs_net_files_are_read(tmp_path):
+    path = tmp_path / "a.net"
+    path.write_text(HUGIN)
+    network = load_network(path)
+    assert network.get_cpds("rain").state_names["rain"] == ["heavy rain", "none; dry"]
+    assert network.query(["wet"], {"rain": "none; dry"}).get_value(wet="yes") == pytest.approx(0.1)
+    for old, new, told in (
+        ("(wet | rain)", "(wet rain)", "not a table of one variable"),
+        ("(1 0)", "(1 0 0)", "has 5 probabilities, and needs 4"),
+        ("(1 0)", "(1 normal(0,1))", "could not convert"),
+        ("node wet", "utility wet", "no complete block"),
+        ("node wet", "decision node wet", "is not one with states"),
+        ("node wet", "node rain", "'rain' is declared twice"),
+        ("(rain)", "(wet)", "each variable needs one table"),
+        ("wet | rain", "wet | snow", "'snow'"),
+    ):
+        path.write_text(HUGIN.replace(old, new))
+        with pytest.raises(dp.ReleaseFormatError, match=re.escape(told)):
+            load_network(path)
+
+
+GENIE = """<?xml version="1.0" encoding="UTF-8"?>
+<smile version="1.0" id="Network1" numsamples="1000" discsamples="10000"><nodes>
+  <cpt id="rain"><state id="heavy" /><state id="none" /><probabilities>0.25 0.75</probabilities></cpt>
+  <cpt id="wet"><state id="yes" /><state id="no" /><parents>rain</parents>
+    <probabilities>1 0  0.1 0.9</probabilities></cpt>
+</nodes><extensions><genie version="1.0" app="GeNIe" name="Network1" /></extensions></smile>"""
+
+
+def test_other_programs_xdsl_files_are_read(tmp_path):
+    path = tmp_path / "a.xdsl"
+    path.write_text(GENIE)
+    assert load_network(path).query(["wet"], {"rain": "none"}).get_value(wet="yes") == pytest.approx(0.1)
+    for old, new, told in (
+        ('<cpt id="wet">', '<cpt id="rain">', "'rain' is declared twice"),
+        ("<parents>rain", "<parents>rain snow", "'snow'"),
+        ("1 0  0.1", "0.1", "has 2 probabilities, and needs 4"),
+        ("</nodes>", '<deterministic id="d" /></nodes>', "'d' is a <deterministic>"),
+    ):
+        path.write_text(GENIE.replace(old, new))
+        with pytest.raises(dp.ReleaseFormatError, match=re.escape(told)):
+            load_network(path)
 
 
 def test_pgmpy_reads_uai_markov_networks(tmp_path):
@@ -163,7 +238,12 @@ def test_any_name_comes_back():
     names = list(states)
     network = random_network(states, [(names[i], names[i + 1]) for i in range(0, len(names) - 1, 2)])
     schema = dp.Schema.from_model(network)
-    for write, read in ((bif.to_bif, bif.from_bif), (xmlbif.to_xmlbif, xmlbif.from_xmlbif)):
+    for write, read in (
+        (bif.to_bif, bif.from_bif),
+        (xmlbif.to_xmlbif, xmlbif.from_xmlbif),
+        (xdsl.to_xdsl, xdsl.from_xdsl),
+        (net.to_net, net.from_net),
+    ):
         assert probabilities(read(write(network, schema))) == probabilities(network)
 
 
@@ -173,8 +253,12 @@ def test_names_that_would_become_one_are_refused(tmp_path):
         save_network(network, tmp_path / "a.bif")
     save_network(network, tmp_path / "a.xmlbif")
     network = random_network({"a": [1, "1"]}, [])
-    for suffix in (".bif", ".xmlbif"):
+    for suffix in READERS:
         with pytest.raises(dp.SchemaError, match="'a': states 1 and '1'"):
+            save_network(network, tmp_path / f"b{suffix}")
+    network = random_network({"a": ["<5", "x_3C5"]}, [])
+    for suffix in (".xdsl", ".net"):
+        with pytest.raises(dp.SchemaError, match="'a': states '<5' and 'x_3C5'"):
             save_network(network, tmp_path / f"b{suffix}")
     save_network(network, tmp_path / "b.json")
     assert {path.name for path in tmp_path.iterdir()} == {"a.xmlbif", "b.json"}
@@ -201,8 +285,9 @@ def test_damaged_files_are_named(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp037", "latin-1"])
-def test_xml_entities_are_not_read(encoding, tmp_path):
-    path = tmp_path / "a.xmlbif"
+@pytest.mark.parametrize("suffix", [".xmlbif", ".xdsl"])
+def test_xml_entities_are_not_read(suffix, encoding, tmp_path):
+    path = tmp_path / f"a{suffix}"
     start = f'<?xml version="1.0" encoding="{encoding}"?>'
     rest = "<!DOCTYPE x [<!ENTITY a 'b'>]><BIF><NETWORK><NAME>&a;</NAME></NETWORK></BIF>"
     path.write_bytes(start.encode("ascii" if encoding == "cp037" else encoding) + rest.encode(encoding))
@@ -211,8 +296,9 @@ def test_xml_entities_are_not_read(encoding, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp037"])
-def test_xml_is_read_as_utf_8_whatever_it_declares(encoding, tmp_path):
-    network, path = hostile_network(), tmp_path / "a.xmlbif"
+@pytest.mark.parametrize("suffix", [".xmlbif", ".xdsl"])
+def test_xml_is_read_as_utf_8_whatever_it_declares(suffix, encoding, tmp_path):
+    network, path = hostile_network(), tmp_path / f"a{suffix}"
     save_network(network, path)
     path.write_bytes(path.read_bytes().replace(b"'utf-8'", f"'{encoding}'".encode(), 1))
     assert encoding.encode() in path.read_bytes()
@@ -317,7 +403,7 @@ def test_what_is_no_network_is_refused_with_the_way_out(suffix, content, tmp_pat
             load(path)
         assert str(refused.value).startswith(f"{path}: not a sound {suffix} file (")
         assert "Save the network anew" in str(refused.value)
-    if (suffix, content) == (".xmlbif", ENTITIES):
+    if (suffix in (".xmlbif", ".xdsl")) and content == ENTITIES:
         assert "write what they stand for instead" in str(refused.value)
 
 

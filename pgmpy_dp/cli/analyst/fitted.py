@@ -55,7 +55,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 @file_option(
     "--model",
     kinds=STRUCTURES,
-    help="Structure: .bif, .xmlbif, .uai, .json, or edges in .txt (a -> b or a -- b). A mixture needs none.",
+    help="Structure: .bif, .xmlbif, .xdsl, .net, .uai, .json, or edges in .txt (a -> b or a -- b); not for a mixture.",
 )
 @click.option(
     "--estimator",
@@ -70,7 +70,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     "--out",
     kind="a network",
     required=True,
-    help="Network to write: .zip, which carries its release, .bif, .xmlbif, .uai or .json.",
+    help="Network to write: .zip, which carries its release, .bif, .xmlbif, .xdsl, .net, .uai or .json.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing network.")
 @json_option

@@ -19,7 +19,7 @@ from pgmpy_dp.errors import SchemaError
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
-_NETWORKS = (".bif", ".xmlbif", ".xml", ".uai")
+_NETWORKS = (".bif", ".xmlbif", ".xml", ".xdsl", ".net", ".uai")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -40,7 +40,7 @@ def schema(
     """Draft a schema file from a network or a data dictionary.
 
     It is never drafted from the records: which values occur among them is itself private. So states come from
-    what is public: the states of a network (.bif, .xmlbif, .uai), or a data dictionary.
+    what is public: the states of a network (.bif, .xmlbif, .xdsl, .net, .uai), or a data dictionary.
 
     A dictionary in CSV has one row a variable, with the columns
 

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @records_argument
 @file_option(
-    "--model", kinds=STRUCTURES, help="Network whose tables to measure: .bif, .xmlbif, .uai, .json, or edges in .txt."
+    "--model",
+    kinds=STRUCTURES,
+    help="Network whose tables to measure: .bif, .xmlbif, .xdsl, .net, .uai, .json, or edges in .txt.",
 )
 @file_option(
     "--cliques", kinds=("a list of tables",), help="Or the tables to measure, in JSON, as pgmpy-dp plan writes them."

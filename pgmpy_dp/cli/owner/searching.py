@@ -47,7 +47,7 @@ from pgmpy_dp.cli.shared.files import out_option, records_argument
 )
 @record_options
 @written_option("--out", "a list of edges", help="Edges to write, .txt: for --model of other commands.")
-@out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .uai or .json.")
+@out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .xdsl, .net, .uai or .json.")
 @out_option(
     "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
 )

@@ -29,7 +29,8 @@ _BELONGS = {
 DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "decimals", "missing", "other", "missing_values")
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
-    ".xml": "a network", ".uai": "a network", ".txt": "a list of edges", ".edges": "a list of edges",
+    ".xml": "a network", ".xdsl": "a network", ".net": "a network", ".uai": "a network",
+    ".txt": "a list of edges", ".edges": "a list of edges",
 }  # fmt: skip
 _FORMATS = {
     "pgmpy_dp ledger": "a ledger",

@@ -1,14 +1,16 @@
-"""Files hold tables; here pgmpy's networks are made of them."""
+"""Files hold tables; here pgmpy's networks are made of them, and give them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import ordered_table
 from pgmpy_dp.schema import Clique, Schema, State
 
 
@@ -21,6 +23,31 @@ def assembled_bayesian(schema: Schema, cliques: Sequence[Clique], tables: Sequen
         states, cards = _states(schema, clique, table), schema.shape(clique)
         network.add_cpds(TabularCPD(clique[0], cards[0], table.reshape(cards[0], -1), clique[1:], cards[1:], states))
     return network
+
+
+def assembled_families(
+    states: Mapping[str, Sequence[State]], rows: Iterable[tuple[str, Sequence[str], Sequence[float]]]
+) -> DiscreteBayesianNetwork:
+    """Make a network of variables, their parents and numbers that run as those of `family_rows`."""
+    schema, cliques, tables = Schema(states), [], []
+    for variable, parents, numbers in rows:
+        schema.require([(variable, *parents)])
+        cards = schema.shape((*parents, variable))
+        if len(numbers) != math.prod(cards):
+            raise ValueError(f"{variable!r} has {len(numbers)} probabilities, and needs {math.prod(cards)}")
+        cliques.append((variable, *parents))
+        tables.append(np.moveaxis(np.array(numbers, dtype=np.float64).reshape(cards), -1, 0))
+    if len({child for child, *_ in cliques}) < len(schema.variables) or len(cliques) > len(schema.variables):
+        raise ValueError("each variable needs one table of probabilities")
+    return assembled_bayesian(schema, cliques, tables)
+
+
+def family_rows(network: DiscreteBayesianNetwork, schema: Schema) -> Iterator[tuple[str, list[str], list[float]]]:
+    """List each variable, its parents and its CPD: its own states run fastest, and those of the last parent next."""
+    for variable in schema.variables:
+        cpd = network.get_cpds(variable)
+        table = ordered_table(cpd, schema.states)
+        yield variable, cpd.variables[1:], np.moveaxis(table, 0, -1).ravel().tolist()
 
 
 def assembled_markov(

@@ -33,13 +33,28 @@ def escaped(text: str, allowed: Callable[[str], bool]) -> str:
     return "".join(parts) or "%"
 
 
+def identifier(text: str) -> str:
+    """Make a name one that programs take for an identifier: a letter, then letters, digits and underscores of ASCII.
+
+    Others are escaped with underscores in place of percent signs. Two names may become one, which `escaped_schema`
+    refuses.
+
+    Examples
+    --------
+    >>> identifier("smoke_now"), identifier("18_to_65"), identifier("<5")
+    ('smoke_now', 'x18_to_65', 'x_3C5')
+    """
+    plain = escaped(text, lambda c: c.isascii() and (c.isalnum() or c == "_")).replace("%", "_")
+    return plain if plain[0].isalpha() else f"x{plain}"
+
+
 def escaped_schema(schema: Schema, escape: Callable[[str], str], fold: Callable[[str], str] = str) -> Schema:
     """Escape the names of a schema, and make all of its states escaped texts.
 
     Parameters
     ----------
     escape : callable
-        It makes of a name what the format can hold; two names never become one.
+        It makes of a name what the format can hold. States of a variable that become one are refused.
     fold : callable
         It makes of a variable's name what the format's readers compare. Names that become one are refused.
     """

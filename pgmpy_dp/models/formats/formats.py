@@ -12,15 +12,20 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.models.formats.bif import from_bif, to_bif
+from pgmpy_dp.models.formats.net import from_net, to_net
 from pgmpy_dp.models.formats.network_json import from_json, to_json
 from pgmpy_dp.models.formats.uai import from_uai, to_uai
+from pgmpy_dp.models.formats.xdsl import from_xdsl, to_xdsl
 from pgmpy_dp.models.formats.xmlbif import from_xmlbif, to_xmlbif
 from pgmpy_dp.observed.factors import Network
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.carrying import SUFFIX, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema
 
-SUFFIXES = (".bif", ".xmlbif", ".uai", ".json", SUFFIX)
+SUFFIXES = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json", SUFFIX)
+_WRITERS = {".bif": to_bif, ".xmlbif": to_xmlbif, ".xdsl": to_xdsl, ".net": to_net}
+_READERS = {".bif": from_bif, ".xmlbif": from_xmlbif, ".xdsl": from_xdsl, ".net": from_net}
+_READERS |= {".json": from_json, SUFFIX: from_json}
 
 
 def save_network(
@@ -32,13 +37,13 @@ def save_network(
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
     path : path
-        Its end says the format: ``.bif`` and ``.xmlbif`` for Bayesian networks, ``.uai`` and ``.json`` for both, and
-        ``.zip`` for networks that have a release, which the file then carries.
+        Its end says the format: ``.bif``, ``.xmlbif``, ``.xdsl`` (GeNIe) and ``.net`` (Hugin) for Bayesian networks,
+        ``.uai`` and ``.json`` for both, and ``.zip`` for networks that have a release, which the file then carries.
         Probabilities survive to the last digit. Names that a format cannot hold are escaped, and `load_network` brings
         them back. UAI holds no names: they go into ``<path>.schema.json``.
     guarantee : Guarantee, optional
-        A JSON file notes it, and BIF and XMLBIF files say where it is NOT PRIVATE; the default is the network's own.
-    filetype : {"bif", "xmlbif", "uai", "json", "zip"}, optional
+        A JSON file notes it, and all others but UAI say where it is NOT PRIVATE; the default is the network's own.
+    filetype : {"bif", "xmlbif", "xdsl", "net", "uai", "json", "zip"}, optional
         It says the format where the name does not. A name without an end is BIF, as in pgmpy.
 
     Raises
@@ -74,7 +79,7 @@ def save_network(
         content = to_uai(network, schema)
     else:
         remark = "" if promise is None or promise.private else str(promise)
-        content = (to_bif if suffix == ".bif" else to_xmlbif)(network, schema, remark)
+        content = _WRITERS[suffix](network, schema, remark)
     if suffix == ".uai":
         schema.save(_names_of(path))
     if suffix == SUFFIX:
@@ -101,7 +106,7 @@ def read_network(
         if suffix == ".uai":
             network = from_uai(content, Schema.load(_names_of(path)) if _names_of(path).exists() else None)
         else:
-            network = {".bif": from_bif, ".xmlbif": from_xmlbif, ".json": from_json, SUFFIX: from_json}[suffix](content)
+            network = _READERS[suffix](content)
         if not network.nodes():
             raise ValueError("it declares no variable")
         network.check_model()
@@ -120,10 +125,7 @@ def _suffix(path: Path, filetype: str | None) -> str:
     said = {".xml": ".xmlbif", "": ".bif"}.get(end, end)
     suffix = said if filetype is None else f".{filetype}"
     if suffix not in SUFFIXES:
-        raise ValueError(
-            f"{path}: unknown format; end the name in one of {', '.join(SUFFIXES)}. NET and XDSL are pgmpy's alone: "
-            "DiscreteBayesianNetwork.save(network, filename, filetype) and DiscreteBayesianNetwork.load."
-        )
+        raise ValueError(f"{path}: unknown format; end the name in one of {', '.join(SUFFIXES)}.")
     if end and said in SUFFIXES and said != suffix:
         raise ValueError(f"{path}: its name says {said}, and filetype says {suffix}: make them agree.")
     return suffix

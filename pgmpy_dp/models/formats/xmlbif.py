@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 from pgmpy.models import DiscreteBayesianNetwork
 
+from pgmpy_dp.models.formats.assembling import family_rows
 from pgmpy_dp.models.formats.escaping import escaped, escaped_schema, note_on, unescaped
-from pgmpy_dp.observed.factors import ordered_table
 from pgmpy_dp.schema import Schema
 
 _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>")
@@ -41,14 +41,12 @@ def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = ""
         _add(element, "NAME", variable)
         for state in safe.states[variable]:
             _add(element, "OUTCOME", str(state))
-    for variable in schema.variables:
-        cpd = network.get_cpds(variable)
-        table = ordered_table(cpd, schema.states)
+    for variable, parents, numbers in family_rows(network, schema):
         element = ElementTree.SubElement(body, "DEFINITION")
         _add(element, "FOR", names[variable])
-        for parent in cpd.variables[1:]:
+        for parent in parents:
             _add(element, "GIVEN", names[parent])
-        _add(element, "TABLE", " ".join(map(repr, table.reshape(len(table), -1).ravel(order="F").tolist())))
+        _add(element, "TABLE", " ".join(map(repr, numbers)))
     ElementTree.indent(root)
     content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return content
@@ -58,12 +56,20 @@ def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
     """Read what `to_xmlbif` wrote; files of other programs are read as pgmpy reads them."""
     from pgmpy.readwrite import XMLBIFReader
 
-    # All is read as UTF-8: another encoding, declared, would hide entities from this look, and mislead pgmpy's reader.
-    text = _DECLARATION.sub("", content.decode("utf-8-sig"), count=1)
-    if "<!ENTITY" in text:
-        raise ValueError("it declares XML entities, which XMLBIF does not need: write what they stand for instead")
+    text = harmless_xml(content)
     note = ElementTree.fromstring(text).findtext("NETWORK/PROPERTY") or ""
     return unescaped(XMLBIFReader(string=text).get_model(), note, escape)
+
+
+def harmless_xml(content: bytes) -> str:
+    """Decode XML without its declaration; what declares entities is refused, as their text may be of any size.
+
+    All is read as UTF-8: another encoding, declared, would hide entities from this look, and mislead readers.
+    """
+    text = _DECLARATION.sub("", content.decode("utf-8-sig"), count=1)
+    if "<!ENTITY" in text:
+        raise ValueError("it declares XML entities, which no network needs: write what they stand for instead")
+    return text
 
 
 def _add(parent: ElementTree.Element, tag: str, text: str) -> None:
