@@ -4,11 +4,11 @@ from importlib.metadata import PackageNotFoundError, version
 
 import lazy_loader
 
-from pgmpy_dp._names import closest, current
+from pgmpy_dp._names import FORMER, closest, current
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
 _find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-_ROOMS = ("evaluation", "exports", "papers", "plotting", "report")
+_ROOMS = ("acceptance", "evaluation", "exports", "papers", "plotting", "report")
 __all__ = [name for name in _names if name not in _ROOMS]
 
 try:
@@ -19,7 +19,8 @@ except PackageNotFoundError:
 
 def __getattr__(name: str) -> object:
     try:
-        return _find(current(name))
+        room, _, own = current(name).rpartition(".")
+        return getattr(_find(room), own) if room else _find(own)
     except AttributeError as error:
-        close = closest(name, _names)
-        raise AttributeError(f"{error}{f': did you mean {close!r}?' if close else ''}") from None
+        close = closest(name, [*_names, *FORMER])
+        raise AttributeError(f"{error}{f': did you mean {FORMER.get(close, close)!r}?' if close else ''}") from None

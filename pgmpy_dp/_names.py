@@ -1,4 +1,4 @@
-"""A name that is not known is answered with the known one that was meant."""
+"""Names: where those of an earlier version are today, and which one was meant by a name that is not known."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-# Names of an earlier version, which go with the next one.
-_FORMER = {"MaximumLikelihood": "NotPrivateMLE"}
+# Names of an earlier version at the top level, which go with the next one, and where each is today.
+_PAPERS = (
+    "Coefficients DataDependentAllocation ExponentialMAP LinearPosteriorSampler NaiveMLE NoisyCoefficients "
+    "PlannedAllocation PosteriorDraws PosteriorSampler PrivateBayesianEstimator PrivateSGD PrivateSigmoidBeliefNetwork "
+    "RegressionDraws SizeAllocation UniformAllocation laskey_sensitivities mutual_consistency"
+)
+FORMER = {
+    "MaximumLikelihood": "NotPrivateMLE",
+    **{name: f"acceptance.{name}" for name in ("CheckedRecords", "LargestError", "PredictionError", "UniqueMatches")},
+    **{name: f"papers.{name}" for name in _PAPERS.split()},
+}
 
 _LONGEST, _MOST = 100, 2000  # comparing names takes time of the square of their length
 
@@ -40,7 +49,7 @@ def suggestion(name: Any, known: Iterable[Any]) -> str:
 
 
 def current(name: str) -> str:
-    """Give the name that a public object has today, and warn if it had another one before.
+    """Return today's name of a public object, and warn if the given one is of an earlier version.
 
     Warns
     -----
@@ -48,11 +57,11 @@ def current(name: str) -> str:
 
     Examples
     --------
-    >>> current("NaiveMLE")
-    'NaiveMLE'
+    >>> current("PrivateMLE")
+    'PrivateMLE'
     """
-    now = _FORMER.get(name, name)
+    now = FORMER.get(name, name)
     if now != name:
-        said = f"{name} is called {now} now, and the old name goes with the next version."
+        said = f"pgmpy_dp.{name} is pgmpy_dp.{now} now; the old name goes with the next version."
         warnings.warn(said, DeprecationWarning, stacklevel=3)
     return now

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
+import pytest
+
 import pgmpy_dp as dp
+from pgmpy_dp._names import FORMER
 
 
 def test_import_leaves_the_heavy_libraries_alone():
@@ -50,12 +54,47 @@ print([m for m in ("pgmpy", "pandas", "opendp", "scipy.optimize") if m in sys.mo
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_public_names_exist():
-    assert all(hasattr(dp, name) for name in dp.__all__)
-    assert issubclass(dp.SchemaError, ValueError)
-    assert issubclass(dp.BudgetExceededError, ValueError)
-    assert issubclass(dp.ReleaseFormatError, ValueError)
-    assert issubclass(dp.LedgerError, ValueError)
+TOP_LEVEL = (
+    "Allowed AutoMLE Bins BudgetExceededError CollectiveEM CsvFile CsvFormat Dependency DiscoveredStates "
+    "Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
+    "NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PosteriorMean PrivacyBudget "
+    "PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures PrivateHouseholdNetwork "
+    "PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
+    "PrivateMixtureNetwork PrivateStructureSearch PrivateVB PublicTable ReleaseFormatError Schema SchemaError "
+    "SimulatedNoise VariableElimination calibrate combine exact_marginals merge_rare_states plan_accuracy "
+    "plan_households plan_measurements plan_pairs price"
+)
+PAPERS = (
+    "CGMEM Coefficients DataDependentAllocation ExponentialMAP LinearPosteriorSampler NLBP NaiveMLE "
+    "NoisyCoefficients PlannedAllocation PosteriorDraws PosteriorSampler "
+    "PrintedBayesianEstimator PrintedCoefficients PrintedExponentialMAP PrintedLikelyRows PrintedLinearSampler "
+    "PrintedPosteriorSampler PrintedRegressions PrintedRows PrivateBayesianEstimator PrivateSGD "
+    "PrivateSigmoidBeliefNetwork RegressionDraws SizeAllocation UniformAllocation calibrate cgm_em "
+    "compute_parameters data_dependent independent laskey_sensitivities mutual_consistency price "
+    "printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
+)
+
+
+def test_the_public_names_are_these():
+    assert " ".join(sorted(dp.__all__)) == TOP_LEVEL
+    assert " ".join(sorted(dp.papers.__all__)) == PAPERS
+    assert dp.acceptance.__all__ == ["CheckedRecords", "LargestError", "PredictionError", "UniqueMatches"]
+    assert all(hasattr(room, name) for room in (dp, dp.papers, dp.acceptance) for name in room.__all__)
+    assert all(issubclass(getattr(dp, name), ValueError) for name in dp.__all__ if name.endswith("Error"))
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_names_of_an_earlier_version_warn_and_are_those_of_today(name):
+    with pytest.warns(DeprecationWarning, match=f"pgmpy_dp.{name} is pgmpy_dp.{FORMER[name]} now") as caught:
+        former = getattr(dp, name)
+    assert former is attrgetter(FORMER[name])(dp)
+    assert caught[0].filename == __file__
+    assert name not in dir(dp)
+
+
+def test_a_name_that_is_not_known_is_answered_with_todays_name_that_was_meant():
+    with pytest.raises(AttributeError, match=r"did you mean 'papers.PrivateSGD'"):
+        _ = dp.PrivatSGD
 
 
 def test_fits_do_not_depend_on_the_hash_seed():

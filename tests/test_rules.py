@@ -40,8 +40,8 @@ def test_estimators_that_cannot_hold_rules_refuse_them_unpaid():
     apart.add_nodes_from(schema.variables)
     for network, estimator in (
         (apart, dp.PrivateVB(1.0, 1e-6)),
-        (apart, dp.PosteriorSampler(1.0)),
-        (dp.PrivateMarkovNetwork([("place", "region"), ("land", "age")]), dp.PrivateSGD(1.0, 1e-6, total=10.0)),
+        (apart, dp.papers.PosteriorSampler(1.0)),
+        (dp.PrivateMarkovNetwork([("place", "region"), ("land", "age")]), dp.papers.PrivateSGD(1.0, 1e-6, total=10.0)),
     ):
         with pytest.raises(dp.SchemaError, match="rule"):
             network.fit(data, estimator=estimator)

@@ -5,16 +5,13 @@ from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.households import PrivateHouseholds
-from pgmpy_dp.data.mechanisms.checks import CheckedRecords, LargestError, PredictionError, UniqueMatches
+from pgmpy_dp.data.mechanisms import acceptance
 
 __all__ = [
-    "CheckedRecords",
-    "LargestError",
-    "PredictionError",
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
     "PrivateHouseholds",
-    "UniqueMatches",
+    "acceptance",
     "exact_marginals",
 ]

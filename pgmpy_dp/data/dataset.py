@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.checks import CheckedRecords, Criterion, NoisyChecks
+from pgmpy_dp.data.mechanisms.acceptance import CheckedRecords, Criterion, NoisyChecks
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
@@ -275,8 +275,8 @@ class PrivateDataset(Wall):
     ) -> PosteriorDraws:
         """Draw CPDs from the truncated posterior of a Bayesian network, for a charge of epsilon per draw.
 
-        Used by :class:`~pgmpy_dp.PosteriorSampler`. `families` lists each node with its parents; `prior` holds positive
-        Dirichlet parameters, with axes in family order. Raises the errors of `measure`.
+        Used by :class:`~pgmpy_dp.papers.PosteriorSampler`. `families` lists each node with its parents; `prior` holds
+        positive Dirichlet parameters, with axes in family order. Raises the errors of `measure`.
         """
         return self.release(PosteriorRows(families, prior, epsilon, draws))
 
@@ -290,7 +290,7 @@ class PrivateDataset(Wall):
     ) -> PosteriorDraws:
         """Draw CPDs near the most likely ones by the exponential mechanism, for a charge of epsilon.
 
-        Used by :class:`~pgmpy_dp.ExponentialMAP`. The arguments are as in `sample_posterior`.
+        Used by :class:`~pgmpy_dp.papers.ExponentialMAP`. The arguments are as in `sample_posterior`.
         """
         return self.release(LikelyRows(families, prior, epsilon, floor))
 
@@ -306,8 +306,8 @@ class PrivateDataset(Wall):
     ) -> RegressionDraws:
         """Draw linear regressions from their truncated posterior, for a charge of at most epsilon per draw.
 
-        Used by :class:`~pgmpy_dp.LinearPosteriorSampler`. `families` lists each node with its parents, all with bounds
-        in the schema; `std` and `coefficient_bound` have a number per node. Raises the errors of `measure`.
+        Used by :class:`~pgmpy_dp.papers.LinearPosteriorSampler`. `families` lists each node with its parents, all with
+        bounds in the schema; `std` and `coefficient_bound` have a number per node. Raises the errors of `measure`.
         """
         return self.release(PosteriorRegressions(families, std, coefficient_bound, epsilon, prior_precision, draws))
 
@@ -435,11 +435,11 @@ class PrivateDataset(Wall):
         Examples
         --------
         >>> import pandas
-        >>> from pgmpy_dp.data import LargestError
+        >>> from pgmpy_dp import acceptance
         >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
         >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(1.0))
         >>> synthetic = pandas.DataFrame({"smoke": ["yes", "no"] * 1000})
-        >>> checked = data.check(synthetic, [LargestError([("smoke",)], most=0.05)], epsilon=1.0)
+        >>> checked = data.check(synthetic, [acceptance.LargestError([("smoke",)], most=0.05)], epsilon=1.0)
         >>> checked.passed, bool(0.2 < checked.values["value"].iloc[0] < 0.3)
         (False, True)
         """
@@ -489,13 +489,14 @@ class PrivateDataset(Wall):
         Examples
         --------
         >>> import pandas
-        >>> from pgmpy_dp.data import LargestError
+        >>> from pgmpy_dp import acceptance
         >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
         >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(2.0))
         >>> def attempt(part):
         ...     noisy = part.measure([("smoke",)], epsilon=0.5)
         ...     made = pandas.DataFrame({"smoke": ["yes", "no"]}).loc[[0] * 500 + [1] * 1500]
-        ...     return noisy if part.check(made, [LargestError([("smoke",)], 0.05)], epsilon=0.5).passed else None
+        ...     checked = part.check(made, [acceptance.LargestError([("smoke",)], 0.05)], epsilon=0.5)
+        ...     return noisy if checked.passed else None
         >>> noisy = data.retry(attempt, epsilon=2.0)
         >>> noisy.guarantee.epsilon, data.budget.remaining.epsilon
         (2.0, 0.0)

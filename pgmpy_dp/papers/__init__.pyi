@@ -1,9 +1,25 @@
-"""The names of the room, read by lazy_loader and by type checkers."""
+"""The names of the room, read by lazy_loader and by type checkers: one file a paper."""
 
-from .accounting import calibrate, price, printed_epsilon
-from .allocation import compute_parameters, data_dependent, independent
-from .cgm_em import CGMEM, cgm_em, tables_noise
-from .posteriors import (
+from .bernstein_2017 import CGMEM, NLBP, NaiveMLE, PrivateSGD, cgm_em, tables_noise
+from .chowdhury_2020 import (
+    DataDependentAllocation,
+    PlannedAllocation,
+    SizeAllocation,
+    UniformAllocation,
+    compute_parameters,
+    data_dependent,
+    independent,
+    laskey_sensitivities,
+    mutual_consistency,
+)
+from .foulds_2020 import PrivateSigmoidBeliefNetwork, calibrate, price, printed_epsilon, printed_topics
+from .zhang_2016 import (
+    Coefficients,
+    ExponentialMAP,
+    LinearPosteriorSampler,
+    NoisyCoefficients,
+    PosteriorDraws,
+    PosteriorSampler,
     PrintedBayesianEstimator,
     PrintedCoefficients,
     PrintedExponentialMAP,
@@ -12,13 +28,24 @@ from .posteriors import (
     PrintedPosteriorSampler,
     PrintedRegressions,
     PrintedRows,
+    PrivateBayesianEstimator,
+    RegressionDraws,
     printed_increment,
     printed_sensitivity,
 )
-from .topics import printed_topics
 
 __all__ = [
     "CGMEM",
+    "NLBP",
+    "Coefficients",
+    "DataDependentAllocation",
+    "ExponentialMAP",
+    "LinearPosteriorSampler",
+    "NaiveMLE",
+    "NoisyCoefficients",
+    "PlannedAllocation",
+    "PosteriorDraws",
+    "PosteriorSampler",
     "PrintedBayesianEstimator",
     "PrintedCoefficients",
     "PrintedExponentialMAP",
@@ -27,11 +54,19 @@ __all__ = [
     "PrintedPosteriorSampler",
     "PrintedRegressions",
     "PrintedRows",
+    "PrivateBayesianEstimator",
+    "PrivateSGD",
+    "PrivateSigmoidBeliefNetwork",
+    "RegressionDraws",
+    "SizeAllocation",
+    "UniformAllocation",
     "calibrate",
     "cgm_em",
     "compute_parameters",
     "data_dependent",
     "independent",
+    "laskey_sensitivities",
+    "mutual_consistency",
     "price",
     "printed_epsilon",
     "printed_increment",

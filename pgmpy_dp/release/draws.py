@@ -207,7 +207,7 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
     >>> age = np.tile(np.arange(20.0, 80.0), 200)
     >>> records = pd.DataFrame({"age": age, "pressure": 90.0 + 0.6 * age})
     >>> bounds, std = {"age": (0, 100), "pressure": (50, 200)}, {"age": 20, "pressure": 5}
-    >>> sampler = dp.LinearPosteriorSampler(20.0, bounds=bounds, coefficient_bound=2, std=std)
+    >>> sampler = dp.papers.LinearPosteriorSampler(20.0, bounds=bounds, coefficient_bound=2, std=std)
     >>> _ = LinearGaussianBayesianNetwork([("age", "pressure")]).fit(records, estimator=sampler)
     >>> sampler.release_.families
     (('age',), ('pressure', 'age'))

@@ -250,7 +250,7 @@ def residual_scales(epsilon, relation):
 
 def checked(data, epsilon):
     """The error of one table of public records that were made up."""
-    return data.check(SYNTHETIC, [dp.LargestError(ONE, 0.5)], epsilon)
+    return data.check(SYNTHETIC, [dp.acceptance.LargestError(ONE, 0.5)], epsilon)
 
 
 def retried(data, epsilon):
@@ -413,7 +413,7 @@ class ForestSearch(dp.PrivateStructureSearch):
 
 
 def two_stages(relation):
-    return dp.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
+    return dp.papers.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
 
 
 def _fits(relation):
@@ -429,19 +429,23 @@ def _fits(relation):
         lambda e: dp.CollectiveEM(epsilon=e, max_iter=20),
         {"network": markov},
     )
-    yield "NaiveMLE", lambda e: dp.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
-    yield "PrivateBayesianEstimator", lambda e: dp.PrivateBayesianEstimator(epsilon=e), {}
-    yield "PrivateBayesianEstimator fourier", lambda e: dp.PrivateBayesianEstimator(epsilon=e, release="fourier"), {}
+    yield "NaiveMLE", lambda e: dp.papers.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
+    yield "PrivateBayesianEstimator", lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e), {}
+    yield (
+        "PrivateBayesianEstimator fourier",
+        lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e, release="fourier"),
+        {},
+    )
     # Draws show one record only where nothing else is known, and so do sums over samples.
     weak = {"prior_type": "BDeu", "equivalent_sample_size": 0.05}
     only, few = {"pairs": "only record", "draws": True}, {"pairs": "one of two", "delta": DELTA}
-    yield "PosteriorSampler", lambda e: dp.PosteriorSampler(e, **weak), only
-    yield "ExponentialMAP", lambda e: dp.ExponentialMAP(e, **weak), only
+    yield "PosteriorSampler", lambda e: dp.papers.PosteriorSampler(e, **weak), only
+    yield "ExponentialMAP", lambda e: dp.papers.ExponentialMAP(e, **weak), only
     yield "PrivateVB", lambda e: dp.PrivateVB(e, **sgd), few
-    yield "PrivateSGD", lambda e: dp.PrivateSGD(e, total=total, **sgd), {"network": markov, **few}
+    yield "PrivateSGD", lambda e: dp.papers.PrivateSGD(e, total=total, **sgd), {"network": markov, **few}
     yield (
         "PrivateSGD features",
-        lambda e: dp.PrivateSGD(e, statistic="features", **sgd),
+        lambda e: dp.papers.PrivateSGD(e, statistic="features", **sgd),
         {"network": markov, **few},
     )
     alone = {"network": None, **few}
@@ -449,7 +453,7 @@ def _fits(relation):
     yield "PrivateLogisticRegression", lambda e: dp.PrivateLogisticRegression(e, **sgd), {**alone, "source": features}
     yield (
         "PrivateSigmoidBeliefNetwork",
-        lambda e: dp.PrivateSigmoidBeliefNetwork(1, e, **sgd),
+        lambda e: dp.papers.PrivateSigmoidBeliefNetwork(1, e, **sgd),
         {**alone, "source": binary},
     )
     small = {"delta": DELTA, "components": 2, "members": 1}
@@ -460,7 +464,7 @@ def _fits(relation):
     yield "PrivateStructureSearch", lambda e: ForestSearch(e, DELTA), mixture
     yield (
         "LinearPosteriorSampler",
-        lambda e: dp.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),
+        lambda e: dp.papers.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),
         {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),), **only},
     )
 

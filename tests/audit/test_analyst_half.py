@@ -155,21 +155,21 @@ def sample(neighbours):
 def behind_the_wall(neighbours):
     """Estimators that go through the wall themselves: what they fit, from what of the records."""
     steps = {"delta": 1e-2, "steps": 2, "sampling_rate": None, **sample(neighbours)}
-    stages = dp.DataDependentAllocation(sampling_rate=1.0)
+    stages = dp.papers.DataDependentAllocation(sampling_rate=1.0)
     for estimator in (
         dp.PrivateMLE(1.0, allocation=stages),
-        dp.PrivateBayesianEstimator(epsilon=1.0, release="fourier"),
-        dp.PosteriorSampler(1.0, draws=2, split=True),
-        dp.ExponentialMAP(1.0),
+        dp.papers.PrivateBayesianEstimator(epsilon=1.0, release="fourier"),
+        dp.papers.PosteriorSampler(1.0, draws=2, split=True),
+        dp.papers.ExponentialMAP(1.0),
         dp.PrivateVB(1.0, **steps),
     ):
         yield estimator, DiscreteBayesianNetwork(EDGES), discrete
-    yield dp.PrivateSGD(1.0, statistic="features", **steps), dp.PrivateMarkovNetwork(EDGES), discrete
-    yield dp.PrivateSigmoidBeliefNetwork(2, 1.0, **steps), None, binary
+    yield dp.papers.PrivateSGD(1.0, statistic="features", **steps), dp.PrivateMarkovNetwork(EDGES), discrete
+    yield dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, **steps), None, binary
     yield dp.PrivateLogisticRegression(1.0, **steps), None, features
     yield dp.PrivateLDA(2, 1.0, **steps), None, documents
     yield dp.HouseholdMixture(1.0, 1e-2, components=2, members=1), None, households
-    sampler = dp.LinearPosteriorSampler(0.1, coefficient_bound=0.5, std=5.0)
+    sampler = dp.papers.LinearPosteriorSampler(0.1, coefficient_bound=0.5, std=5.0)
     yield sampler, LinearGaussianBayesianNetwork([("n", "m")]), numbers
 
 
@@ -232,7 +232,7 @@ def releases(said, records, neighbours, folder):
         (dp.CollectiveEM(max_iter=5), DiscreteBayesianNetwork(EDGES)),
         (dp.CollectiveEM(max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
         (dp.CollectiveEM(inference="loopy", max_iter=5), dp.PrivateMarkovNetwork(EDGES)),
-        (dp.NaiveMLE(max_iter=20), dp.PrivateMarkovNetwork(EDGES)),
+        (dp.papers.NaiveMLE(max_iter=20), dp.PrivateMarkovNetwork(EDGES)),
         (dp.PosteriorMean(draws=20), DiscreteBayesianNetwork(EDGES)),
     ):
         model.fit(release, estimator=estimator)
@@ -323,8 +323,9 @@ PAIRS = {
 @pytest.fixture(autouse=True)
 def _nothing_else_speaks(monkeypatch):
     """Modules speak when they are imported, once, and progress bars have a thread that looks at the real clock."""
-    for name in dp.__all__:
-        getattr(dp, name)
+    for room in (dp, dp.papers, dp.acceptance):
+        for name in room.__all__:
+            getattr(room, name)
     if tqdm.monitor is not None:
         tqdm.monitor.exit()
     monkeypatch.setattr(tqdm, "monitor", None)

@@ -235,7 +235,7 @@ def check_without_noise(relation):
     def bug(noise):
         def check(data):
             data._noise = NoNoise()
-            return data.check(SYNTHETIC, [dp.LargestError(ONE, 0.5)], 2.0)
+            return data.check(SYNTHETIC, [dp.acceptance.LargestError(ONE, 0.5)], 2.0)
 
         return check, datasets(relation), 300
 
@@ -366,7 +366,7 @@ def test_an_uncharged_first_stage_of_a_fit_is_caught(quick_noise):
     """Two thirds of epsilon go to the first stage, and only the second is claimed."""
 
     def fit(data):
-        allocation = dp.DataDependentAllocation(stage1_fraction=2 / 3, sampling_rate=1.0)
+        allocation = dp.papers.DataDependentAllocation(stage1_fraction=2 / 3, sampling_rate=1.0)
         estimator = dp.PrivateMLE(6.0, allocation=allocation, consistency=None)
         estimator.fit(DiscreteBayesianNetwork([("v", "w")]), data)
         return estimator.stage1_release_.tables, estimator.release_.tables

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import checks, coefficients, partition_selection, quantiles, selection, tables
+from pgmpy_dp.data.mechanisms import acceptance, coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
@@ -169,7 +169,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("persons of two rows", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("residuals", noisy_residuals, "residual_sensitivity"),
-        ("checks", checks, "table_sensitivity"),
+        ("checks", acceptance, "table_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
         ("pure selection", selection, "table_sensitivity"),

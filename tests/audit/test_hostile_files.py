@@ -61,14 +61,14 @@ RELEASES = [
         {(): 20.0, ("b",): 1 / 3},
         dp.Guarantee(60.0, 1e-9, 3.1, "add_remove", "gaussian", True),
     ),
-    dp.PosteriorDraws(
+    dp.papers.PosteriorDraws(
         SCHEMA,
         ({("b",): np.array([0.2, 0.3, 0.5])}, {("b",): np.array([0.1, 0.1, 0.8])}),
         {("b",): 0.1},
         0.5,
         dp.Guarantee(5.0, 0.0, None, "add_remove", "posterior_sampling", True),
     ),
-    dp.RegressionDraws(
+    dp.papers.RegressionDraws(
         dp.Schema({"b": ["x", "y"]}, bounds={"y": (0.0, 10.0), "x": (-1.0, 1.0)}),
         ({("y", "x"): np.array([5.0, -0.5])},),
         {"y": 1.0},

@@ -41,7 +41,7 @@ def bayesian(path):
 def markov(path):
     frame = pd.DataFrame({"a": ["x", "y"], "b": ["p", "q"]}).astype("str")
     states = {"a": ["x", "y"], "b": ["p", "q"]}
-    estimator = dp.NaiveMLE(epsilon=1.0, state_names=states, max_iter=5)
+    estimator = dp.papers.NaiveMLE(epsilon=1.0, state_names=states, max_iter=5)
     dp.PrivateMarkovNetwork([("a", "b")]).fit(frame, estimator=estimator).save(path)
 
 

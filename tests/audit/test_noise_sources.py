@@ -56,7 +56,7 @@ ALLOWED = {
     "structure/drawn_records.py": "records of a graph that was fitted to a release",
     "structure/search.py": "their generator, with a fixed seed",
     "inference/trees/triangulation.py": "a local search over a public graph",
-    "papers/topics.py": "a public random start, as the paper's",
+    "papers/foulds_2020.py": "a public random start, as the paper's",
     "papers/experiments/vips_logistic.py": "made-up features and classes",
     "papers/experiments/vips_sbn.py": "made-up records, an order of public ones, and a public random start",
     "papers/experiments/populations.py": "made-up records of the papers' experiments",

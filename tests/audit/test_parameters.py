@@ -25,7 +25,7 @@ MODELS = {
     "PrivateSGD": dp.PrivateMarkovNetwork([("a", "b")]),
 }
 
-PUBLIC = {name: getattr(dp, name) for name in dp.__all__}
+PUBLIC = {name: getattr(room, name) for room in (dp, dp.papers) for name in room.__all__}
 ESTIMATORS = {name: kind for name, kind in PUBLIC.items() if hasattr(kind, "get_params") and hasattr(kind, "fit")}
 
 

@@ -16,7 +16,12 @@ import pgmpy_dp as dp
 
 FRAME = pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]})
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
-PUBLIC = {name: getattr(dp, name) for name in dp.__all__ if inspect.isclass(getattr(dp, name))}
+PUBLIC = {
+    name: kind
+    for room in (dp, dp.papers)
+    for name, kind in ((name, getattr(room, name)) for name in room.__all__)
+    if inspect.isclass(kind)
+}
 
 # Arguments through which methods other than `fit` take records.
 RECORDS = {"X", "y", "H", "data", "counts", "frame", "records", "documents"}
@@ -72,7 +77,7 @@ FITS = {
     "PrivateLogisticRegression": lambda: dp.PrivateLogisticRegression(
         1.0, 1e-6, bounds=(0, 1), classes=[0, 1], steps=1
     ).fit(np.ones((3, 2)), [0, 1, 1]),
-    "PrivateSigmoidBeliefNetwork": lambda: dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=1).fit(
+    "PrivateSigmoidBeliefNetwork": lambda: dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=1).fit(
         np.ones((3, 2), dtype=int)
     ),
     "PrivateMarkovNetwork": lambda: dp.PrivateMarkovNetwork([("a", "b")]).fit(release()),
@@ -99,7 +104,7 @@ def handed(fitted, method):
     return inspect.signature(getattr(fitted, method)).parameters
 
 
-@pytest.mark.parametrize("kind", [dp.PrivateSigmoidBeliefNetwork, dp.PrivateLDA])
+@pytest.mark.parametrize("kind", [dp.papers.PrivateSigmoidBeliefNetwork, dp.PrivateLDA])
 def test_pipelines_do_not_transform_what_they_are_fitted_to(kind):
     with pytest.raises(TypeError, match="Call fit with private records, then transform with public ones"):
         make_pipeline(kind(2, 1.0, 1e-6), kind(2, 1.0, 1e-6)).fit(np.ones((10, 4), dtype=int))

@@ -120,7 +120,7 @@ FITS = [
     (dp.PrivateMLE, DiscreteBayesianNetwork),
     (dp.CollectiveEM, DiscreteBayesianNetwork),
     (dp.CollectiveEM, dp.PrivateMarkovNetwork),
-    (dp.NaiveMLE, dp.PrivateMarkovNetwork),
+    (dp.papers.NaiveMLE, dp.PrivateMarkovNetwork),
 ]
 
 
@@ -152,7 +152,7 @@ def iterative_fits():
     plan = {"epsilon": 1.0, "delta": 1e-6, "steps": 2, "sampling_rate": 1.0}
     vb = dp.PrivateVB(**plan, state_names={"z": [0, 1]})
     latent = DiscreteBayesianNetwork([("z", "a"), ("z", "b")], latents={"z"}).fit(data, estimator=vb)
-    sgd = dp.PrivateSGD(**plan, statistic="features")
+    sgd = dp.papers.PrivateSGD(**plan, statistic="features")
     markov = dp.PrivateMarkovNetwork(EDGES).fit(data, estimator=sgd)
     counts = np.stack([np.arange(RECORDS) % 3, np.arange(RECORDS) % 2], axis=1)
     budget = dp.PrivacyBudget(9.0, 1e-3)
@@ -162,12 +162,12 @@ def iterative_fits():
     kept = {"bounds": (0, 1), "classes": [0, 1]}
     classifier = dp.PrivateLogisticRegression(**plan, **kept).fit(features, np.arange(RECORDS) % 2)
     source = dp.PrivateFeatures(features, np.arange(RECORDS) % 2, **kept, budget=budget, noise=dp.SimulatedNoise(SEED))
-    causes = dp.PrivateSigmoidBeliefNetwork(2, **plan)
+    causes = dp.papers.PrivateSigmoidBeliefNetwork(2, **plan)
     behind = dp.PrivateDataset(frame, SCHEMA.select(["a", "b"]), budget, noise=dp.SimulatedNoise(SEED))
     return [
         *(vb, latent, sgd, markov, *topics),
         *(classifier, dp.PrivateLogisticRegression(**plan).fit(source)),
-        *(causes.fit(behind), dp.PrivateSigmoidBeliefNetwork(2, **plan).fit(counts % 2)),
+        *(causes.fit(behind), dp.papers.PrivateSigmoidBeliefNetwork(2, **plan).fit(counts % 2)),
     ]
 
 

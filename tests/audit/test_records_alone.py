@@ -40,7 +40,7 @@ def logistic_regression():
 
 
 def sigmoid_belief_network():
-    dp.PrivateSigmoidBeliefNetwork(5, **STEPS).fit(np.random.default_rng(0).integers(0, 2, (RECORDS, 12)))
+    dp.papers.PrivateSigmoidBeliefNetwork(5, **STEPS).fit(np.random.default_rng(0).integers(0, 2, (RECORDS, 12)))
 
 
 def by_product():

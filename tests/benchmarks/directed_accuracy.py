@@ -37,8 +37,8 @@ ALLOCATIONS = {
 OTHERS = {
     "paper, uniform": mle(allocation="uniform", tables="paper", consistency="mutual"),
     "paper, data": mle(allocation="data_dependent", tables="paper", consistency="mutual"),
-    "data, q=1, no W": mle(allocation=dp.DataDependentAllocation(sampling_rate=1.0, weights=())),
-    "data, covary": mle(allocation=dp.DataDependentAllocation(sensitivity="covary")),
+    "data, q=1, no W": mle(allocation=dp.papers.DataDependentAllocation(sampling_rate=1.0, weights=())),
+    "data, covary": mle(allocation=dp.papers.DataDependentAllocation(sensitivity="covary")),
     "planned": mle(allocation="planned"),
     "each alone": mle(consistency=None),
     "planned, alone": mle(allocation="planned", consistency=None),

@@ -80,7 +80,7 @@ def fits() -> None:
             data = dp.PrivateDataset(truth.simulate(size, seed=1), truth.schema_, budget, noise=noise)
             noisy = data.measure(edges, epsilon)
             network = dp.PrivateMarkovNetwork(edges)
-            naive = median(lambda: network.fit(noisy, estimator=dp.NaiveMLE()), 9)
+            naive = median(lambda: network.fit(noisy, estimator=dp.papers.NaiveMLE()), 9)
             collective = median(lambda: network.fit(noisy), 9)
             ratio = collective / naive
             print(f"    {name:<18} N = {size:<9}epsilon = {epsilon:<6}{naive:.3f} {collective:.3f} {ratio:.1f}")
@@ -129,8 +129,8 @@ def samplers() -> None:
     records = truth.simulate(10_000, seed=1, show_progress=False)
     for epsilon in (1.0, 100.0):
         data = dp.PrivateDataset(records, dp.Schema.from_model(truth), dp.PrivacyBudget(1e5))
-        one = median(lambda data=data, e=epsilon: dp.PosteriorSampler(e).fit(truth, data), 5)
-        five = median(lambda data=data, e=epsilon: dp.PosteriorSampler(e, draws=5).fit(truth, data), 3)
+        one = median(lambda data=data, e=epsilon: dp.papers.PosteriorSampler(e).fit(truth, data), 5)
+        five = median(lambda data=data, e=epsilon: dp.papers.PosteriorSampler(e, draws=5).fit(truth, data), 3)
         print(f"    epsilon = {epsilon:<6} {one:.3f} {(five - one) / 4:.3f}")
 
 

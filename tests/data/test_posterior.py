@@ -17,7 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data import simplex
 from pgmpy_dp.data.mechanisms import posterior
 from pgmpy_dp.data.mechanisms.posterior import draw_rows
-from pgmpy_dp.papers import posteriors as papers
+from pgmpy_dp.papers import zhang_2016 as papers
 from pgmpy_dp.privacy.posterior import draw_cost, floor_of, range_of, tempering, truncation
 
 PAIR = ("b", "a")

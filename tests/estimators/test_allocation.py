@@ -13,6 +13,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from scipy.optimize import minimize
 
 import pgmpy_dp as dp
+from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.plans.allocation import _shares, first_plan, structure_features
 from pgmpy_dp.observed.factors import conditional, families, maximal
@@ -25,11 +26,11 @@ SCHEMA = dp.Schema({"smoke": ["y", "n"], "lung": ["y", "n"], "site": [0, 1, 2], 
 ALLOCATIONS = [
     "planned",
     "size",
-    dp.SizeAllocation(0.0),
-    dp.UniformAllocation(),
+    papers.SizeAllocation(0.0),
+    papers.UniformAllocation(),
     "data_dependent",
-    dp.DataDependentAllocation(0.3, 1.0, (), "covary"),
-    dp.DataDependentAllocation(sensitivity="covary"),
+    papers.DataDependentAllocation(0.3, 1.0, (), "covary"),
+    papers.DataDependentAllocation(sensitivity="covary"),
 ]
 
 
@@ -73,7 +74,7 @@ def test_all_of_epsilon_is_charged_once_and_kept(allocation, tables, network, re
         assert 0.6999 < spent <= Fraction("0.7")
     else:
         first = estimator.stage1_release_
-        options = dp.DataDependentAllocation() if allocation == "data_dependent" else allocation
+        options = papers.DataDependentAllocation() if allocation == "data_dependent" else allocation
         beginning = Fraction("0.7") * Fraction(str(options.stage1_fraction))
         assert first.guarantee.sampling_rate == options.sampling_rate
         assert 0.999 * beginning < amplified_epsilon(loss(first), options.sampling_rate) <= beginning * (1 + 1e-12)
@@ -94,8 +95,8 @@ def test_all_of_epsilon_is_charged_once_and_kept(allocation, tables, network, re
 @pytest.mark.parametrize("allocation", [a for a in ALLOCATIONS if a != "planned"], ids=str)
 def test_no_neighbour_moves_the_answers_by_more_than_epsilon(allocation, tables, neighbours, network, records):
     """Brute force: all records, all neighbours, the change of all tables of both stages over their noise scales."""
-    if isinstance(allocation, dp.DataDependentAllocation) or allocation == "data_dependent":
-        allocation = dp.DataDependentAllocation(sampling_rate=1.0)
+    if isinstance(allocation, papers.DataDependentAllocation) or allocation == "data_dependent":
+        allocation = papers.DataDependentAllocation(sampling_rate=1.0)
     estimator = dp.PrivateMLE(epsilon=0.5, allocation=allocation, tables=tables)
     estimator.fit(network, owned(records, neighbours=neighbours))
     releases = [release for release in (estimator.stage1_release_, estimator.release_) if release is not None]
@@ -157,7 +158,7 @@ def test_closed_form_is_the_constrained_minimum():
 
 def test_mean_error_is_the_propagated_error_of_the_parameters(network, records):
     """dbar of (6) from (4), with the counts that almost noiseless tables give."""
-    allocation = dp.DataDependentAllocation(sampling_rate=1.0)
+    allocation = papers.DataDependentAllocation(sampling_rate=1.0)
     for tables in ("joint", "paper"):
         data = owned(records, 1e6)
         estimator = dp.PrivateMLE(epsilon=1e6, allocation=allocation, tables=tables).fit(network, data)
@@ -183,7 +184,7 @@ def test_weights_of_sachs(bnlearn):
 def test_stage_one_decides_the_shares(network, records):
     """Weights, sensitivity and dbar of the frame give the shares of stage II."""
     for chosen in ((), ("height",), ("height", "out_degree", "sensitivity")):
-        allocation = dp.DataDependentAllocation(weights=chosen, sensitivity="covary")
+        allocation = papers.DataDependentAllocation(weights=chosen, sensitivity="covary")
         estimator = dp.PrivateMLE(epsilon=1.0, allocation=allocation, tables="paper").fit(network, owned(records))
         frame = estimator.allocation_
         np.testing.assert_allclose(frame["weight"], (frame[list(chosen)] + 1).prod(axis=1))
@@ -214,14 +215,14 @@ def test_the_planned_tables_are_less_noisy_in_every_family(name, bnlearn):
             result.append(min(variances) / schema.cells(scope))
         return np.array(result)
 
-    planned, sized = noise(dp.PlannedAllocation()), noise(dp.SizeAllocation())
+    planned, sized = noise(papers.PlannedAllocation()), noise(papers.SizeAllocation())
     assert (planned <= sized * (1 + 1e-9)).all()
     assert (planned < 0.95 * sized).all()
 
 
 def test_planned_for_gaussian_noise_is_by_size(network, records):
     releases = []
-    for allocation in ("planned", dp.SizeAllocation(2 / 3)):
+    for allocation in ("planned", papers.SizeAllocation(2 / 3)):
         data = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
         estimator = dp.PrivateMLE(1.0, 1e-6, allocation=allocation, mechanism="gaussian").fit(network, data)
         releases.append(estimator.release_)
@@ -245,7 +246,7 @@ def test_the_paper_reading(network, records):
 
 
 def test_consistency_is_post_processing_of_one_release(network, records):
-    noisy = owned(records).measure(first_plan(network, SCHEMA, dp.SizeAllocation(), "joint")[0], epsilon=0.3)
+    noisy = owned(records).measure(first_plan(network, SCHEMA, papers.SizeAllocation(), "joint")[0], epsilon=0.3)
     fits = {}
     for consistency in (None, "mutual", "inference"):
         estimator = dp.PrivateMLE(consistency=consistency).fit(network, noisy)
@@ -274,7 +275,7 @@ def test_weights_of_mutual_consistency(network, records):
     ("options", "message"),
     [
         ({"allocation": "best"}, "allocation is 'best'.*'planned', 'size', 'uniform', 'data_dependent'"),
-        ({"allocation": dp.SizeAllocation}, "allocation is <class"),
+        ({"allocation": papers.SizeAllocation}, "allocation is <class"),
         ({"allocation": None}, "allocation is None"),
         ({"tables": "both"}, "tables is 'both'"),
         ({"allocation": "planned", "tables": "paper"}, "allocation='planned' merges"),
@@ -292,12 +293,18 @@ def test_unknown_options_are_refused_before_the_charge(options, message, network
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        *((lambda value=value: dp.SizeAllocation(value), "power") for value in (True, "1", math.nan, math.inf, 9)),
-        *((lambda value=value: dp.DataDependentAllocation(value), "stage1_frac") for value in (0, 1, 2.0, math.nan)),
-        *((lambda value=value: dp.DataDependentAllocation(0.1, value), "sampling_rate") for value in (0, 1.5, True)),
-        (lambda: dp.DataDependentAllocation(weights=("depth",)), "weights"),
-        (lambda: dp.DataDependentAllocation(weights=("height", "height")), "weights"),
-        (lambda: dp.DataDependentAllocation(sensitivity="free"), "sensitivity is 'free'"),
+        *((lambda value=value: papers.SizeAllocation(value), "power") for value in (True, "1", math.nan, math.inf, 9)),
+        *(
+            (lambda value=value: papers.DataDependentAllocation(value), "stage1_frac")
+            for value in (0, 1, 2.0, math.nan)
+        ),
+        *(
+            (lambda value=value: papers.DataDependentAllocation(0.1, value), "sampling_rate")
+            for value in (0, 1.5, True)
+        ),
+        (lambda: papers.DataDependentAllocation(weights=("depth",)), "weights"),
+        (lambda: papers.DataDependentAllocation(weights=("height", "height")), "weights"),
+        (lambda: papers.DataDependentAllocation(sensitivity="free"), "sensitivity is 'free'"),
     ],
 )
 def test_impossible_allocations_cannot_be_made(make, message):
@@ -306,9 +313,9 @@ def test_impossible_allocations_cannot_be_made(make, message):
 
 
 def test_allocations_are_values():
-    assert dp.DataDependentAllocation(weights=["height"]) == dp.DataDependentAllocation(weights=("height",))
-    assert hash(dp.SizeAllocation()) == hash(dp.SizeAllocation(0.5))
-    estimator = dp.PrivateMLE(1.0, allocation=dp.SizeAllocation(0.3))
+    assert papers.DataDependentAllocation(weights=["height"]) == papers.DataDependentAllocation(weights=("height",))
+    assert hash(papers.SizeAllocation()) == hash(papers.SizeAllocation(0.5))
+    estimator = dp.PrivateMLE(1.0, allocation=papers.SizeAllocation(0.3))
     assert estimator.clone().get_params() == estimator.get_params()
 
 

@@ -179,7 +179,7 @@ def test_exact_counts_are_no_release(small):
     for estimator in ESTIMATORS:
         with pytest.raises(ValueError, match="exact counts"):
             DiscreteBayesianNetwork(edges).fit(counts, estimator=estimator())
-    for estimator in (dp.CollectiveEM, dp.NaiveMLE):
+    for estimator in (dp.CollectiveEM, dp.papers.NaiveMLE):
         with pytest.raises(ValueError, match="exact counts"):
             dp.PrivateMarkovNetwork(edges).fit(counts, estimator=estimator())
 

@@ -7,10 +7,15 @@ import inspect
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp import estimators
+from pgmpy_dp import estimators, papers
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 
-ESTIMATORS = [kind for kind in vars(estimators).values() if inspect.isclass(kind) and issubclass(kind, Parameters)]
+ESTIMATORS = [
+    kind
+    for room in (dp, estimators, papers)
+    for kind in (getattr(room, name) for name in room.__all__)
+    if inspect.isclass(kind) and issubclass(kind, Parameters)
+]
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -28,5 +33,5 @@ def test_what_breaks_a_constraint_is_refused_by_name(kind):
 def test_a_refused_parameter_charges_nothing():
     data = dp.PrivateDataset({("a", "b"): [[3, 1], [1, 3]]}, dp.Schema({"a": [0, 1], "b": [0, 1]}), dp.PrivacyBudget(1))
     with pytest.raises(ValueError, match="tolerance must be greater than 0"):
-        dp.PrivateMarkovNetwork([("a", "b")]).fit(data, dp.NaiveMLE(epsilon=1.0, tolerance=0.0))
+        dp.PrivateMarkovNetwork([("a", "b")]).fit(data, dp.papers.NaiveMLE(epsilon=1.0, tolerance=0.0))
     assert data.budget.history == ()

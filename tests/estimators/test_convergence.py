@@ -20,7 +20,7 @@ def chain():
     return truth, records, data.measure([tuple(edge) for edge in truth.edges()], 1.0)
 
 
-@pytest.mark.parametrize("kind", [dp.NaiveMLE, dp.CollectiveEM, dp.NotPrivateMLE])
+@pytest.mark.parametrize("kind", [dp.papers.NaiveMLE, dp.CollectiveEM, dp.NotPrivateMLE])
 def test_too_few_iterations_are_told(chain, kind):
     truth, records, noisy = chain
     options, data = ({"state_names": truth.schema_}, records) if kind is dp.NotPrivateMLE else ({}, noisy)
@@ -39,4 +39,4 @@ def test_loopy_propagation_that_does_not_converge_is_told(chain, monkeypatch):
     build = FactorGraph.build
     monkeypatch.setattr(FactorGraph, "build", lambda cards, scopes: build(cards, scopes, max_iter=2))
     with pytest.warns(ConvergenceWarning, match="Loopy belief propagation of NaiveMLE did not converge"):
-        dp.PrivateMarkovNetwork(truth.edges()).fit(noisy, dp.NaiveMLE(inference="loopy", max_iter=20))
+        dp.PrivateMarkovNetwork(truth.edges()).fit(noisy, dp.papers.NaiveMLE(inference="loopy", max_iter=20))

@@ -29,7 +29,7 @@ def people(rows, seed):
 
 
 def sampler(epsilon, **options):
-    return dp.LinearPosteriorSampler(epsilon, BOUNDS, 2.0, STD, **options)
+    return dp.papers.LinearPosteriorSampler(epsilon, BOUNDS, 2.0, STD, **options)
 
 
 def network():
@@ -61,7 +61,7 @@ def test_untempered_draws_follow_the_truncated_posterior():
     model = LinearGaussianBayesianNetwork()
     model.add_node("age")
     data = dp.PrivateDataset(records, dp.Schema(bounds=bounds), dp.PrivacyBudget(1e6), noise=dp.SimulatedNoise(3))
-    fitted = dp.LinearPosteriorSampler(1e3, None, 1.0, 25.0, prior_precision=20.0, draws=400).fit(model, data)
+    fitted = dp.papers.LinearPosteriorSampler(1e3, None, 1.0, 25.0, prior_precision=20.0, draws=400).fit(model, data)
     assert fitted.release_.powers == {"age": 1.0}
     drawn = np.array([draw["age",][0] for draw in fitted.release_.draws])
     tau = (50 / 25.0) ** 2
@@ -82,25 +82,25 @@ def test_untempered_draws_follow_the_truncated_posterior():
 
 def test_the_ledger_is_charged_what_the_draws_cost():
     data = dp.PrivateDataset(people(100, 0), dp.Schema(bounds=BOUNDS), dp.PrivacyBudget(10.0))
-    plain = dp.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=3).fit(network(), data)
+    plain = dp.papers.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=3).fit(network(), data)
     assert plain.guarantee_.epsilon == pytest.approx(6.0)
     assert data.budget.spent.epsilon == plain.guarantee_.epsilon
-    split = dp.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=2, split=True).fit(network(), data)
+    split = dp.papers.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=2, split=True).fit(network(), data)
     assert split.guarantee_.epsilon == pytest.approx(2.0)
     printed = papers.PrintedLinearSampler(1.0, None, 2.0, STD).fit(network(), data)
     assert 0.2 < printed.guarantee_.epsilon < 0.36  # one record added or removed; printed for one replaced
     before = data.budget.spent.epsilon
     with pytest.raises(dp.BudgetExceededError):
-        dp.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=3).fit(network(), data)
+        dp.papers.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=3).fit(network(), data)
     assert data.budget.spent.epsilon == before
-    wide = dp.LinearPosteriorSampler(1.5, None, 1e-3, dict.fromkeys(STD, 1e3)).fit(network(), data)
+    wide = dp.papers.LinearPosteriorSampler(1.5, None, 1e-3, dict.fromkeys(STD, 1e3)).fit(network(), data)
     assert wide.release_.powers == dict.fromkeys(STD, 1.0)
     assert data.budget.spent.epsilon == before + wide.guarantee_.epsilon < before + 0.1
 
 
 def test_what_a_node_cannot_use_goes_to_the_others():
     data = dp.PrivateDataset(people(100, 0), dp.Schema(bounds=BOUNDS), dp.PrivacyBudget(10.0))
-    fitted = dp.LinearPosteriorSampler(1.0, None, 1.0, STD | {"age": 1e4, "weight": 1e4}).fit(network(), data)
+    fitted = dp.papers.LinearPosteriorSampler(1.0, None, 1.0, STD | {"age": 1e4, "weight": 1e4}).fit(network(), data)
     assert fitted.release_.powers["age"] == 1.0
     assert fitted.guarantee_.epsilon == pytest.approx(1.0, abs=1e-3)
 
@@ -112,7 +112,7 @@ def test_bad_input_is_refused_before_the_charge():
     def refused(match, kind=ValueError, data=data, model=model, **options):
         given = {"epsilon": 1.0, "bounds": None, "coefficient_bound": 1.0, "std": 1.0} | options
         with pytest.raises(kind, match=match):
-            dp.LinearPosteriorSampler(**given).fit(model, data)
+            dp.papers.LinearPosteriorSampler(**given).fit(model, data)
 
     for wrong in (0, -1.0, math.nan, math.inf, "1", True):
         refused("epsilon", epsilon=wrong)
@@ -147,7 +147,7 @@ def test_whether_draws_take_too_long_is_decided_without_the_records():
     told = []
     for records in (people(10, 0), people(3, 1) * 0, people(500, 2) * -50):
         with pytest.raises(ValueError, match="could take") as refusal:
-            dp.LinearPosteriorSampler(1e8, BOUNDS, 100.0, 1e-3).fit(network(), records)
+            dp.papers.LinearPosteriorSampler(1e8, BOUNDS, 100.0, 1e-3).fit(network(), records)
         told.append(str(refusal.value))
     assert len(set(told)) == 1
 

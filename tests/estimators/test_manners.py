@@ -43,7 +43,7 @@ class Counting(dp.PrivateLDA):
         return super().score(whole(counts))
 
 
-class Binary(dp.PrivateSigmoidBeliefNetwork):
+class Binary(dp.papers.PrivateSigmoidBeliefNetwork):
     """Here they become zeros and ones."""
 
     def fit(self, X, y=None):
@@ -127,11 +127,11 @@ FITTED = {
         records, NUMBERS[:, 0]
     ),
     "topics": lambda records=NUMBERS: dp.PrivateLDA(2, 5.0, **PLAN).fit(records),
-    "hidden causes": lambda records=NUMBERS: dp.PrivateSigmoidBeliefNetwork(2, 5.0, **PLAN).fit(records),
+    "hidden causes": lambda records=NUMBERS: dp.papers.PrivateSigmoidBeliefNetwork(2, 5.0, **PLAN).fit(records),
 }
 
 
-@pytest.mark.parametrize("kind", [dp.PrivateLogisticRegression, dp.PrivateLDA, dp.PrivateSigmoidBeliefNetwork])
+@pytest.mark.parametrize("kind", [dp.PrivateLogisticRegression, dp.PrivateLDA, dp.papers.PrivateSigmoidBeliefNetwork])
 def test_what_is_not_fitted_says_so(kind):
     for method in {"predict", "predict_proba", "decision_function", "transform", "score"} & set(dir(kind)):
         with pytest.raises(NotFittedError):

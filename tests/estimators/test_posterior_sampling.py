@@ -11,7 +11,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence, prediction_accuracy
 
-BOTH = [dp.PosteriorSampler, dp.ExponentialMAP]
+BOTH = [dp.papers.PosteriorSampler, dp.papers.ExponentialMAP]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_naive_bayes_predicts_nearly_as_well_as_without_privacy(estimator, naive
     fitted = estimator(60.0, prior_type="K2", state_names=schema).fit(model, train)
     model.add_cpds(*fitted.parameters_)
     assert prediction_accuracy(model, test, "y") > prediction_accuracy(exact, test, "y") - 0.05
-    released = dp.PrivateBayesianEstimator(5.0, prior_type="K2", state_names=schema).fit(model, train)
+    released = dp.papers.PrivateBayesianEstimator(5.0, prior_type="K2", state_names=schema).fit(model, train)
     model.add_cpds(*released.parameters_)
     assert prediction_accuracy(model, test, "y") > prediction_accuracy(exact, test, "y") - 0.05
 
@@ -57,18 +57,18 @@ def test_draws_and_their_mean(naive):
     schema, train, _ = naive
     data = dp.PrivateDataset(train, schema, dp.PrivacyBudget(10.0), noise=dp.SimulatedNoise(0))
     network = DiscreteBayesianNetwork([("y", "x0")])
-    sampler = dp.PosteriorSampler(2.0, draws=3).fit(network, data)
+    sampler = dp.papers.PosteriorSampler(2.0, draws=3).fit(network, data)
     assert sampler.guarantee_.epsilon == 6.0
     networks = sampler.networks()
     mean = np.mean([drawn.get_cpds("x0").get_values() for drawn in networks], axis=0)
     own = {cpd.variable: cpd for cpd in sampler.parameters_}
     np.testing.assert_allclose(own["x0"].get_values(), mean)
-    shared = dp.PosteriorSampler(2.0, draws=3, split=True).fit(network, data)
+    shared = dp.papers.PosteriorSampler(2.0, draws=3, split=True).fit(network, data)
     assert shared.guarantee_.epsilon == 2.0
     assert shared.release_.floors["y",] > sampler.release_.floors["y",]
     assert data.budget.remaining.epsilon == 2.0
     with pytest.raises(dp.BudgetExceededError):
-        dp.PosteriorSampler(1.0, draws=3).fit(network, data)
+        dp.papers.PosteriorSampler(1.0, draws=3).fit(network, data)
 
 
 def test_papers_forms_state_what_they_cost(naive):
@@ -90,7 +90,7 @@ def test_papers_forms_state_what_they_cost(naive):
 def test_much_epsilon_finds_the_maximum(naive):
     schema, train, _ = naive
     network = DiscreteBayesianNetwork([("y", "x0")])
-    found = dp.ExponentialMAP(1e4, floor=0.001, prior_type="K2", state_names=schema).fit(network, train)
+    found = dp.papers.ExponentialMAP(1e4, floor=0.001, prior_type="K2", state_names=schema).fit(network, train)
     share = (train["y"] == 0).mean()
     assert found.release_.power > 100
     assert found.parameters_[0].get_values()[0, 0] == pytest.approx(share, abs=0.01)
@@ -112,6 +112,6 @@ def test_bad_input_is_refused(estimator, naive):
         estimator(1.0, prior_type="flat").fit(network, data)
     with pytest.raises(ValueError, match="sample_weight"):
         estimator(1.0).fit(network, data, sample_weight=[1.0] * 1000)
-    if estimator is dp.PosteriorSampler:
+    if estimator is dp.papers.PosteriorSampler:
         with pytest.raises(ValueError, match="not fitted"):
             estimator(1.0).networks()

@@ -52,7 +52,7 @@ def test_without_noise_it_is_pgmpys_estimator(release, prior, small):
     exact = DiscreteBayesianNetwork(EDGES).fit(
         records, estimator=DiscreteBayesianEstimator(state_names=schema.state_names, **prior)
     )
-    estimator = dp.PrivateBayesianEstimator(1e6, release, state_names=schema, **prior)
+    estimator = dp.papers.PrivateBayesianEstimator(1e6, release, state_names=schema, **prior)
     private = DiscreteBayesianNetwork(EDGES).fit(records, estimator=estimator)
     for node in exact.nodes():
         np.testing.assert_allclose(private.get_cpds(node).get_values(), exact.get_cpds(node).get_values(), atol=1e-4)
@@ -67,7 +67,7 @@ def test_without_noise_it_is_pgmpys_estimator(release, prior, small):
 def test_algorithm_1_measures_every_family_alike(neighbours, small):
     schema, records = small
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), neighbours=neighbours)
-    estimator = dp.PrivateBayesianEstimator(0.5)
+    estimator = dp.papers.PrivateBayesianEstimator(0.5)
     DiscreteBayesianNetwork(EDGES).fit(data, estimator=estimator)
     sensitivity = 3 if neighbours == "add_remove" else 6
     assert list(estimator.release_.scales.values()) == pytest.approx([sensitivity / 0.5] * 3)
@@ -79,7 +79,7 @@ def test_posterior_counts_are_prior_plus_clamped_counts(small):
     schema, records = small
     data = dp.PrivateDataset(records.head(20), schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(1))
     noisy = data.measure(families(DiscreteBayesianNetwork(EDGES)), 0.2)
-    estimator = dp.PrivateBayesianEstimator(prior_type="K2").fit(DiscreteBayesianNetwork(EDGES), noisy)
+    estimator = dp.papers.PrivateBayesianEstimator(prior_type="K2").fit(DiscreteBayesianNetwork(EDGES), noisy)
     family = ("lung", "site", "smoke")
     table = noisy.tables[family].reshape(2, 6)
     assert (table < 0).any()
@@ -91,7 +91,7 @@ def test_fourier_counts_agree_as_promised(increment, small):
     schema, records = small
     data = dp.PrivateDataset(records.head(50), schema, dp.PrivacyBudget(1.0))
     noisy = data.measure_coefficients(families(DiscreteBayesianNetwork(EDGES)), 0.5)
-    kind = papers.PrintedBayesianEstimator if increment == "paper" else dp.PrivateBayesianEstimator
+    kind = papers.PrintedBayesianEstimator if increment == "paper" else dp.papers.PrivateBayesianEstimator
     prior = {"prior_type": "dirichlet", "pseudo_counts": 1e-9}
     estimator = kind(**prior) if increment == "paper" else kind(**prior, increment=increment)
     estimator.fit(DiscreteBayesianNetwork(EDGES), noisy)
@@ -105,7 +105,7 @@ def test_fourier_counts_agree_as_promised(increment, small):
 def test_draws_follow_the_dirichlet_posterior(small):
     """Kolmogorov-Smirnov at 1e-6 a test; a prior counted twice is the planted bug."""
     schema, records = small
-    estimator = dp.PrivateBayesianEstimator(1e5, prior_type="dirichlet", pseudo_counts=0.3, state_names=schema)
+    estimator = dp.papers.PrivateBayesianEstimator(1e5, prior_type="dirichlet", pseudo_counts=0.3, state_names=schema)
     estimator.fit(DiscreteBayesianNetwork(EDGES), records.head(60))
     drawn = estimator.sample_cpds(1500, seed=3)
     values = np.array([network.get_cpds("site").get_values()[0, 0] for network in drawn])
@@ -122,11 +122,11 @@ def test_naive_bayes(release, small):
     schema, records = small
     model = NaiveBayes(["smoke", "site"], "lung")
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
-    estimator = dp.PrivateBayesianEstimator(2.0, release).fit(model, data)
+    estimator = dp.papers.PrivateBayesianEstimator(2.0, release).fit(model, data)
     model.add_cpds(*estimator.parameters_)
     assert model.check_model()
     other = NaiveBayes()
-    other.fit(records, "lung", estimator=dp.PrivateBayesianEstimator(2.0, release, state_names=schema))
+    other.fit(records, "lung", estimator=dp.papers.PrivateBayesianEstimator(2.0, release, state_names=schema))
     plain = DiscreteBayesianNetwork(other.edges())  # pgmpy's own elimination does not take a NaiveBayes
     plain.add_cpds(*other.get_cpds())
     answer = VariableElimination(plain).query(["lung"], evidence={"smoke": "yes"}, show_progress=False)
@@ -152,9 +152,9 @@ def test_bad_input_charges_nothing(small):
         ({"equivalent_sample_size": 0}, "positive"),
     ]:
         with pytest.raises(ValueError, match=message):
-            network.fit(data, estimator=dp.PrivateBayesianEstimator(1.0, **options))
+            network.fit(data, estimator=dp.papers.PrivateBayesianEstimator(1.0, **options))
     with pytest.raises(ValueError, match="costs privacy"):
-        network.fit(data, estimator=dp.PrivateBayesianEstimator())
+        network.fit(data, estimator=dp.papers.PrivateBayesianEstimator())
     assert data.budget.history == ()
 
 
@@ -164,7 +164,7 @@ def test_a_release_of_another_networks_families_names_the_missing_one(small):
     other = families(DiscreteBayesianNetwork([("smoke", "lung"), ("lung", "site")]))
     for noisy in (data.measure(other, 0.5), data.measure_coefficients(other, 0.5)):
         with pytest.raises(ValueError, match=r"holds \('lung', 'site', 'smoke'\)"):
-            dp.PrivateBayesianEstimator().fit(DiscreteBayesianNetwork(EDGES), noisy)
+            dp.papers.PrivateBayesianEstimator().fit(DiscreteBayesianNetwork(EDGES), noisy)
     with pytest.raises(ValueError, match="CollectiveEM or PrivateBayesianEstimator"):
         DiscreteBayesianNetwork(EDGES).fit(data.measure_coefficients(other, 0.5), estimator=dp.PrivateMLE())
 
@@ -230,7 +230,7 @@ def test_collective_fits_of_coefficients(small):
     for _ in range(20):
         noisy = data.measure_coefficients(families(exact), 0.05)
         collective.append(kl_divergence(exact, DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=dp.CollectiveEM())))
-        agreeing = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=dp.PrivateBayesianEstimator())
+        agreeing = DiscreteBayesianNetwork(EDGES).fit(noisy, estimator=dp.papers.PrivateBayesianEstimator())
         plain.append(kl_divergence(exact, agreeing))
         triangle = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")])
         markov.append(kl_divergence(exact, triangle.fit(noisy)))
@@ -240,5 +240,5 @@ def test_collective_fits_of_coefficients(small):
     loopy = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")])
     loopy.fit(noisy, estimator=dp.CollectiveEM(inference="loopy"))
     assert kl_divergence(exact, loopy) < 0.3
-    naive = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")]).fit(noisy, estimator=dp.NaiveMLE())
+    naive = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")]).fit(noisy, estimator=dp.papers.NaiveMLE())
     assert kl_divergence(exact, naive) < 1.0

@@ -43,7 +43,7 @@ def private(frame, neighbours="add_remove", noise=None):
 def test_without_noise_or_clipping_it_climbs_to_the_maximum_likelihood(statistic):
     frame = records(2000, 1)
     options = {"statistic": statistic, "total": 2000, "clip_norm": 10.0, "sampling_rate": 1.0, "learning_rate": 1.5}
-    estimator = dp.PrivateSGD(1.0, 1e-6, steps=300, **options)
+    estimator = dp.papers.PrivateSGD(1.0, 1e-6, steps=300, **options)
     model = network().fit(private(frame, noise=NoNoise(1)), estimator)
     best = network().fit(frame, dp.NotPrivateMLE(state_names=STATES))
     for edge in EDGES:
@@ -58,7 +58,7 @@ def test_tables_of_three_tell_an_exclusive_or():
     )
     options = {"total": 2000, "sampling_rate": 1.0, "clip_norm": 10.0, "cliques": [("a", "b", "c")]}
     exact = dp.NotPrivateMLE(state_names=data.schema, cliques=[("a", "b", "c")])
-    for source, estimator in ((data, dp.PrivateSGD(1.0, 1e-6, steps=300, **options)), (frame, exact)):
+    for source, estimator in ((data, dp.papers.PrivateSGD(1.0, 1e-6, steps=300, **options)), (frame, exact)):
         model = dp.PrivateMarkovNetwork(edges).fit(source, estimator)
         assert model.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.97
         with pytest.raises(ValueError, match="no clique of the network"):
@@ -75,7 +75,7 @@ def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
     data = dp.PrivateDataset(
         frame, dp.Schema({node: [0, 1] for node in nodes}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
     )
-    sgd = dp.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
+    sgd = dp.papers.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
     model = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, sgd)
     best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.NotPrivateMLE(state_names=data.schema))
     for edge in edges:
@@ -86,7 +86,7 @@ def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
 
 
 def test_marginals_that_round_to_more_than_one_do_not_end_a_paid_run(monkeypatch):
-    estimator = dp.PrivateSGD(1.0, 1e-6, steps=2, total=2000)
+    estimator = dp.papers.PrivateSGD(1.0, 1e-6, steps=2, total=2000)
 
     def rounded(tree, potentials, calibrate=JunctionTree.calibrate):
         calibration = calibrate(tree, potentials)
@@ -104,7 +104,7 @@ def test_a_private_fit_is_close(statistic, neighbours):
     frame, test = records(50_000, 1), records(50_000, 2)
     size = {"batch_size": 5000} if neighbours == "replace_one" else {"total": 50_000}
     data = private(frame, neighbours)
-    estimator = dp.PrivateSGD(1.0, 1e-6, steps=200, statistic=statistic, **size)
+    estimator = dp.papers.PrivateSGD(1.0, 1e-6, steps=200, statistic=statistic, **size)
     model = network().fit(data, estimator)
     best = network().fit(frame, dp.NotPrivateMLE(state_names=STATES))
     assert model.log_likelihood(test) > best.log_likelihood(test) - 0.02
@@ -132,5 +132,5 @@ def test_a_private_fit_is_close(statistic, neighbours):
 def test_bad_input_charges_nothing(change, error, match):
     data = private(records(100, 1))
     with pytest.raises(error, match=match):
-        network().fit(data, dp.PrivateSGD(**{"epsilon": 1.0, "delta": 1e-6, "steps": 5, "total": 100, **change}))
+        network().fit(data, dp.papers.PrivateSGD(**{"epsilon": 1.0, "delta": 1e-6, "steps": 5, "total": 100, **change}))
     assert data.budget.history == ()

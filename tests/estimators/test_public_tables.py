@@ -143,7 +143,7 @@ def test_tables_whose_tree_is_too_large_are_left_out_and_named(network):
     ("network", "estimator", "public", "named"),
     [
         (dp.PrivateBayesianNetwork, dp.PrivateVB(0.5, 0.1), {JOINED: EXACT[JOINED]}, "PrivateVB cannot use"),
-        (dp.PrivateMarkovNetwork, dp.NaiveMLE(epsilon=0.5), {JOINED: EXACT[JOINED]}, "NaiveMLE cannot use"),
+        (dp.PrivateMarkovNetwork, dp.papers.NaiveMLE(epsilon=0.5), {JOINED: EXACT[JOINED]}, "NaiveMLE cannot use"),
         (dp.PrivateBayesianNetwork, dp.CollectiveEM(0.5), {"a": [1, 2, 3]}, "shape"),
         (
             dp.PrivateBayesianNetwork,

@@ -75,7 +75,7 @@ def numerical(rows, kind, step=1e-5):
 @pytest.mark.parametrize("seed", range(3))
 def test_sensitivities_are_the_mean_derivatives(kind, seed):
     rows = random_rows(np.random.default_rng(seed))
-    fast = dp.laskey_sensitivities(network_of(rows), kind)
+    fast = dp.papers.laskey_sensitivities(network_of(rows), kind)
     assert fast == pytest.approx(numerical(rows, kind), abs=1e-7)
     assert fast["d"] == 0.0
     assert min(fast[node] for node in "abc") > 1e-3
@@ -86,29 +86,29 @@ def test_sensitivities_are_the_mean_derivatives(kind, seed):
 def test_free_derivatives_average_to_a_constant_of_the_structure(seed):
     """So the printed sensitivity does not depend on the data; the covarying one does."""
     rows = random_rows(np.random.default_rng(seed), sparse=True)
-    fast = dp.laskey_sensitivities(network_of(rows), "paper")
+    fast = dp.papers.laskey_sensitivities(network_of(rows), "paper")
     assert fast == {"a": pytest.approx((1 / 3 + 1 / 2) / 2), "b": 1 / (2 * 2), "c": 1 / (2 * 2), "d": 0.0}
-    assert all(np.isfinite(value) for value in dp.laskey_sensitivities(network_of(rows)).values())
+    assert all(np.isfinite(value) for value in dp.papers.laskey_sensitivities(network_of(rows)).values())
 
 
 def test_zeros_are_limits():
     rows = random_rows(np.random.default_rng(1), sparse=True)
     assert any((table == 0).any() for table in rows.values())
     near = {node: (table + 1e-7) / (table + 1e-7).sum(axis=0) for node, table in rows.items()}
-    assert dp.laskey_sensitivities(network_of(rows)) == pytest.approx(numerical(near, "covary", 5e-8), abs=1e-4)
+    assert dp.papers.laskey_sensitivities(network_of(rows)) == pytest.approx(numerical(near, "covary", 5e-8), abs=1e-4)
 
 
 def test_state_order_does_not_matter_and_alarm_is_whole(bnlearn):
     network = bnlearn("alarm")
-    sensitivities = dp.laskey_sensitivities(network)
+    sensitivities = dp.papers.laskey_sensitivities(network)
     assert len(sensitivities) == 37
     assert {node for node, value in sensitivities.items() if value == 0} == set(network.get_leaves())
-    assert dp.laskey_sensitivities(network, "paper")["HR"] == pytest.approx(1 / 2 * np.mean([1 / 3] * 4))
+    assert dp.papers.laskey_sensitivities(network, "paper")["HR"] == pytest.approx(1 / 2 * np.mean([1 / 3] * 4))
 
 
 def test_bad_input():
     rows = random_rows(np.random.default_rng(0))
     with pytest.raises(ValueError, match="kind is 'free'"):
-        dp.laskey_sensitivities(network_of(rows), "free")
+        dp.papers.laskey_sensitivities(network_of(rows), "free")
     with pytest.raises(TypeError, match="laskey_sensitivities"):
-        dp.laskey_sensitivities(dp.PrivateMarkovNetwork([("a", "b")]))
+        dp.papers.laskey_sensitivities(dp.PrivateMarkovNetwork([("a", "b")]))

@@ -90,7 +90,7 @@ def test_mean_field_is_a_local_optimum():
 
 def test_the_score_is_a_lower_bound():
     X = records(500, 1)
-    model = dp.PrivateSigmoidBeliefNetwork(2, 5.0, 1e-4, steps=10).fit(private(records(3000, 2), 5.0, 1e-4))
+    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 5.0, 1e-4, steps=10).fit(private(records(3000, 2), 5.0, 1e-4))
     exact = log_likelihood(model.components_, model.intercept_, model.hidden_intercept_, X)
     assert exact - 1.0 < model.score(X) < exact
 
@@ -102,7 +102,7 @@ def test_a_network_is_recovered(neighbours):
     truth = log_likelihood(HIDDEN, INTERCEPT, OFFSETS, test)
     rate = test.mean(axis=0)
     independent = float((rate * np.log(rate) + (1 - rate) * np.log(1 - rate)).sum())
-    model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6).fit(private(train, neighbours=neighbours))
+    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6).fit(private(train, neighbours=neighbours))
     found = log_likelihood(model.components_, model.intercept_, model.hidden_intercept_, test)
     assert found > truth - 0.2 * (truth - independent)
     h = model.transform(test)
@@ -129,7 +129,7 @@ def test_the_horseshoe_is_its_integral():
 )
 def test_a_fit_is_one_block_of_the_ledger(neighbours, size):
     data = private(records(300, 1), 2.0, 1e-5, neighbours)
-    model = dp.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=3, **size).fit(data)
+    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=3, **size).fit(data)
     (charge,) = data.budget.history
     assert (float(charge.epsilon), float(charge.delta), model.n_steps_) == (0.5, 1e-6, 3)
     assert (model.guarantee_.epsilon, model.guarantee_.neighbours) == (0.5, neighbours)
@@ -137,7 +137,7 @@ def test_a_fit_is_one_block_of_the_ledger(neighbours, size):
 
 def test_conventions_of_scikit_learn():
     X = records(200, 1)
-    model = dp.PrivateSigmoidBeliefNetwork(2, 2.0, 1e-4, steps=2)
+    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 2.0, 1e-4, steps=2)
     assert repr(clone(model)) == repr(model)
     for form in (X, X.astype(bool), pd.DataFrame(X, columns=list("abcdefghij"))):
         assert model.fit(form) is model
@@ -164,13 +164,13 @@ def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
     fits = []
     for seed, count in ((1, 300), (2, 500)):
         data = private(records(count, seed), noise=Scripted(5))
-        model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=5).fit(data)
+        model = dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=5).fit(data)
         fits.append(np.concatenate([model.components_.ravel(), model.intercept_, model.hidden_intercept_]))
     assert (fits[0] == fits[1]).all()
 
 
 def test_noise_alone_gives_finite_weights():
-    model = dp.PrivateSigmoidBeliefNetwork(3, 0.1, 1e-6, steps=10).fit(private(records(20, 1), 0.1))
+    model = dp.papers.PrivateSigmoidBeliefNetwork(3, 0.1, 1e-6, steps=10).fit(private(records(20, 1), 0.1))
     assert np.isfinite(model.components_).all()
     assert np.isfinite(model.score(records(5, 1)))
 
@@ -188,7 +188,7 @@ class Interrupting(dp.SimulatedNoise):
 def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
     data = private(records(500, 1), noise=Interrupting(1))
     with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
-        model = dp.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=8).fit(data)
+        model = dp.papers.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=8).fit(data)
     assert (model.n_steps_, data.budget.spent.epsilon) == (2, 0.5)
     assert np.isfinite(model.components_).all()
 
@@ -213,12 +213,12 @@ def test_bad_input_charges_nothing(change, error, match):
     data = private(records(100, 1))
     options = {"n_components": 2, "epsilon": 1.0, "delta": 1e-6, **change}
     with pytest.raises(error, match=match):
-        dp.PrivateSigmoidBeliefNetwork(**options).fit(data)
+        dp.papers.PrivateSigmoidBeliefNetwork(**options).fit(data)
     assert data.budget.history == ()
 
 
 def test_records_that_are_not_binary_are_refused():
-    model = dp.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6)
+    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6)
     X = records(50, 1)
     for wrong, error in ((X + 1, dp.SchemaError), (X + 0.5, dp.SchemaError), (X[0], TypeError)):
         with pytest.raises(error):

@@ -23,7 +23,7 @@ def records(seed):
 def test_settings_are_ranked_and_the_record_says_what_they_are():
     """A gradient clipped to nothing learns nothing."""
     train, test = records(1), records(2)
-    sgd = dp.PrivateSGD(1.0, 1e-6, STATES, steps=20, sampling_rate=1.0, total=3000)
+    sgd = dp.papers.PrivateSGD(1.0, 1e-6, STATES, steps=20, sampling_rate=1.0, total=3000)
     model = dp.PrivateMarkovNetwork(EDGES)
     grid = {"clip_norm": [1e-3, 1.0], "learning_rate": [0.1, 1.0]}
     search = not_private_grid_search(sgd, grid, model, train, lambda network: network.log_likelihood(test))
@@ -51,9 +51,9 @@ def test_bayesian_networks_are_searched_as_well():
 def test_data_behind_a_ledger_is_refused():
     data = dp.PrivateDataset(records(1), dp.Schema(STATES), dp.PrivacyBudget(1.0, 1e-6))
     with pytest.raises(TypeError, match="not private"):
-        not_private_grid_search(dp.PrivateSGD(), {}, dp.PrivateMarkovNetwork(EDGES), data, lambda network: 0.0)
+        not_private_grid_search(dp.papers.PrivateSGD(), {}, dp.PrivateMarkovNetwork(EDGES), data, lambda network: 0.0)
     assert data.budget.history == ()
     with pytest.raises(ValueError, match="momentum"):
         not_private_grid_search(
-            dp.PrivateSGD(), {"momentum": [1]}, dp.PrivateMarkovNetwork(EDGES), records(1), lambda network: 0.0
+            dp.papers.PrivateSGD(), {"momentum": [1]}, dp.PrivateMarkovNetwork(EDGES), records(1), lambda network: 0.0
         )

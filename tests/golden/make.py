@@ -42,9 +42,9 @@ def releases():
     yield "coefficients", data.measure_coefficients(pairs, 1.0)
     yield "residuals", data.measure_residuals({(): 9.0, ("a",): 7.0, ("b",): 8.0, ("a", "b"): 5.0}, delta=1e-6)
     network = dp.PrivateBayesianNetwork([("b", "a")])
-    yield "posterior_draws", dp.PosteriorSampler(epsilon=2.0, draws=2).fit(network, data).release_
+    yield "posterior_draws", dp.papers.PosteriorSampler(epsilon=2.0, draws=2).fit(network, data).release_
     linear, numbers = LinearGaussianBayesianNetwork([("x", "y")]), {"std": {"x": 1.0, "y": 1.0}}
-    sampler = dp.LinearPosteriorSampler(epsilon=2.0, coefficient_bound={"x": 2.0, "y": 2.0}, **numbers)
+    sampler = dp.papers.LinearPosteriorSampler(epsilon=2.0, coefficient_bound={"x": 2.0, "y": 2.0}, **numbers)
     yield "regression_draws", sampler.fit(linear, data).release_
     accepted = data.retry(lambda part: part.measure([("a",)], 0.5), 2.0)
     yield "tables_accepted", accepted

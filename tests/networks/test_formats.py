@@ -215,7 +215,7 @@ def test_markov_networks_come_back(tmp_path):
     noisy = dp.NoisyMarginals(schema, tables, dict.fromkeys(cliques, 2.0), guarantee)
     network = dp.PrivateMarkovNetwork([("a, b", "c")])
     network.add_node("alone")
-    network.fit(noisy, dp.NaiveMLE())
+    network.fit(noisy, dp.papers.NaiveMLE())
     for suffix in (".json", ".uai"):
         save_network(network, tmp_path / f"a{suffix}")
         read = load_network(tmp_path / f"a{suffix}")

@@ -157,9 +157,9 @@ def test_fit_accepts_what_it_should_and_refuses_the_rest(records, schema):
     assert triangle.guarantee_.epsilon == 5.0
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(9.0))
     for cliques in ([("a", "b", "c")], [("a", "b"), ("b", "c"), ("c",)]):
-        for estimator in (dp.CollectiveEM(), dp.NaiveMLE()):
+        for estimator in (dp.CollectiveEM(), dp.papers.NaiveMLE()):
             network = dp.PrivateMarkovNetwork(EDGES)
-            if isinstance(estimator, dp.NaiveMLE) and len(cliques) > 1:
+            if isinstance(estimator, dp.papers.NaiveMLE) and len(cliques) > 1:
                 with pytest.raises(ValueError, match="no table that holds"):
                     network.fit(data.measure(cliques, epsilon=1.0), estimator=estimator)
             else:
@@ -189,7 +189,7 @@ def test_recovers_the_noiseless_fit_as_epsilon_grows(records, schema, mechanism)
     assert not exact.guarantee_.private
     for estimator in (
         dp.CollectiveEM(epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
-        dp.NaiveMLE(1e-7, epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
+        dp.papers.NaiveMLE(1e-7, epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
     ):
         network = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=estimator)
         assert kl_divergence(exact, network) < 2e-3
@@ -208,7 +208,7 @@ def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution():
         budget, noise = dp.PrivacyBudget(1.0), dp.SimulatedNoise(seed)
         data = dp.PrivateDataset(truth.simulate(5000, seed=seed), truth.schema_, budget, noise=noise)
         noisy = data.measure(edges, epsilon=0.4)
-        estimators = (dp.CollectiveEM(), dp.NaiveMLE(), *[dp.NaiveMLE(1e6)] * (seed < 8))
+        estimators = (dp.CollectiveEM(), dp.papers.NaiveMLE(), *[dp.papers.NaiveMLE(1e6)] * (seed < 8))
         fits = [dp.PrivateMarkovNetwork(edges).fit(noisy, estimator=estimator) for estimator in estimators]
         divergences.append([kl_divergence(truth, fit) for fit in fits])
     collective, naive = np.mean([found[:2] for found in divergences], axis=0)
@@ -217,7 +217,7 @@ def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution():
 
 def test_loopy_inference_on_request(records, schema):
     chain = [("a", "b"), ("b", "c")]
-    for estimator in (dp.CollectiveEM, dp.NaiveMLE):
+    for estimator in (dp.CollectiveEM, dp.papers.NaiveMLE):
         fits = [
             dp.PrivateMarkovNetwork(chain).fit(
                 dp.PrivateDataset(records, schema, dp.PrivacyBudget(5.0), noise=dp.SimulatedNoise(1)),
@@ -339,7 +339,7 @@ def test_the_prior_is_learned_between_rounds_and_the_last_keeps_it(monkeypatch, 
         np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.PosteriorMean(), dp.NaiveMLE()])
+@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.PosteriorMean(), dp.papers.NaiveMLE()])
 @pytest.mark.parametrize("kind", ["markov", "bayesian"])
 def test_a_network_of_some_of_the_released_variables(records, schema, estimator, kind):
     """The others are summed out: release once, fit often."""
@@ -350,7 +350,7 @@ def test_a_network_of_some_of_the_released_variables(records, schema, estimator,
         data.measure_coefficients([("a", "b", "c"), ("alone",)], epsilon=20.0),
     ]
     for release, pair in zip(releases, [("a", "c"), ("b", "c"), ("c", "b")], strict=True):
-        if isinstance(estimator, dp.NaiveMLE) and kind == "bayesian":
+        if isinstance(estimator, dp.papers.NaiveMLE) and kind == "bayesian":
             pytest.skip("NaiveMLE fits Markov networks")
         made = dp.PrivateMarkovNetwork([pair]) if kind == "markov" else dp.PrivateBayesianNetwork([pair])
         network = made.fit(release, estimator=estimator)

@@ -215,10 +215,3 @@ def test_a_fit_that_says_so_by_its_name_does_not_warn():
             network = kind([("a", "b")]).fit(records, estimator=dp.NotPrivateMLE(state_names=states))
         assert "NOT PRIVATE: exact counts" in repr(network)
         assert "no guarantee: it is not fitted" in repr(kind([("a", "b")]))
-
-
-def test_the_former_name_of_the_fit_without_privacy_is_deprecated():
-    for room in (dp, dp.estimators):
-        with pytest.warns(DeprecationWarning, match="MaximumLikelihood is called NotPrivateMLE now"):
-            assert room.MaximumLikelihood is dp.NotPrivateMLE
-    assert "MaximumLikelihood" not in dp.__all__

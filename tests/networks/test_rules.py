@@ -46,7 +46,7 @@ def release():
 def networks():
     for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.PosteriorMean(draws=20), "auto"):
         yield dp.PrivateBayesianNetwork(EDGES), estimator
-    for estimator in (dp.CollectiveEM(), dp.NaiveMLE()):
+    for estimator in (dp.CollectiveEM(), dp.papers.NaiveMLE()):
         yield dp.PrivateMarkovNetwork(EDGES), estimator
 
 

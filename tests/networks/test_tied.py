@@ -77,7 +77,7 @@ def test_cliques_of_tied_parameters_are_refused(days):
         tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA, cliques=[("a", "b", "c")]))
 
 
-@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.NaiveMLE()])
+@pytest.mark.parametrize("estimator", [dp.CollectiveEM(), dp.papers.NaiveMLE()])
 def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
     exact = tied_network().fit(days, dp.NotPrivateMLE(state_names=SCHEMA))
     budget, source = dp.PrivacyBudget(200.0), dp.SimulatedNoise(0)
@@ -124,10 +124,13 @@ def test_what_cannot_be_tied_is_refused(days):
     other = dp.Schema({**dict.fromkeys(NODES, STATES), "x5": ["a", "b", "c", "d"]})
     data = dp.PrivateDataset(days, other, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
     sgd = {"delta": 1e-6, "total": 100}
-    for estimator in (dp.CollectiveEM(epsilon=0.5), dp.NaiveMLE(epsilon=0.5), dp.PrivateSGD(0.5, **sgd)):
+    for estimator in (dp.CollectiveEM(epsilon=0.5), dp.papers.NaiveMLE(epsilon=0.5), dp.papers.PrivateSGD(0.5, **sgd)):
         with pytest.raises(dp.SchemaError, match="tied to one of other states"):
             tied_network().fit(data, estimator)
-    for estimator in (dp.PrivateSGD(0.5, inference="loopy", **sgd), dp.CollectiveEM(epsilon=0.5, inference="loopy")):
+    for estimator in (
+        dp.papers.PrivateSGD(0.5, inference="loopy", **sgd),
+        dp.CollectiveEM(epsilon=0.5, inference="loopy"),
+    ):
         with pytest.raises(ValueError, match="tie"):
             tied_network().fit(data, estimator)
     assert data.budget.spent.epsilon == 0

@@ -11,7 +11,7 @@ from dp_accounting import get_epsilon_gaussian
 from scipy import stats
 
 from pgmpy_dp import papers
-from pgmpy_dp.papers.accounting import ACCOUNTANTS, analytic
+from pgmpy_dp.papers.foulds_2020 import ACCOUNTANTS, analytic
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, calibrate, price, subsampling
 from pgmpy_dp.privacy import sampling as samples
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, _without_grid, grid_delta, tight

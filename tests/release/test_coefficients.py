@@ -153,7 +153,7 @@ def test_tables_are_reconciled_by_least_squares():
 def test_round_trip(tmp_path, neighbours):
     noisy = dataset(neighbours=neighbours).measure_coefficients(CLIQUES, 0.3)
     noisy.save(tmp_path / "release.zip")
-    back = dp.NoisyCoefficients.load(tmp_path / "release.zip")
+    back = dp.papers.NoisyCoefficients.load(tmp_path / "release.zip")
     assert back == noisy == pickle.loads(pickle.dumps(noisy)) == copy.deepcopy(noisy)
     assert hash(back) == hash(noisy)
     assert "coefficients of 3 cliques" in repr(back)
@@ -180,7 +180,7 @@ def test_altered_files_are_refused(tmp_path, change, message, rewritten):
     dataset().measure_coefficients(CLIQUES, 0.3).save(path)
     rewritten(path, change)
     with pytest.raises(dp.ReleaseFormatError, match=message):
-        dp.NoisyCoefficients.load(path)
+        dp.papers.NoisyCoefficients.load(path)
 
 
 def test_bad_input_is_refused_before_the_charge(monkeypatch):

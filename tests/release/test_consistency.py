@@ -102,7 +102,7 @@ def test_inverse_variance_is_least_squares_for_two_tables():
             noise = np.round(generator.laplace(scale=1 / epsilon, size=SCHEMA.shape(clique)))
             tables[clique] = truth[clique] + noise.astype(int)
         release = released(tables, epsilons)
-        results = {name: dp.mutual_consistency(release, name) for name in ("epsilon", "inverse_variance")}
+        results = {name: dp.papers.mutual_consistency(release, name) for name in ("epsilon", "inverse_variance")}
         for name, result in (results | {"none": tables}).items():
             errors[name] += sum(((result[clique] - truth[clique]) ** 2).sum() for clique in measured)
     assert errors["inverse_variance"] < errors["epsilon"] < errors["none"]
@@ -123,7 +123,7 @@ def test_inverse_variance_is_least_squares_for_two_tables():
 def test_a_public_total_is_kept_and_bad_weights_are_refused():
     tables = {("a",): np.array([10, 12]), ("a", "c"): np.array([[3, 4], [5, 9]])}
     release = released(tables, [0.5, 0.5], "replace_one", 25)
-    for table in dp.mutual_consistency(release).values():
+    for table in dp.papers.mutual_consistency(release).values():
         assert table.sum() == pytest.approx(25)
     with pytest.raises(ValueError, match="weights is 'size'"):
-        dp.mutual_consistency(release, "size")
+        dp.papers.mutual_consistency(release, "size")

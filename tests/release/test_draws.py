@@ -61,14 +61,14 @@ def test_round_trip(tmp_path, kind, neighbours):
 def test_other_kinds_are_refused_by_name(tmp_path):
     path = tmp_path / "draws.zip"
     drawn("posterior").save(path)
-    for kind in (dp.NoisyMarginals, dp.NoisyCoefficients, dp.RegressionDraws):
+    for kind in (dp.NoisyMarginals, dp.papers.NoisyCoefficients, dp.papers.RegressionDraws):
         with pytest.raises(dp.ReleaseFormatError, match=r"another kind of release: use PosteriorDraws\.load"):
             kind.load(path)
 
 
 def test_draws_are_fitted_by_nothing():
     release, network = drawn("posterior"), dp.PrivateBayesianNetwork([("a", "b")])
-    for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.PrivateBayesianEstimator()):
+    for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.papers.PrivateBayesianEstimator()):
         with pytest.raises(TypeError, match="draws of a network"):
             network.fit(release, estimator=estimator)
     with pytest.raises(TypeError, match="measure no tables"):

@@ -129,7 +129,7 @@ def test_schemas_are_joined_with_bins_and_stand_ins():
 ESTIMATORS = {
     "CollectiveEM": dp.CollectiveEM,
     "PrivateMLE": dp.PrivateMLE,
-    "PrivateBayesianEstimator": dp.PrivateBayesianEstimator,
+    "PrivateBayesianEstimator": dp.papers.PrivateBayesianEstimator,
     "PosteriorMean": lambda: dp.PosteriorMean(draws=20),
 }
 

@@ -170,7 +170,7 @@ def test_round_trip_and_charge(tmp_path, neighbours):
     np.testing.assert_array_equal(back.table(("c",)), noisy.table(("c",)))
     assert noisy.public_total == (50 if neighbours == "replace_one" else None)
     with pytest.raises(dp.ReleaseFormatError, match=r"use NoisyResiduals\.load"):
-        dp.NoisyCoefficients.load(tmp_path / "release.zip")
+        dp.papers.NoisyCoefficients.load(tmp_path / "release.zip")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_fits_recover_the_tables(network):
 
 def test_the_posterior_is_updated_by_them():
     noisy = dataset(records(2000)).measure_residuals(dict.fromkeys(SCALES, 0.05), delta=DELTA)
-    estimator = dp.PrivateBayesianEstimator(equivalent_sample_size=1e-3)
+    estimator = dp.papers.PrivateBayesianEstimator(equivalent_sample_size=1e-3)
     fitted = dp.PrivateBayesianNetwork([("a", "b"), ("b", "c")]).fit(noisy, estimator=estimator)
     truth = dp.exact_marginals(records(2000), SCHEMA, [("a",)]).tables["a",]
     np.testing.assert_allclose(2000 * fitted.query(["a"]).values, truth, atol=2.0)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -36,9 +37,9 @@ METHODS = {
     "auto": "AutoMLE",
     "collective-em": "CollectiveEM",
     "private-mle": "PrivateMLE",
-    "private-bayesian": "PrivateBayesianEstimator",
+    "private-bayesian": "papers.PrivateBayesianEstimator",
     "posterior-mean": "PosteriorMean",
-    "naive-mle": "NaiveMLE",
+    "naive-mle": "papers.NaiveMLE",
     "mixture": "PairwiseMixture",
 }
 _READINGS = {
@@ -125,7 +126,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         notes += left_out(noisy.schema, network.nodes())
         if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
             method = "collective-em"  # there are no tables of families to choose
-        estimator: Any = getattr(dp, METHODS[method])()
+        estimator: Any = attrgetter(METHODS[method])(dp)()
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
         begin("Holding the release against it")

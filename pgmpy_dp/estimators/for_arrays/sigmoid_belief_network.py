@@ -92,7 +92,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
     --------
     >>> import numpy as np, pgmpy_dp as dp
     >>> causes = np.arange(8000)[:, None] % 2
-    >>> model = dp.PrivateSigmoidBeliefNetwork(1, 2.0, 1e-6).fit(np.repeat(causes, 6, axis=1))
+    >>> model = dp.papers.PrivateSigmoidBeliefNetwork(1, 2.0, 1e-6).fit(np.repeat(causes, 6, axis=1))
     >>> hidden = model.transform([[0] * 6, [1] * 6])
     >>> bool(abs(hidden[0, 0] - hidden[1, 0]) > 0.9)
     True

@@ -59,7 +59,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
     >>> schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
     >>> records = pd.DataFrame({"a": ["x", "x", "y", "y"] * 25, "b": ["x", "x", "y", "x"] * 25})
     >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
-    >>> model = dp.PrivateMarkovNetwork([("a", "b")]).fit(data, estimator=dp.NaiveMLE(epsilon=1.0))
+    >>> model = dp.PrivateMarkovNetwork([("a", "b")]).fit(data, estimator=dp.papers.NaiveMLE(epsilon=1.0))
     >>> model.query(["a"]).values.sum().round(6)
     np.float64(1.0)
     """

@@ -71,7 +71,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
-    >>> _ = network.fit(records, estimator=dp.PosteriorSampler(epsilon=10.0, state_names=schema))
+    >>> _ = network.fit(records, estimator=dp.papers.PosteriorSampler(epsilon=10.0, state_names=schema))
     >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
     True
     """
@@ -164,7 +164,7 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
-    >>> _ = network.fit(records, estimator=dp.ExponentialMAP(epsilon=10.0, state_names=schema))
+    >>> _ = network.fit(records, estimator=dp.papers.ExponentialMAP(epsilon=10.0, state_names=schema))
     >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
     True
     """

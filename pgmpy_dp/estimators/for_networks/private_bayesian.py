@@ -85,7 +85,7 @@ class PrivateBayesianEstimator(Parameters, DiscreteParameterEstimator):
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
-    >>> estimator = dp.PrivateBayesianEstimator(epsilon=1.0, release="fourier", state_names=schema)
+    >>> estimator = dp.papers.PrivateBayesianEstimator(epsilon=1.0, release="fourier", state_names=schema)
     >>> _ = network.fit(records, estimator=estimator)
     >>> estimator.posterior_counts_["lung"].shape
     (2, 2)

@@ -90,7 +90,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
     >>> import pandas as pd, pgmpy_dp as dp
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 2000, "lung": ["yes", "no", "no", "no"] * 1000})
     >>> states = {"smoke": ["yes", "no"], "lung": ["yes", "no"]}
-    >>> estimator = dp.PrivateSGD(epsilon=1.0, delta=1e-6, state_names=states, steps=50, statistic="features")
+    >>> estimator = dp.papers.PrivateSGD(epsilon=1.0, delta=1e-6, state_names=states, steps=50, statistic="features")
     >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")]).fit(records, estimator)
     >>> bool(network.query(["lung"], {"smoke": "no"}).get_value(lung="no") > 0.9)
     True

@@ -74,7 +74,7 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
     >>> age = np.tile(np.arange(20.0, 80.0), 400)
     >>> records = pd.DataFrame({"age": age, "pressure": 90.0 + 0.6 * age})
     >>> network = LinearGaussianBayesianNetwork([("age", "pressure")])
-    >>> sampler = dp.LinearPosteriorSampler(
+    >>> sampler = dp.papers.LinearPosteriorSampler(
     ...     epsilon=5.0,
     ...     bounds={"age": (0, 100), "pressure": (80, 180)},
     ...     coefficient_bound=2.0,

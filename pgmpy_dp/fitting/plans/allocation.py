@@ -41,7 +41,7 @@ class UniformAllocation:
     Examples
     --------
     >>> import pgmpy_dp as dp
-    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.UniformAllocation())
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.papers.UniformAllocation())
     PrivateMLE(epsilon=1.0, allocation=<UniformAllocation>)
     """
 
@@ -80,7 +80,7 @@ class PlannedAllocation:
     Examples
     --------
     >>> import pgmpy_dp as dp
-    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.PlannedAllocation())
+    >>> dp.PrivateMLE(epsilon=1.0, allocation=dp.papers.PlannedAllocation())
     PrivateMLE(epsilon=1.0, allocation=<PlannedAllocation>)
     """
 

@@ -1,4 +1,4 @@
-"""CGM-EM, learning in collective graphical models as Bernstein et al. (2017) publish it (Algorithm 2).
+"""Collective graphical models of Bernstein et al. (2017): CGM-EM as published (Algorithm 2), and its baselines.
 
 The algorithm alternates between an E-step, which finds the counts n behind the noisy counts y given the parameters,
 and an M-step, which fits the parameters to n. The E-step solves problem 6 of the paper,
@@ -22,7 +22,7 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from sklearn.exceptions import ConvergenceWarning
 
-from pgmpy_dp.estimators import NaiveMLE
+from pgmpy_dp.estimators import NaiveMLE, PrivateSGD
 from pgmpy_dp.estimators.parameters import check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
 from pgmpy_dp.estimators.steps import measure, resolve
@@ -35,6 +35,8 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals, Release
+
+__all__ = ["CGMEM", "NLBP", "NaiveMLE", "PrivateSGD", "cgm_em", "tables_noise"]
 
 # Share of the loss, or of one nat where it is smaller, by which an E-step may miss its maximum.
 TOLERANCE = 1e-6

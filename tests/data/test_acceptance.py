@@ -11,16 +11,16 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.tree import DecisionTreeClassifier
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms import checks
+from pgmpy_dp.data.mechanisms import acceptance
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"]})
 DOMAIN = list(itertools.product("xy", "pqr"))
 SYNTHETIC = [("x", "p"), ("x", "p"), ("y", "q"), ("y", "r"), ("y", "q")]
 CRITERIA = {
-    "tables": dp.LargestError([("a", "b"), ("b",)], 0.3),
-    "prediction": dp.PredictionError("a", DecisionTreeClassifier(random_state=0), 0.3),
-    "unique": dp.UniqueMatches(1),
-    "unique in b": dp.UniqueMatches(1, ["b"]),
+    "tables": acceptance.LargestError([("a", "b"), ("b",)], 0.3),
+    "prediction": acceptance.PredictionError("a", DecisionTreeClassifier(random_state=0), 0.3),
+    "unique": acceptance.UniqueMatches(1),
+    "unique in b": acceptance.UniqueMatches(1, ["b"]),
 }
 
 
@@ -47,7 +47,9 @@ def value(criterion, rows, relation="add_remove", synthetic=SYNTHETIC):
     data = dp.PrivateDataset(frame(rows), SCHEMA, dp.PrivacyBudget(1.0), relation, noise)
     found = data.check(frame(synthetic), [criterion], 1.0).values["value"].iloc[0]
     total = len(rows) if relation == "replace_one" else len(synthetic)
-    per = {dp.LargestError: 2 * total, dp.PredictionError: total, dp.UniqueMatches: 1}[type(criterion)]
+    per = {acceptance.LargestError: 2 * total, acceptance.PredictionError: total, acceptance.UniqueMatches: 1}[
+        type(criterion)
+    ]
     return round(found * per), noise.scales[0]
 
 
@@ -59,7 +61,9 @@ def test_each_of_many_variables_is_predicted_from_its_own_column():
     frames = [pd.DataFrame(each, columns=list(schema.variables)) for each in (rows, records)]
     for target in schema.variables:
         data = dp.PrivateDataset(frames[1], schema, dp.PrivacyBudget(1.0), "replace_one", Noted())
-        found = data.check(frames[0], [dp.PredictionError(target, DecisionTreeClassifier(random_state=0), 0.9)], 1.0)
+        found = data.check(
+            frames[0], [acceptance.PredictionError(target, DecisionTreeClassifier(random_state=0), 0.9)], 1.0
+        )
         others = [name for name in schema.variables if name != target]
         known = {}
         for row in frames[0].to_dict("records"):
@@ -108,12 +112,12 @@ def test_no_neighbour_moves_a_value_by_more_than_is_priced(name, relation):
 
 def test_a_reference_scaled_by_the_private_number_of_records_is_caught(monkeypatch):
     """As if the synthetic table were brought to the size of the records: one more record moves every cell."""
-    right = checks.count_all
+    right = acceptance.count_all
 
     def planted(codes, schema, cliques):
         return {clique: table * size / len(SYNTHETIC) for clique, table in right(codes, schema, cliques).items()}
 
-    monkeypatch.setattr(checks, "count_all", planted)
+    monkeypatch.setattr(acceptance, "count_all", planted)
     values = []
     for size in range(10, 15):  # which the planted bug reads
         values.append(value(CRITERIA["tables"], [("x", "q")] * size)[0])
@@ -122,7 +126,7 @@ def test_a_reference_scaled_by_the_private_number_of_records_is_caught(monkeypat
 
 def test_widths_hold_and_shares_are_equal():
     data = dp.PrivateDataset(frame(SYNTHETIC * 20), SCHEMA, dp.PrivacyBudget(1e6), noise=dp.SimulatedNoise(0))
-    asked = [CRITERIA["tables"], dp.UniqueMatches(3)]
+    asked = [CRITERIA["tables"], acceptance.UniqueMatches(3)]
     found = [data.check(frame(SYNTHETIC * 20), asked, 0.5).values for _ in range(200)]
     inside = np.mean([(frame["value"].abs() <= frame["half_width"]).to_numpy() for frame in found], axis=0)
     assert (inside >= 0.95 - 0.05).all()
@@ -133,11 +137,13 @@ def test_widths_hold_and_shares_are_equal():
 
 def test_a_check_passes_where_all_values_are_low_and_states_its_guarantee():
     data = dp.PrivateDataset(frame(SYNTHETIC * 200), SCHEMA, dp.PrivacyBudget(2.0))
-    good = data.check(frame(SYNTHETIC * 200), [CRITERIA["tables"], dp.PredictionError("a", BernoulliNB(), 0.1)], 1.0)
+    good = data.check(
+        frame(SYNTHETIC * 200), [CRITERIA["tables"], acceptance.PredictionError("a", BernoulliNB(), 0.1)], 1.0
+    )
     assert good.passed
     assert good.values["passed"].tolist() == [True, True]
     assert (good.guarantee.epsilon, good.guarantee.mechanism) == (1.0, "laplace")
-    bad = data.check(frame([("x", "r")] * 1000), [CRITERIA["tables"], dp.UniqueMatches(100)], 1.0)
+    bad = data.check(frame([("x", "r")] * 1000), [CRITERIA["tables"], acceptance.UniqueMatches(100)], 1.0)
     assert bad.values["passed"].tolist() == [False, True]
     assert not bad.passed
     assert data.budget.remaining.epsilon == 0.0
@@ -149,7 +155,7 @@ def test_binned_records_are_read_by_labels_or_numbers():
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0, 1e-6))
     labels = dp.PairwiseMixture(9.0, 1e-6, members=2).fit(data).network_.simulate(900, seed=0)
     for synthetic in (records, labels):
-        assert data.check(synthetic, [dp.LargestError([("age", "a")], 0.05)], 1.0).passed
+        assert data.check(synthetic, [acceptance.LargestError([("age", "a")], 0.05)], 1.0).passed
 
 
 def test_units_of_several_rows_have_their_sensitivity():
@@ -161,19 +167,19 @@ def test_units_of_several_rows_have_their_sensitivity():
         data.check(frame(SYNTHETIC * 20), [CRITERIA["tables"]], 1.0)
         assert noise.scales == [wanted]
         with pytest.raises(ValueError, match=r"unit"):
-            data.check(frame(SYNTHETIC), [dp.UniqueMatches(1)], 1e-3)
+            data.check(frame(SYNTHETIC), [acceptance.UniqueMatches(1)], 1e-3)
 
 
 @pytest.mark.parametrize(
     ("criteria", "records", "message"),
     [
         ([], SYNTHETIC, "at least one criterion"),
-        ([dp.LargestError([("a", "z")], 0.1)], SYNTHETIC, "'z'"),
-        ([dp.LargestError([("a",)], 0.0)], SYNTHETIC, "most"),
-        ([dp.PredictionError("z", BernoulliNB(), 0.1)], SYNTHETIC, "'z'"),
-        ([dp.UniqueMatches(-1)], SYNTHETIC, "most"),
-        ([dp.UniqueMatches(1)], [], "no synthetic records"),
-        ([dp.UniqueMatches(1)], [("x", "s")], "'b'"),
+        ([acceptance.LargestError([("a", "z")], 0.1)], SYNTHETIC, "'z'"),
+        ([acceptance.LargestError([("a",)], 0.0)], SYNTHETIC, "most"),
+        ([acceptance.PredictionError("z", BernoulliNB(), 0.1)], SYNTHETIC, "'z'"),
+        ([acceptance.UniqueMatches(-1)], SYNTHETIC, "most"),
+        ([acceptance.UniqueMatches(1)], [], "no synthetic records"),
+        ([acceptance.UniqueMatches(1)], [("x", "s")], "'b'"),
     ],
 )
 def test_what_cannot_be_checked_is_refused_unpaid(criteria, records, message):
@@ -198,9 +204,9 @@ def test_a_random_learner_is_fitted_once_before_any_record_is_seen(monkeypatch):
             return np.array([self.answer_])
 
     seen = []
-    rows = checks._distinct
-    monkeypatch.setattr(checks, "_distinct", lambda *given: seen.append("records") or rows(*given))
+    rows = acceptance._distinct
+    monkeypatch.setattr(acceptance, "_distinct", lambda *given: seen.append("records") or rows(*given))
     data = dp.PrivateDataset(frame(SYNTHETIC), SCHEMA, dp.PrivacyBudget(1.0), "replace_one", Noted())
-    found = data.check(frame(SYNTHETIC), [dp.PredictionError("a", Chance(), 0.5)], 1.0).values["value"].iloc[0]
+    found = data.check(frame(SYNTHETIC), [acceptance.PredictionError("a", Chance(), 0.5)], 1.0).values["value"].iloc[0]
     assert made == [((5, 3), [])]
     assert round(found * 5) in (2, 3)

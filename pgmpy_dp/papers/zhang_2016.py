@@ -1,4 +1,4 @@
-"""Posterior draws and Fourier releases are calibrated here as Zhang, Rubinstein and Dimitrakakis (2016) print them.
+"""Private Bayesian inference of Zhang, Rubinstein and Dimitrakakis (2016), and its calibration as printed.
 
 What the printed ones add is a bound that is coarser, so that epsilon is more than what holds. What a release
 really costs is charged and stated.
@@ -12,18 +12,39 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from pgmpy_dp import estimators
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.estimators import ExponentialMAP, LinearPosteriorSampler, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 from pgmpy_dp.privacy.fourier import contrasts, fourier_sensitivity
 from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
-from pgmpy_dp.release import NoisyCoefficients
+from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.schema import Clique
+
+__all__ = [
+    "Coefficients",
+    "ExponentialMAP",
+    "LinearPosteriorSampler",
+    "NoisyCoefficients",
+    "PosteriorDraws",
+    "PosteriorSampler",
+    "PrintedBayesianEstimator",
+    "PrintedCoefficients",
+    "PrintedExponentialMAP",
+    "PrintedLikelyRows",
+    "PrintedLinearSampler",
+    "PrintedPosteriorSampler",
+    "PrintedRegressions",
+    "PrintedRows",
+    "PrivateBayesianEstimator",
+    "RegressionDraws",
+    "printed_increment",
+    "printed_sensitivity",
+]
 
 
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
@@ -88,7 +109,7 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
     Returns
     -------
     float
-        In records, for :meth:`pgmpy_dp.Coefficients.non_negative`.
+        In records, for :meth:`pgmpy_dp.papers.Coefficients.non_negative`.
     """
     if not 0 < failure_probability < 1:
         raise ValueError(f"failure_probability must be between 0 and 1, got {failure_probability!r}.")
@@ -137,25 +158,25 @@ class PrintedCoefficients(FourierCoefficients):
         return min(epsilon, Fraction(str(decimal_above(Fraction(sensitivity) / Fraction(scale))))), scale
 
 
-class PrintedPosteriorSampler(estimators.PosteriorSampler):
+class PrintedPosteriorSampler(PosteriorSampler):
     """`PosteriorSampler` takes the printed truncation here."""
 
     _mechanism = PrintedRows
 
 
-class PrintedExponentialMAP(estimators.ExponentialMAP):
+class PrintedExponentialMAP(ExponentialMAP):
     """`ExponentialMAP` takes the printed tempering here."""
 
     _mechanism = PrintedLikelyRows
 
 
-class PrintedLinearSampler(estimators.LinearPosteriorSampler):
+class PrintedLinearSampler(LinearPosteriorSampler):
     """`LinearPosteriorSampler` takes the printed tempering here."""
 
     _mechanism = PrintedRegressions
 
 
-class PrintedBayesianEstimator(estimators.PrivateBayesianEstimator):
+class PrintedBayesianEstimator(PrivateBayesianEstimator):
     """`PrivateBayesianEstimator` takes the printed sensitivity here, and the printed increment where it is enough."""
 
     _mechanism = PrintedCoefficients

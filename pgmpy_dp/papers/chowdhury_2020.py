@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of Chowdhury, Rekatsinas and Jha (2020) as printed, to compare with `PrivateMLE`.
+"""Directed networks of Chowdhury, Rekatsinas and Jha (2020): shares of a budget, and Algorithms 1 and 2 as printed.
 
 Every family has its own two tables, one over the node and its parents and one over the parents, each with half of the
 family's budget, even where families share parents; and common marginals weigh tables by their budgets, equation (17).
@@ -19,14 +19,32 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.fitting.plans.allocation import structure_features
-from pgmpy_dp.fitting.plans.laskey import constant_sensitivities
+from pgmpy_dp.fitting.plans.allocation import (
+    DataDependentAllocation,
+    PlannedAllocation,
+    SizeAllocation,
+    UniformAllocation,
+    structure_features,
+)
+from pgmpy_dp.fitting.plans.laskey import constant_sensitivities, laskey_sensitivities
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.release.consistency import make_consistent
+from pgmpy_dp.release.consistency import make_consistent, mutual_consistency
 from pgmpy_dp.schema import Clique, Schema
+
+__all__ = [
+    "DataDependentAllocation",
+    "PlannedAllocation",
+    "SizeAllocation",
+    "UniformAllocation",
+    "compute_parameters",
+    "data_dependent",
+    "independent",
+    "laskey_sensitivities",
+    "mutual_consistency",
+]
 
 STAGE1_SHARE, SAMPLING_RATE = 0.1, 0.1  # the paper's text does not say
 

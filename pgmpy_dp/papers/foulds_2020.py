@@ -1,14 +1,19 @@
-"""Papers account for plans of Gaussian sums in their own ways, to compare with :func:`pgmpy_dp.price`."""
+"""Variational Bayes of Foulds, Park, Chaudhuri and Welling (2020) as printed: prices of Gaussian sums, and topics."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from pgmpy_dp.data import PrivateDocuments
+from pgmpy_dp.estimators import PrivateSigmoidBeliefNetwork
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.topics.topic_inference import Topics
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.privacy.subsampling import (
@@ -22,6 +27,8 @@ from pgmpy_dp.privacy.subsampling import (
     tight,
 )
 from pgmpy_dp.release import Guarantee
+
+__all__ = ["PrivateSigmoidBeliefNetwork", "calibrate", "price", "printed_epsilon", "printed_topics"]
 
 
 def price(
@@ -101,6 +108,48 @@ def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int
         sampling="without_replacement",
         accounting="theorem 9",
     )
+
+
+def printed_topics(
+    documents: PrivateDocuments,
+    topics: int,
+    clip: float,
+    delay: float = 1024.0,
+    forgetting: float = 0.7,
+    **plan: Any,
+) -> Vector:
+    """Learn topics with the noisy counts of each step cut off at zero before they are averaged.
+
+    lambda <- (1 - rho_t) lambda + rho_t (eta + max(S_t, 0)), where S_t is a step's noisy sum over the sampling rate and
+    rho_t = (delay + t)^(-forgetting), t = 1, 2, ...; alpha and eta are one over the number of topics.
+
+    Parameters
+    ----------
+    documents : PrivateDocuments
+    topics : int
+    clip : float
+        Bound on the norm of a document's expected counts.
+    delay, forgetting : float
+        tau and kappa: the paper's are 1024 and .7.
+    **plan
+        As `PrivateDocuments.plan`.
+
+    Returns
+    -------
+    ndarray of shape (topics, words)
+        lambda, the topics' Dirichlet parameters.
+    """
+    words = len(documents.vocabulary)
+    prior = 1.0 / topics
+    plan_ = documents.plan(**plan, width=topics * words)
+    current = np.random.default_rng(0).gamma(100.0, 0.01, (topics, words))
+    alpha = np.full(topics, prior)
+    for number in range(plan_.steps):
+        expected = Topics(current, alpha).expected_counts
+        noisy = plan_.noisy_sum(expected, clip, non_negative=True).reshape(topics, words)
+        rate = (delay + number + 1.0) ** -forgetting
+        current = (1.0 - rate) * current + rate * (prior + np.maximum(noisy, 0.0) / plan_.sampling_rate)
+    return np.asarray(current, dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)
