@@ -2,8 +2,8 @@
 
 from .collective.closest import ClosestMarginals, closest_marginals
 from .collective.counts_behind import NLBP, CollectiveMarginals
-from .collective.duals import gaussian_dual, laplace_dual
-from .collective.noise_laws import GaussianNoise, LaplaceNoise, NormalLaplaceNoise, SmoothedLaplaceNoise
+from .collective.duals import counts_by_dual
+from .collective.noise_laws import GaussianNoise, LaplaceNoise, SmoothedLaplaceNoise
 from .mixtures.balanced_records import draw_records
 from .mixtures.fit.ensemble import MixtureFit, disagreement, fit_mixture
 from .mixtures.mixture import AnswerTooLargeError, Mixture
@@ -29,16 +29,14 @@ __all__ = [
     "Maximisation",
     "Mixture",
     "MixtureFit",
-    "NormalLaplaceNoise",
     "SmoothedLaplaceNoise",
     "Table",
     "TreeTooLargeError",
     "build_engine",
     "closest_marginals",
+    "counts_by_dual",
     "disagreement",
     "draw_records",
     "fit_mixture",
-    "gaussian_dual",
-    "laplace_dual",
     "sample",
 ]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.observed.likelihoods import most_noise
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique, Dependency, Rule
@@ -41,20 +41,20 @@ def _broken(releases: Sequence[Release]) -> Iterator[str]:
     rules = dict.fromkeys(rule for release in releases for rule in release.schema.rules)
     tests = [(rule, *test) for rule in rules for test in _tests(rule, releases)]
     cells = sum(counts.size for _, counts, _, _ in tests)
-    for rule, counts, deviations, gaussian in tests:
+    for rule, counts, deviations, law in tests:
         level = _LEVEL / cells
-        if (counts > most_noise(level, gaussian) * deviations).any():
+        if (counts > law.most(level) * deviations).any():
             named = ", ".join(map(repr, rule.variables))
             yield f"{type(rule).__name__} of {named} (about {counts.max():,.0f} records)"
 
 
-def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Vector, bool]]:
+def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Vector, Law]]:
     """Find counts that would be zero but for noise if the rule held, and the standard deviations of that."""
     for release in releases:
         structure = release.schema.structure
         routes: dict[str, Any] = {v: structure.dependent.get(v, (v, None)) for v in rule.variables}
         roots = tuple(dict.fromkeys(root for root, _ in routes.values()))
-        gaussian = "gaussian" in release.guarantee.mechanism
+        law = release.law
         if _measured(release, rule.variables):
             table, variance = release.marginal(rule.variables)
             forbidden = table[~rule.allowed(release.schema.states)]
@@ -63,7 +63,7 @@ def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Ve
                 fine, coarse = release.marginal((rule.finer,)), release.marginal((rule.coarser,))
                 codes, states = rule.codes(release.schema.states), coarse[0].size
                 differences = np.abs(coarse[0] - np.bincount(codes, fine[0], states))
-                yield differences, np.sqrt(coarse[1] + fine[1] * np.bincount(codes, minlength=states)), gaussian
+                yield differences, np.sqrt(coarse[1] + fine[1] * np.bincount(codes, minlength=states)), law
             continue
         elif _measured(release, roots):
             table, variance = release.marginal(roots)
@@ -74,7 +74,7 @@ def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Ve
             continue
         if forbidden.size:
             sizes = np.array([*np.ones(forbidden.size), forbidden.size])
-            yield np.array([*forbidden, forbidden.sum()]), np.sqrt(variance * sizes), gaussian
+            yield np.array([*forbidden, forbidden.sum()]), np.sqrt(variance * sizes), law
 
 
 def _measured(release: Release, variables: Clique) -> bool:

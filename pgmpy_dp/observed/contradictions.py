@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.observed.likelihoods import most_noise
 from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
@@ -41,12 +42,12 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
         )
 
 
-def warn_of_tables_left_out(release: Release, seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
+def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
     """Warn of public tables that a fit leaves out: the network does not join them, and a tree that does is too large.
 
     Parameters
     ----------
-    release : Release
+    releases : sequence of Release
     seen, kept : sequence of tuples of str
         Tables about the network's variables, and those of them that are fitted.
 
@@ -54,33 +55,31 @@ def warn_of_tables_left_out(release: Release, seen: Sequence[Clique], kept: Sequ
     -----
     UserWarning
     """
-    if not isinstance(release, InformedMarginals):
-        return
+    public = [clique for release in releases if isinstance(release, InformedMarginals) for clique in release.public]
     lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
     nodes = {variable for clique in seen for variable in clique}
-    found = [clique for clique in release.public if frozenset(clique) & nodes in lost]
+    found = [clique for clique in public if frozenset(clique) & nodes in lost]
     if found:
         warnings.warn(
             f"The network does not join the public {', '.join(map(str, found))}, and a tree that does is too large: "
             "the fit leaves it out. Add edges there, or fit PairwiseMixture, which needs no network.",
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
 def _contradictions(release: InformedMarginals) -> Iterator[str]:
     tests = list(_tests(release))
     cells = sum(apart.size for _, apart, _, _ in tests)
-    for text, apart, deviations, gaussian in tests:
+    for text, apart, deviations, law in tests:
         level = _LEVEL / cells
-        if (apart > most_noise(level / 2, gaussian) * deviations).any():
+        if (apart > law.most(level / 2) * deviations).any():
             yield f"{text} (up to {apart.max() / release.total:.2g} of the records)"
 
 
-def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, bool]]:
+def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, Law]]:
     """Find differences that would be zero but for errors, and the standard deviations of that."""
     total, noisy = release.total, release.noisy
     public = {clique: table.scaled(total) for clique, table in release.public.items()}
-    gaussian = release.guarantee.mechanism == "gaussian"
     for clique, (counts, errors) in public.items():
         shared = {frozenset(clique) & frozenset(measured) for measured in noisy.cliques} - {frozenset()}
         for part in (p for p in shared if not any(p < other for other in shared)):
@@ -89,14 +88,19 @@ def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, bo
             own, spread = _summed(clique, names, counts, errors)
             spread = spread + variance + _chance(own, total, release.total_variance)
             text = f"the public table of {clique} by the noisy one of {', '.join(names)}"
-            yield text, np.abs(own - measured), np.sqrt(spread), gaussian
+            yield text, np.abs(own - measured), np.sqrt(spread), release.law
     for first, second in combinations(public, 2):
         names = tuple(variable for variable in first if variable in second)
         if names:
             own, spread = _summed(first, names, *public[first])
             other, further = _summed(second, names, *public[second])
             spread = spread + further + _chance(own, total, 0.0)
-            yield f"the public table of {first} by that of {second}", np.abs(own - other), np.sqrt(spread), True
+            yield (
+                f"the public table of {first} by that of {second}",
+                np.abs(own - other),
+                np.sqrt(spread),
+                GaussianNoise,
+            )
 
 
 def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tuple[Vector, Vector]:

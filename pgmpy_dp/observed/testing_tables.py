@@ -10,13 +10,11 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.release.observations import Observations
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique
 
 # Such tables may make a tree so many cells large, or so many times larger than it is without them.
 _MOST_CELLS, _GROWTH = 2**17, 2
@@ -89,12 +87,3 @@ def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> in
     """Count the cells of the junction tree of some tables."""
     cliques = JunctionTree.cliques_of(cardinalities, scopes)
     return sum(int(np.prod([cardinalities[v] for v in clique], dtype=object)) for clique in cliques)
-
-
-def only(seen: Observations, cliques: Sequence[Clique], schema: Schema) -> Observations:
-    """Keep what a release observes of some tables; coefficients are those of all."""
-    if seen.matrix is not None or set(seen.cliques) <= set(cliques):
-        return seen
-    held = np.repeat([clique in cliques for clique in seen.cliques], [schema.cells(clique) for clique in seen.cliques])
-    kept = tuple(clique for clique in seen.cliques if clique in cliques)
-    return replace(seen, cliques=kept, observed=seen.observed[held], variance=seen.variance[held])

@@ -11,7 +11,6 @@ minus N A(theta), which stands for the likelihood of y.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from pgmpy_dp.estimators.steps import measure, resolve
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
 from pgmpy_dp.fitting.readings.family_tables import read_joint
-from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_engine, gaussian_dual, laplace_dual
+from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, tabular_cpd
@@ -125,8 +124,7 @@ def _counts(
     if e_step == "nlbp":
         tolerance = TOLERANCE * max(1.0, noise.loss(total * engine.calibrate(theta).marginals)) / theta.size
         return NLBP(engine, max_iter=max_inner, tolerance=tolerance).run(theta, noise, total)
-    dual = laplace_dual if isinstance(noise, LaplaceNoise) else gaussian_dual
-    return dual(engine, theta, noise.observed, noise.scale, total, TOLERANCE, max_inner)
+    return counts_by_dual(engine, theta, noise, total, TOLERANCE, max_inner)
 
 
 def _likelihood(
@@ -270,10 +268,7 @@ def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> Lapl
         clique = own[frozenset(scope)]
         observed.append(np.transpose(release.tables[clique], [clique.index(variable) for variable in scope]))
         variances.append(release.variances[clique])
-    laplace = release.guarantee.mechanism == "laplace"
-    scales = [math.sqrt(variance / 2.0 if laplace else variance) for variance in variances]
-    law = LaplaceNoise if laplace else GaussianNoise
-    return law(layout.flatten(observed).astype(np.float64), layout.per_cell(scales))
+    return release.law(layout.flatten(observed).astype(np.float64), layout.per_cell(variances))
 
 
 def _log_cpds(layout: Layout, counts: Vector) -> Vector:

@@ -12,13 +12,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
-from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, Vector, weighted
+from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, weighted
 from pgmpy_dp.release.public_tables import PublicTable, read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 

@@ -15,11 +15,14 @@ import numpy as np
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.inference.collective.linear_observations import LinearObservations
+from pgmpy_dp.inference.collective.noise_laws import Law
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
 from pgmpy_dp.release.guarantee import Guarantee
-from pgmpy_dp.release.observations import Observations, Vector
+from pgmpy_dp.release.observations import noise_law
 from pgmpy_dp.schema import Clique, Schema
 
 # Ends of names that say that a file is something else.
@@ -115,6 +118,11 @@ class Release:
         return release
 
     @property
+    def law(self) -> Law:
+        """Return the law of the noise in what was measured."""
+        return noise_law(self.guarantee)
+
+    @property
     def total(self) -> float:
         """Return the number of records, or its estimate where it is private; at least 1."""
         raise self._refusal()
@@ -138,7 +146,7 @@ class Release:
         """
         raise self._refusal()
 
-    def observe(self, variables: Sequence[str]) -> Observations:
+    def observe(self, variables: Sequence[str]) -> LinearObservations:
         """Observe the marginals of these variables through noisy linear functions of counts.
 
         Raises

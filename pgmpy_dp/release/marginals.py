@@ -29,8 +29,7 @@ from pgmpy_dp.release.guarantee import (
     require_payments,
 )
 from pgmpy_dp.release.kinds import Release, compose_releases
-from pgmpy_dp.release.observations import IndependentTables
-from pgmpy_dp.release.pooling import pooled
+from pgmpy_dp.release.observations import IndependentTables, noise_law, pooled_counts
 from pgmpy_dp.schema import Clique, Schema
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
@@ -201,7 +200,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             mine = own.setdefault(frozenset(clique), clique)
             if mine in tables:
                 its, both = Table(clique, table).margin(mine).values, (scales[mine], other.scales[clique])
-                tables[mine], scales[mine] = pooled(tables[mine], its, both, guarantee.mechanism, self._parts)
+                tables[mine], scales[mine] = pooled_counts((tables[mine], its), both, noise_law(guarantee), self._parts)
             else:
                 tables[mine], scales[mine] = table, other.scales[clique]
         among = dict(self.chosen_among)

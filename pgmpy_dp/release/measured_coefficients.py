@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.collective.linear_observations import LinearObservations
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.fourier import Floats, coefficient_weights, contrasts
 from pgmpy_dp.release.archive import Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.guarantee import Guarantee, checked_total, counted, frozen_array, require_payments
 from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.observations import Observations, Vector, holding_cliques, maximal, observed_parts
+from pgmpy_dp.release.observations import holding_cliques, maximal, observed_parts
 from pgmpy_dp.schema import Clique, Schema
 
 # The matrix of all coefficients then takes about 0.8 GB.
@@ -89,7 +91,7 @@ class MeasuredCoefficients(Release):
         holding_cliques(self.cliques, clique)
         return self.table(clique), self.variance(clique)
 
-    def observe(self, variables: Sequence[str]) -> Observations:
+    def observe(self, variables: Sequence[str]) -> LinearObservations:
         """Observe the coefficients of all sets of these variables, with contrasts of mean square 1.
 
         Each is a function of the smallest measured clique that holds its set. The coefficient of the empty set is the
@@ -141,16 +143,16 @@ class MeasuredCoefficients(Release):
             for clique, size in zip(measured, cells, strict=True)
         ]
         matrix = sparse.csr_array(sparse.block_diag(diagonal, format="csr"))
-        apart = None if self.public_total is not None else (self.total, self.total_variance)
-        return Observations(
-            measured,
-            np.concatenate([part for clique in measured for part in observed[clique]]),
-            np.concatenate([part for clique in measured for part in variance[clique]]),
-            False,
-            matrix,
-            matrix.multiply(matrix).tocsr(),
-            apart,
-        )
+        owners = np.repeat(np.arange(len(measured)), [block.shape[0] for block in diagonal])
+        noisy = [
+            np.concatenate([part for clique in measured for part in parts[clique]]) for parts in (observed, variance)
+        ]
+        if self.public_total is None:  # the sum of any table
+            sums = sparse.csr_array((np.arange(sum(cells)) < cells[0]).astype(np.float64)[None, :])
+            matrix = sparse.csr_array(sparse.vstack([matrix, sums]))
+            owners = np.append(owners, -1)
+            noisy = [np.append(own, value) for own, value in zip(noisy, (self.total, self.total_variance), strict=True)]
+        return LinearObservations(measured, self.law(*noisy), owners, matrix)
 
     def contents(self) -> dict[str, Any]:
         """Give what the descriptor of the release's file says of it."""

@@ -1,71 +1,36 @@
-"""A release observes noisy linear functions of counts."""
+"""Releases of tables observe noisy counts; tables of the same variables are pooled."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.collective.linear_observations import LinearObservations
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
+from pgmpy_dp.inference.tables.table import Table, Vector, pooled
 from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
-Vector = NDArray[np.float64]
 Variance = float | Vector  # of all cells of a table, or one each
 
 # Noise below half a record counts as half a record: that is nothing beside sampling, and better conditioned.
 LEAST_VARIANCE = 0.25
 
 
-@dataclass(frozen=True)
-class Observations:
-    """A release observes y = A n + independent noise, where n is the counts of some tables.
+# Rounding to whole numbers adds a twelfth to the variance of a cell.
+_ROUNDING = 1.0 / 12.0
 
-    For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts, and the noise on
-    the counts themselves would be correlated: it is independent on A n only.
+_LAWS: Mapping[str, Law] = {"gaussian": GaussianNoise}
 
-    Attributes
-    ----------
-    cliques : tuple of tuples of str
-        Tables, end to end, whose counts are n.
-    observed, variance : ndarrays of shape (observations,)
-        y and the variance of its noise, in records and records squared.
-    matrix, squares : sparse arrays of shape (observations, cells), or None for the identity
-        A, and A with squared entries.
-    gaussian : bool
-        Gaussian noise, else Laplace.
-    total : (float, float) or None
-        The number of records and the variance of its noise, where it was measured apart from the tables.
-    """
 
-    cliques: tuple[Clique, ...]
-    observed: Vector
-    variance: Vector
-    gaussian: bool
-    matrix: Any = None
-    squares: Any = None
-    total: tuple[float, float] | None = None
-
-    def expected(self, counts: Vector) -> Vector:
-        """Compute A n."""
-        return counts if self.matrix is None else self.matrix @ counts
-
-    def to_counts(self, values: Vector) -> Vector:
-        """Compute A' v, from derivatives by the observations to derivatives by the counts."""
-        return values if self.matrix is None else self.matrix.T @ values
-
-    def expected_squares(self, values: Vector) -> Vector:
-        """Multiply A with squared entries by values of the counts' shape."""
-        return values if self.squares is None else self.squares @ values
-
-    def squares_to_counts(self, values: Vector) -> Vector:
-        """Apply the transpose of `expected_squares`."""
-        return values if self.squares is None else self.squares.T @ values
+def noise_law(guarantee: Guarantee) -> Law:
+    """Find the law of the noise in a release, of exact counts that of no noise."""
+    return _LAWS.get(guarantee.mechanism, LaplaceNoise)
 
 
 class IndependentTables:
@@ -110,7 +75,12 @@ class IndependentTables:
         """
         return self._summed(self.holding_clique(clique), clique, tables or self.tables)
 
-    def observe(self, variables: Sequence[str]) -> Observations:
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise."""
+        return noise_law(self.guarantee)
+
+    def observe(self, variables: Sequence[str]) -> LinearObservations:
         """Sum every table over all but these variables: what the release says of their marginals.
 
         The noise of a sum is taken for noise of the mechanism's kind with the sum's variance. Tables of the same
@@ -130,7 +100,8 @@ class IndependentTables:
         mean = [same[0] if len(same) == 1 else weighted(same) for same in tables.values()]
         observed = np.concatenate([table.ravel() for table, _ in mean])
         variance = np.concatenate([np.broadcast_to(noise, table.shape).ravel() for table, noise in mean])
-        return Observations(tuple(tables), observed, variance, self.guarantee.mechanism == "gaussian")
+        owners = np.repeat(np.arange(len(mean)), [table.size for table, _ in mean])
+        return LinearObservations(tuple(tables), self.law(observed, variance), owners, None)
 
     def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
         table = Table(measured, tables[measured]).margin(clique).values.astype(np.float64)
@@ -147,12 +118,41 @@ class IndependentTables:
 
 def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]:
     """Average noisy tables of the same counts by their precision; give the variance of the mean as well."""
-    tables, variances = (list(part) for part in zip(*same, strict=True))
-    if any(np.ndim(variance) for variance in variances):
-        variances = [np.broadcast_to(v, table.shape) for v, table in zip(variances, tables, strict=True)]
-    precisions = 1.0 / np.maximum(variances, LEAST_VARIANCE)
-    table: Vector = np.average(tables, axis=0, weights=precisions)
-    return table, 1.0 / precisions.sum(axis=0)
+    tables, variances = zip(*same, strict=True)
+    mean, precision = pooled(tables, [1.0 / np.maximum(variance, LEAST_VARIANCE) for variance in variances])
+    return mean, 1.0 / precision
+
+
+def pooled_counts(
+    tables: tuple[NDArray[Any], NDArray[Any]], scales: tuple[float, float], law: Law, parts: int = 1
+) -> tuple[NDArray[Any], float]:
+    """Average two noisy tables of counts by their precision, and round the mean.
+
+    Parameters
+    ----------
+    tables : pair of ndarrays
+        Of one shape.
+    scales : pair of float
+        Of their noise.
+    law : type
+        The pooled noise is taken for noise of this law, of the mean's variance. Of Gaussian noise it is.
+    parts : int
+        Counts are whole multiples of one by this number, and so is the mean.
+
+    Returns
+    -------
+    table, scale
+
+    Examples
+    --------
+    >>> table, scale = pooled_counts((np.array([10, 20]), np.array([14, 26])), (4.0, 4.0), GaussianNoise)
+    >>> table.tolist(), round(scale, 3)
+    ([12, 23], 2.843)
+    """
+    mean, precision = pooled(tables, [scale**-2.0 for scale in scales])
+    counts = np.rint(mean * parts)
+    table = counts / parts if parts > 1 else counts.astype(np.int64)
+    return table, float((1.0 / precision + _ROUNDING / parts**2 / law.unit) ** 0.5)
 
 
 def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:

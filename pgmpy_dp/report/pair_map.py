@@ -69,14 +69,16 @@ class PairMap:
 
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
     """Compare a model with every table of the release, the worst first."""
-    found, gaussian = compare(release, network), release.guarantee.mechanism == "gaussian"
+    found = compare(release, network)
     return [
-        TableFit(clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), gaussian))
+        TableFit(
+            clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), release.law.kurtosis)
+        )
         for clique, error, noise, excess in found[["error", "noise", "excess"]].itertuples(name=None)
     ]
 
 
-def detectable_error(noise: float, cells: int, gaussian: bool) -> float:
+def detectable_error(noise: float, cells: int, kurtosis: float) -> float:
     """Find the smallest error that puts a table beyond its noise with 80 % probability.
 
     Of n cells, in units of the noise's standard deviation, squares sum to n + v + z sqrt((k - 1) n + 4 v), z about
@@ -84,7 +86,7 @@ def detectable_error(noise: float, cells: int, gaussian: bool) -> float:
     noise from n + 3 sqrt(2 n) on. An error of total variation t, the same in all cells, has v = 2 n (t / noise)^2 / pi,
     for normal noise alone has errors of sqrt(2 / pi) on average.
     """
-    bar, spread = _BEYOND * math.sqrt(2 * cells), (2.0 if gaussian else 5.0) * cells
+    bar, spread = _BEYOND * math.sqrt(2 * cells), (kurtosis - 1) * cells
     half = bar + 2 * _OFTEN**2
     squares = half + math.sqrt(half**2 - bar**2 + _OFTEN**2 * spread)
     return noise * math.sqrt(math.pi * squares / (2 * cells))

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure
 from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
-from pgmpy_dp.fitting.readings.directed import fit_release
+from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable
@@ -195,7 +195,7 @@ class Search:
 
     def _drawn(self) -> DrawnRecords:
         """Fit the graph to all that was measured, and draw records from it."""
-        fit = fit_release(self.release, self._families(), _ROUGH, "junction_tree")
+        fit = fit_releases([self.release], self._families(), _ROUGH, "junction_tree")
         return DrawnRecords.of(fit.tables, self.variables, self.cards, _RECORDS, self._generator)
 
     def _shrink(self, drawn: DrawnRecords) -> None:

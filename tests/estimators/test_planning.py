@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import pgmpy_dp as dp
 from pgmpy_dp.fitting.plans.planning import merged_cliques, shares
 from pgmpy_dp.fitting.readings.family_tables import explain_tables
-from pgmpy_dp.inference import Layout, SmoothedLaplaceNoise
+from pgmpy_dp.inference import GaussianNoise, LaplaceNoise, Layout, SmoothedLaplaceNoise
 from pgmpy_dp.observed.factors import families, maximal
 
 
@@ -50,16 +50,17 @@ def test_square_root_shares_minimise_the_expected_absolute_noise():
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["laplace", "gaussian"]), st.floats(0.5, 500.0))
-def test_table_fit_meets_its_optimality_conditions(seed, mechanism, scale):
+@given(st.integers(0, 2**32 - 1), st.sampled_from([LaplaceNoise, GaussianNoise]), st.floats(0.5, 500.0))
+def test_table_fit_meets_its_optimality_conditions(seed, law, scale):
     """Sums are right and no mass can be moved between two cells of a table to advantage."""
     generator = np.random.default_rng(seed)
     layout = Layout.of({"a": 3, "b": 4}, [("a", "b"), ("b",)])
     total = 1000.0
     truth = np.concatenate([generator.dirichlet(np.ones(12) * 0.3), generator.dirichlet(np.ones(4))]) * total
     observed = np.round(truth + generator.laplace(scale=scale, size=16))
-    noisy = [(table, 2 * scale**2) for table in layout.split(observed)]
-    for table, (seen, _) in zip(explain_tables(noisy, [1 / 3, 1 / 4], total, mechanism), noisy, strict=True):
+    noisy = layout.split(observed)
+    found = explain_tables([law(table, 2 * scale**2) for table in noisy], [1 / 3, 1 / 4], total)
+    for table, seen in zip(found, noisy, strict=True):
         assert table.shape == seen.shape
         assert (table > 0).all()
         assert (np.diff(table.ravel()[np.argsort(seen, axis=None)]) >= -1e-6).all()
@@ -71,7 +72,7 @@ def test_table_fit_is_the_constrained_optimum():
     generator = np.random.default_rng(1)
     observed, scale, total = np.array([400.0, 250.0, -30.0, 12.0, 300.0]), 25.0, 950.0
     pseudo = np.full(5, 0.2)
-    (counts,) = explain_tables([(observed, 2 * scale**2)], [0.2], total, "laplace")
+    (counts,) = explain_tables([LaplaceNoise(observed, 2 * scale**2)], [0.2], total)
     noise = SmoothedLaplaceNoise(
         observed, np.full(5, scale), np.sqrt(scale**2 + np.maximum(counts * (1 - counts / total), 0.25))
     )
@@ -95,7 +96,7 @@ def test_a_million_cells_are_fitted():
     generator = np.random.default_rng(0)
     counts = generator.multinomial(10**6, generator.dirichlet(np.full(2**20, 0.1)))
     observed = np.round(counts + generator.laplace(scale=30.0, size=counts.size)).reshape((2,) * 20)
-    (table,) = explain_tables([(observed, 1800.0)], [0.5], 1e6, "laplace")
+    (table,) = explain_tables([LaplaceNoise(observed, 1800.0)], [0.5], 1e6)
     assert table.shape == observed.shape
     assert table.sum() == pytest.approx(1e6)
 

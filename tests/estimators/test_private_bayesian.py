@@ -17,6 +17,7 @@ from pgmpy_dp.fitting.readings import undirected
 from pgmpy_dp.fitting.readings.directed import _Problem
 from pgmpy_dp.inference import JunctionTree, Layout
 from pgmpy_dp.observed.factors import families
+from pgmpy_dp.observed.observations import Observations
 
 RELEASES = ["laplace", "fourier"]
 EDGES = [("smoke", "lung"), ("site", "lung")]
@@ -178,15 +179,15 @@ def test_observations_of_coefficients_are_linear_in_the_counts(small):
     assert own.variables == ("site", "lung", "smoke")
     counts = dp.exact_marginals(records, schema, seen.cliques)
     flat = np.concatenate([counts.tables[clique].ravel() for clique in seen.cliques]).astype(float)
-    np.testing.assert_allclose(seen.expected(flat), seen.observed, atol=1e-3)
-    assert seen.observed.size == 11
-    np.testing.assert_allclose(seen.expected_squares(flat), 4000 * np.ones(11), rtol=0.75)
+    np.testing.assert_allclose(seen.expected(flat), seen.noise.observed, atol=1e-3)
+    assert seen.owners.tolist() == [0] * 11 + [-1]  # at last the number of records
+    np.testing.assert_allclose(seen.expected_squares(flat), 4000 * np.ones(12), rtol=0.75)
     rough = data.measure_coefficients([("lung", "site", "smoke")], 1e-3).observe(["site", "lung", "smoke"])
     # Of three states the spread is 1.932 = sqrt(3 / 2) + sqrt(1 / 2): the sensitivity is 2 * 2 * (1 + 1.932).
-    np.testing.assert_allclose(rough.variance, 2 * (4 * (1 + np.sqrt(1.5) + np.sqrt(0.5)) / 1e-3) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(rough.noise.variance, 2 * (4 * (1 + np.sqrt(1.5) + np.sqrt(0.5)) / 1e-3) ** 2, rtol=1e-3)
     part = noisy.observe(["lung", "smoke"])  # the marginal of a clique that holds more
     assert part.cliques == (("lung", "smoke"),)
-    assert part.observed.size == 3
+    assert part.owners.size == 4
 
 
 def test_gradients_with_coefficients_are_those_of_the_objectives(small):
@@ -194,7 +195,7 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0)).measure_coefficients(
         [("lung", "site"), ("lung", "smoke")], 0.3
     )
-    seen = noisy.observe(list(schema.variables))
+    seen = Observations.of([noisy], list(schema.variables)).of_tables
     scopes = [("smoke",), ("site",), ("lung", "site", "smoke")]
     cards = {v: schema.cardinality(v) for v in schema.variables}
     generator = np.random.default_rng(2)
@@ -207,12 +208,12 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
             assert float(slope @ direction) == pytest.approx(numeric, abs=2e-4 * (1 + abs(numeric)))
 
     tree = JunctionTree.build(cards, [*scopes, *seen.cliques])
-    problem = _Problem(tree, Layout.of(cards, scopes), seen, noisy.total)
+    problem = _Problem(tree, Layout.of(cards, scopes), seen)
     point = generator.normal(size=problem.free.size)
     problem.observe(problem.calibrate(problem.rows.normalise(point)).marginals)
     require_gradient(problem, point)
     tree = JunctionTree.build(cards, seen.cliques)
-    bound = undirected._Bound(tree, seen.cliques, seen, noisy.total)
+    bound = undirected._Bound(tree, seen.cliques, seen)
     size = bound.free.size
     require_gradient(bound, np.concatenate([generator.normal(size=size), generator.normal(-3, 1, size=size)]))
 

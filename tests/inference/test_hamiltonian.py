@@ -8,8 +8,9 @@ from scipy import sparse
 from scipy.special import betaincinv, expit, ndtri
 
 from pgmpy_dp.inference import JunctionTree
+from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise
 from pgmpy_dp.inference.posterior.hamiltonian import _ACCEPTANCE, _StepSize, sample_posterior
-from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, _largest, bend, rounded_laplace
+from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, _largest, bend
 from pgmpy_dp.inference.posterior.priors import log_gamma
 from pgmpy_dp.inference.posterior.redrawing import HiddenRows, State
 from pgmpy_dp.inference.posterior.trajectories import Terms
@@ -17,6 +18,10 @@ from pgmpy_dp.inference.tables.layout import Layout
 
 CARDS = {"a": 2, "b": 3, "c": 2}
 FAMILIES = [("a",), ("b", "a"), ("c", "a", "b")]
+
+
+def rounded(scale):
+    return LaplaceNoise.of_scale(np.zeros_like(scale), scale).hyperbolic()
 
 
 def density(rows, gaussian, total_scale, seed=0, scale=20.0):
@@ -27,7 +32,7 @@ def density(rows, gaussian, total_scale, seed=0, scale=20.0):
     effects = np.arange(cells.size, tree.layout.size)
     sums = sparse.csr_array(sparse.vstack([sparse.eye_array(cells.size), generator.normal(size=(3, cells.size))]))
     observed = 1000 * generator.random(sums.shape[0])
-    noise, corner = rounded_laplace(np.full(observed.size, scale))
+    noise, corner = rounded(np.full(observed.size, scale))
     prior = generator.uniform(0.3, 2, cells.size)
     bends = np.full(cells.size, np.inf)
     terms = Terms(
@@ -98,7 +103,7 @@ def test_metric_is_the_curvature_of_gaussian_noise():
 
 
 def test_rounded_laplace_keeps_the_variance():
-    scale, corner = rounded_laplace(np.array([3.0]))
+    scale, corner = rounded(np.array([3.0]))
     grid = np.linspace(-200, 200, 400_001)
     weights = np.exp(-np.sqrt(grid**2 + corner) / scale)
     assert (weights @ grid**2) / weights.sum() == pytest.approx(2 * 3.0**2, rel=1e-6)
@@ -115,7 +120,7 @@ def errors(gaussian, belief, directed):
     observed, prior = np.array([4.0, 97.0]), np.full(2, 0.1 if directed else 0.002)
 
     def noise(size):
-        return (np.full(2, size), np.full(2, -1.0)) if gaussian else rounded_laplace(np.full(2, size))
+        return (np.full(2, size), np.full(2, -1.0)) if gaussian else rounded(np.full(2, size))
 
     terms = Terms(
         tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), np.full(2, np.inf),
@@ -156,7 +161,7 @@ def one_row(scale=80.0):
     """Two states with concentrations of 0.3 and 0.6, and their noisy counts among 100 records."""
     tree = JunctionTree.build({"a": 2}, [("a",)])
     cells, none, whole = np.arange(2), np.zeros(0, np.int64), np.arange(3, dtype=np.int32)
-    noise, corner = rounded_laplace(np.full(2, scale))
+    noise, corner = rounded(np.full(2, scale))
     terms = Terms(
         tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2, np.int64), np.full(2, np.inf),
         np.array([0.3, 0.6]), none, np.zeros(0), cells, whole, whole[:2], np.ones(2), np.array([60.0, 20.0]), noise,
@@ -219,7 +224,7 @@ def parent_and_child():
     """Both of two states, and noisy counts of their table, of 100 records."""
     tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("b", "a")])
     cells, none, whole = np.arange(6), np.zeros(0, np.int64), np.arange(5, dtype=np.int32)
-    noise, corner = rounded_laplace(np.full(4, 20.0))
+    noise, corner = rounded(np.full(4, 20.0))
     terms = Terms(
         tree.program, tree.maps, tree.layout.offsets, cells, np.array([0, 0, 1, 2, 1, 2]), np.full(6, -1.0),
         np.array([0.5, 0.8, 0.4, 0.6, 0.7, 0.3]), none, np.zeros(0), 2 + np.arange(4), whole, whole[:4], np.ones(4),

@@ -108,7 +108,7 @@ def test_cgm_em_is_that_of_a_dense_implementation(problem):
     model, kind, observed, directed = problem
     tree = JunctionTree.build(model.cards, model.scopes)
     theta, joint, likelihoods = start_of(model, directed), None, []
-    noise = NOISES[kind](observed, np.full(observed.size, SCALE))
+    noise = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE))
     path = papers.cgm_em(tree, theta, noise, TOTAL, ITERATIONS, m_step=m_step_of(model, directed, tree))
     for own in path.potentials:
         np.testing.assert_allclose(tree.calibrate(own).marginals, model.cells @ model.distribution(theta), atol=1e-6)
@@ -122,7 +122,7 @@ def test_cgm_em_is_that_of_a_dense_implementation(problem):
 def test_nlbp_has_the_dual_s_fixed_point_whatever_it_averages(problem):
     """With Laplace noise counts meet their observations, where the printed gradient alternates."""
     model, kind, observed, directed = problem
-    noise, scopes = NOISES[kind](observed, np.full(observed.size, SCALE)), model.scopes
+    noise, scopes = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)), model.scopes
     expected = TOTAL * model.cells @ model.e_step(start_of(model, directed), kind, observed)[0]
     tree = JunctionTree.build(model.cards, scopes)
     steps = {"step": lambda k: 0.05} if kind == "gaussian" else {}
@@ -136,7 +136,7 @@ def test_loopy_cgm_em_by_the_dual_and_by_nlbp_end_at_one_point(problem):
     model, kind, observed, directed = problem
     graph = FactorGraph.build(model.cards, model.scopes, tolerance=1e-10)
     tree = JunctionTree.build(model.cards, model.scopes)
-    noise, start = NOISES[kind](observed, np.full(observed.size, SCALE)), start_of(model, directed)
+    noise, start = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)), start_of(model, directed)
     m_step = m_step_of(model, directed, tree)
     dual = papers.cgm_em(graph, start, noise, TOTAL, 2, m_step=m_step)
     with pytest.warns(ConvergenceWarning, match="E-steps of CGM-EM did not reach") if kind == "laplace" else NOTHING:
@@ -149,7 +149,7 @@ def test_the_loss_falls_and_each_iteration_is_kept(problem):
     """Run on, CGM-EM approaches the noisy tables."""
     model, kind, observed, directed = problem
     tree = JunctionTree.build(model.cards, model.scopes)
-    noise = NOISES[kind](observed, np.full(observed.size, SCALE))
+    noise = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE))
     path = papers.cgm_em(tree, start_of(model, directed), noise, TOTAL, 12, m_step=m_step_of(model, directed, tree))
     losses = [noise.loss(TOTAL * tree.calibrate(logs).marginals) for logs in path.potentials]
     assert len(path.potentials) == len(path.likelihoods) == 13

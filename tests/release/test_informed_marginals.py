@@ -93,7 +93,7 @@ def test_standard_errors_are_those_of_their_own_cells():
     informed = dp.InformedMarginals(release, {PAIR: dp.PublicTable(COUNTS, errors)})
     seen = informed.observe(["age"])
     assert seen.cliques == (("age",),)
-    assert seen.variance == pytest.approx((errors**2).sum(axis=0) * (release.total / 100) ** 2)
+    assert seen.noise.variance == pytest.approx((errors**2).sum(axis=0) * (release.total / 100) ** 2)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.release.pooling import pooled
+from pgmpy_dp.inference import GaussianNoise, LaplaceNoise
+from pgmpy_dp.release.observations import pooled_counts
 
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"]}
 SCHEMA = dp.Schema(STATES)
@@ -81,8 +82,9 @@ def test_no_noise_is_understated(scales, kind, seed):
     """The scale of a pooled table says at least what the noise in it is: variances of 4,000 cells, within 15 %."""
     draw = getattr(dp.SimulatedNoise(seed), f"discrete_{kind}")
     zeros = np.zeros(4000, dtype=np.int64)
-    table, scale = pooled(draw(zeros, scales[0]), draw(zeros, scales[1]), scales, kind)
-    said = scale**2 * (2.0 if kind == "laplace" else 1.0)
+    law = LaplaceNoise if kind == "laplace" else GaussianNoise
+    table, scale = pooled_counts((draw(zeros, scales[0]), draw(zeros, scales[1])), scales, law)
+    said = law.unit * scale**2
     assert table.var() < 1.15 * said + 0.02
     assert table.var() > 0.85 * said - 0.35  # noise of whole numbers is less than its scale says where it is small
 

@@ -394,7 +394,7 @@ def test_an_error_of_a_mixture_of_the_size_that_is_told_is_found_in_four_of_five
     law = {"laplace": lambda size: generator.laplace(scale=deviation / math.sqrt(2), size=size)}
     drawn = law.get(mechanism, lambda size: generator.normal(scale=deviation, size=size))((20_000, cells))
     noise = cells * deviation * math.sqrt(2 / math.pi) / (2 * total)
-    moved = 2 * total * detectable_error(noise, cells, mechanism == "gaussian") / cells
+    moved = 2 * total * detectable_error(noise, cells, 3.0 if mechanism == "gaussian" else 6.0) / cells
     for part, least, most in ((1.0, 0.73, 0.87), (0.5, 0.0, 0.4)):
         squares = ((drawn + part * moved * (-1.0) ** np.arange(cells)) ** 2).sum(axis=1) / deviation**2
         assert least <= ((squares - cells) / math.sqrt(2 * cells) >= 3.0).mean() <= most

@@ -46,7 +46,7 @@ from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.pooling import pooled
+from pgmpy_dp.release.observations import pooled_counts
 from pgmpy_dp.schema import Clique
 
 # Shares of the second stage spread about their public mean like a normal variable of this deviation in the logarithm,
@@ -118,7 +118,9 @@ class TwoStageTables:
         first = NoisyMarginals(public.schema, perturbed(exact, scales, add), scales, quote.guarantee, public.total)
         second = self._assigned(ladder, self.wanted(first))
         again = perturbed(exact, second, add)
-        both = {c: pooled(table, again[c], (scales[c], second[c])) for c, table in first.tables.items()}
+        both = {
+            c: pooled_counts((table, again[c]), (scales[c], second[c]), first.law) for c, table in first.tables.items()
+        }
         tables = {clique: table for clique, (table, _) in both.items()}
         deviations = {clique: deviation for clique, (_, deviation) in both.items()}
         return NoisyMarginals(public.schema, tables, deviations, quote.guarantee, public.total)

@@ -14,7 +14,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import PrivateMLE
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
 from pgmpy_dp.schema import Schema
@@ -130,7 +130,7 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
         tables = {scope: cpd.values for scope, cpd in zip(scopes, own.parameters_, strict=True)}
         self.squared_residual_, self.family_weight_ = math.nan, 1.0
         with suppress(TreeTooLargeError):
-            fit = fit_release(release, scopes, ITERATIONS, "junction_tree")
+            fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")
             self.squared_residual_ = fit.squared_residual
             self.family_weight_ = weight = min(max(fit.squared_residual - 1.0, 0.0), 1.0)
             tables = {scope: (1.0 - weight) * fit.tables[scope] + weight * tables[scope] for scope in scopes}

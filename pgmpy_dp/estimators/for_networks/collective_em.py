@@ -15,14 +15,14 @@ from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn
 from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.plans.tying import Tying
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release, require_exact
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.trees.engine import INFERENCE
-from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
 from pgmpy_dp.observed.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
+from pgmpy_dp.observed.observations import Observations, observed_of
 from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
-from pgmpy_dp.observed.testing_tables import affordable, only
+from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
@@ -164,7 +164,7 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         if not isinstance(release, Release):
             release = measure(self, release, *self._plan(network, release.schema), public)
         schema = release.schema.select(nodes)
-        fit = fit_release(release, scopes, self.max_iter, self.inference)
+        fit = fit_releases([release], scopes, self.max_iter, self.inference)
         warn_unless(fit.finished, self)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
@@ -181,15 +181,16 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             release = measure(
                 self, release, *plan_measurements(network, release.schema, self.check, self.mechanism), public
             )
-        schema, seen = release.schema.select(nodes), release.observe(nodes)
-        scopes = markov_scopes(network, [*seen.cliques, *(rule.variables for rule in schema.rules)])
-        cards = schema.cardinalities()
-        kept = affordable(cards, scopes, seen.cliques)
-        warn_of_tables_left_out(release, seen.cliques, kept)
-        seen = only(seen, kept, schema)
-        engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), self.inference)
+        schema = release.schema.select(nodes)
+
+        def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:
+            return markov_scopes(network, dict.fromkeys([*cliques, *(rule.variables for rule in schema.rules)]))
+
+        seen = observed_of([release], nodes, scopes_of)
+        scopes = scopes_of(seen.cliques)
+        engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
-        fit = fit_undirected(engine, scopes, seen, release, self.max_iter, self.prior_scale, barred)
+        fit = fit_undirected(engine, scopes, seen, self.max_iter, self.prior_scale, barred)
         warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_markov(self, engine, fit.potentials, scopes, release, schema)
@@ -204,8 +205,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
             release = measure(self, release, *tying.plan(release.schema), public)
         nodes, tables = tying.node_schema(release.schema), tying.tables(release)
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
-        engine, seen = tying.engine(nodes, tables.schema.select(names)), tables.observe(names)
-        fit = fit_undirected(engine, engine.layout.scopes, seen, tables, self.max_iter, self.prior_scale)
+        engine, seen = tying.engine(nodes, tables.schema.select(names)), Observations.of([tables], names)
+        fit = fit_undirected(engine, engine.layout.scopes, seen, self.max_iter, self.prior_scale)
         warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         finish_tied(self, engine, fit.potentials, release, nodes)

@@ -25,7 +25,7 @@ from pgmpy_dp.fitting.plans.allocation import (
     resolve_allocation,
     second_plan,
 )
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_release, require_exact
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
@@ -240,7 +240,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
     def _read(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""
         if self.consistency == "inference":
-            fit = fit_release(release, scopes, ITERATIONS, "junction_tree")
+            fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")
             return [fit.tables[scope] for scope in scopes]
         agreement = self.consistency_weights if self.consistency == "mutual" else None
         return (read_joint if self.tables == "joint" else read_pairs)(release, scopes, agreement)

@@ -19,7 +19,7 @@ from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees.tree_sampling import counted, sample_counts
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.joint_observations import JointObservations, agreed_schema
+from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.testing_tables import first_tests, telling, tree_cells
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import observed_parts
@@ -130,12 +130,10 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     layout, logs, _ = log_linear(network, schema.states)
     rows = None if isinstance(network, DiscreteMarkovNetwork) else Rows(layout)
     cards, scopes = layout.cardinalities, layout.scopes
-    seen = JointObservations.of(
-        releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size)
-    )
+    seen = Observations.of(releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size))
     most = max(_MOST_CELLS, 2 * tree_cells(cards, scopes))
     whole = tree_cells(cards, [*scopes, *seen.cliques]) <= most
-    near = seen if whole else JointObservations.of(releases, nodes, partial(telling, scopes=scopes))
+    near = seen if whole else Observations.of(releases, nodes, partial(telling, scopes=scopes))
     tables = dict.fromkeys(near.cliques)
     others = [clique for clique in dict.fromkeys(seen.cliques) if clique not in tables]
     tree = build_engine(cards, dict.fromkeys([*scopes, *tables]), "junction_tree")
@@ -218,7 +216,7 @@ class _Calibrated:
 def _drawn_tables(
     tree: JunctionTree,
     calibration: Calibration,
-    seen: JointObservations,
+    seen: Observations,
     shares: Vector,
     draws: int,
     generator: np.random.Generator,
@@ -253,7 +251,7 @@ def _drawn_tables(
 def _drawn_records(
     tree: JunctionTree,
     calibration: Calibration,
-    seen: JointObservations,
+    seen: Observations,
     shares: Vector,
     draws: int,
     generator: np.random.Generator,
@@ -263,7 +261,7 @@ def _drawn_records(
     Fewer than there are where the noise hides it, or where there are very many: each then stands for several. Where a
     draw still has many records there are fewer draws, that several draws of the noise share.
     """
-    records, least = max(1, round(seen.total)), float(seen.variance.min())
+    records, least = max(1, round(seen.total)), float(seen.noise.variance.min())
     enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least)))
     count = min(records, enough, _MOST_RECORDS // _DISTINCT)
     distinct = min(draws, _MOST_RECORDS // count)

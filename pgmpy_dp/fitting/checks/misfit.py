@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.tables.threads import one_thread
-from pgmpy_dp.observed.joint_observations import JointObservations
+from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
@@ -189,7 +189,7 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
 
 
 def held_against(
-    seen: JointObservations,
+    seen: Observations,
     shares: Vector,
     deviations: Vector,
     tangents: Tangents | None = None,
@@ -200,7 +200,7 @@ def held_against(
 
     Parameters
     ----------
-    seen : JointObservations
+    seen : Observations
     shares : ndarray of shape (cells,)
         The model's probabilities of the cells of `seen.cliques`.
     deviations : ndarray of shape (draws, cells)
@@ -221,17 +221,17 @@ def held_against(
     # these once more as they were before projection.
     rows = np.empty((1 + draws + 2 * some.size, weights.size))
     residuals, projected = rows[: 1 + draws], rows[: -some.size]
-    residuals[0] = seen.observed - expected
-    residuals[1:] = (seen.matrix @ deviations.T).T
+    residuals[0] = seen.noise.observed - expected
+    residuals[1:] = (seen.sums @ deviations.T).T
     residuals[1:] *= math.sqrt(_repeats(seen))
     rows[1 + draws :] = np.tile(residuals[1 + some], (2, 1))
-    residuals[1:] += _noise(seen, draws, np.random.default_rng(seed))
+    residuals[1:] += seen.noise.draw(draws, np.random.default_rng(seed))
     rows *= weights
     with one_thread():
         told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
         parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
         _project_out(parts, projected)
-    among = _candidates(seen)
+    among = seen.chosen_among
     tables = _squares(residuals, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
@@ -276,41 +276,34 @@ def _either(others: float, chosen: Vector) -> float:
     return min(1.0, len(tested) * min(tested)) if tested else math.nan
 
 
-def _candidates(seen: JointObservations) -> NDArray[np.int64]:
-    """Find among how many each table was chosen; 0 where it was not."""
-    among = [{frozenset(c): many for c, many in release.chosen_among.items()} for release in seen.releases]
-    return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in seen.cliques], dtype=np.int64)
-
-
-def scoring_step(seen: JointObservations, shares: Vector, tangents: Tangents) -> Vector:
+def scoring_step(seen: Observations, shares: Vector, tangents: Tangents) -> Vector:
     """Find by how much parameters, logarithms, move to what all observations say: one step of Fisher's scoring.
 
     Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
     """
     expected, weights = _expected(seen, shares)
     with one_thread():
-        ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(seen.observed.size, dtype=np.bool_))
+        ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(weights.size, dtype=np.bool_))
         gram = columns.T @ columns
         gram[np.diag_indices_from(gram)] += 1.0
-        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.observed - expected)))
+        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.noise.observed - expected)))
     return step[:-1] if seen.total_variance > 0 else step
 
 
-def _repeats(seen: JointObservations) -> int:
+def _repeats(seen: Observations) -> int:
     """Rows of one unit may be alike: as many are at most counted as if they were one."""
     return max(release.guarantee.max_rows or 1 for release in seen.releases)
 
 
-def _expected(seen: JointObservations, shares: Vector) -> tuple[Vector, Vector]:
+def _expected(seen: Observations, shares: Vector) -> tuple[Vector, Vector]:
     """Find what a model expects to be observed, and the weights that standardise deviations from it."""
-    expected = seen.total * (seen.matrix @ shares)
-    squares = seen.total * (seen.matrix.multiply(seen.matrix) @ shares)
+    expected, squares = seen.total * seen.expected(shares), seen.total * seen.expected_squares(shares)
     sampling = _repeats(seen) * np.maximum(squares - expected**2 / seen.total, 0.0)
-    return expected, 1.0 / np.sqrt(np.maximum(seen.variance, LEAST_VARIANCE) + sampling)
+    return expected, 1.0 / np.sqrt(np.maximum(seen.noise.variance, LEAST_VARIANCE) + sampling)
 
 
 def _columns(
-    seen: JointObservations, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
+    seen: Observations, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
     """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records.
 
@@ -319,7 +312,7 @@ def _columns(
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~told & (seen.owners == owner)) for owner in np.unique(seen.owners[~told]))
     for places in itertools.chain([np.flatnonzero(told)], others):
-        observing = sparse.csr_array(sparse.diags_array(weights[places]) @ seen.matrix[places])
+        observing = sparse.csr_array(sparse.diags_array(weights[places]) @ seen.sums[places])
         columns = (observing @ shares)[:, None] if seen.total_variance > 0 else np.empty((places.size, 0))
         if tangents is not None:
             numbers = np.unique(holders[observing.indices])
@@ -327,16 +320,6 @@ def _columns(
             moved = (seen.total * observing[:, cells]) @ tangents([seen.cliques[number] for number in numbers])
             columns = np.hstack([moved, columns]) if columns.size else moved
         yield places, columns
-
-
-def _noise(seen: JointObservations, draws: int, generator: np.random.Generator) -> Vector:
-    """Draw noise as the mechanisms did; the shape is (draws, observations)."""
-    shape = (draws, seen.observed.size)
-    drawn = generator.standard_normal(shape) if seen.gaussian.any() else np.empty(shape)
-    if not seen.gaussian.all():
-        drawn[:, ~seen.gaussian] = generator.laplace(scale=math.sqrt(0.5), size=(draws, int((~seen.gaussian).sum())))
-    drawn *= np.sqrt(seen.variance)
-    return drawn
 
 
 def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
@@ -386,7 +369,7 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
 
 
 def _pair_misfit(
-    seen: JointObservations, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
+    seen: Observations, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
 ) -> tuple[Vector, Vector]:
     """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means.
 
@@ -404,7 +387,7 @@ def _pair_misfit(
         parts, precisions = [], []
         for number in numbers:
             own = np.flatnonzero(seen.owners == number)
-            block = seen.matrix[own][:, layout.offsets[number] : layout.offsets[number + 1]]
+            block = seen.sums[own][:, layout.offsets[number] : layout.offsets[number + 1]]
             spread = np.asarray((block.multiply(block)).sum(axis=1)).ravel()  # contrasts are orthogonal
             counts = (rows[:, own] / (weights[own] * spread)) @ block
             table = Table((-1, *layout.scopes[number]), counts.reshape(-1, *layout.shapes[number]))
@@ -497,7 +480,7 @@ def _tail(values: Vector, law: Vector) -> Vector:
 
 
 def _misfits(
-    seen: JointObservations,
+    seen: Observations,
     own: dict[Clique, Vector],
     cliques: Sequence[Clique],
     misfit: Vector,
@@ -515,7 +498,7 @@ def _misfits(
 
 
 def _effect(
-    seen: JointObservations, own: dict[Clique, Vector], clique: Clique
+    seen: Observations, own: dict[Clique, Vector], clique: Clique
 ) -> tuple[float, tuple[State, ...], float, float]:
     """Compare the least noisy table of a clique with the model's: the last four attributes of a `Misfit`."""
     total, schema = seen.total, seen.schema
@@ -530,7 +513,7 @@ def _effect(
     return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])
 
 
-def _model_table(seen: JointObservations, own: dict[Clique, Vector], clique: Clique) -> Vector:
+def _model_table(seen: Observations, own: dict[Clique, Vector], clique: Clique) -> Vector:
     """Read a table of the model from one that holds it."""
     within = next(name for name in own if set(clique) <= set(name))
     return Table(within, own[within].reshape(seen.schema.shape(within))).margin(clique).values

@@ -31,6 +31,7 @@ class PooledTables(IndependentTables):
     tables: Mapping[Clique, NDArray[Any]]
     variances: Mapping[Clique, float]
     total: float
+    total_variance: float
     guarantee: Guarantee
 
 
@@ -129,4 +130,5 @@ class Tying:
             read = [release.marginal(clique) for clique in cliques]
             tables[name] = np.mean([table for table, _ in read], axis=0)
             variances[name] = sum(variance for _, variance in read) / len(read) ** 2
-        return PooledTables(self.name_schema(release.schema), tables, variances, release.total, release.guarantee)
+        total, variance = release.total, release.total_variance
+        return PooledTables(self.name_schema(release.schema), tables, variances, total, variance, release.guarantee)

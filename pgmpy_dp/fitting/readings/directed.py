@@ -10,16 +10,17 @@ import numpy as np
 
 from pgmpy_dp.fitting.readings.family_tables import explain_tables
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
+from pgmpy_dp.inference.collective.duals import LinearMap
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
-from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
-from pgmpy_dp.observed.likelihoods import explain, observation_noise
-from pgmpy_dp.observed.testing_tables import affordable, only, telling, tree_cells
+from pgmpy_dp.observed.observations import Observations, observed_of, sampling_variance
+from pgmpy_dp.observed.testing_tables import telling, tree_cells
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
+from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 ITERATIONS = 60  # of the last round, where nobody says otherwise
@@ -53,11 +54,11 @@ class DirectedFit:
 class _Problem:
     """Minus the penalised log-likelihood of the observations is a function of the logits of all rows."""
 
-    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations, total: float) -> None:
-        self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, total
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations) -> None:
+        self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, observed.total
         self.pseudo = _pseudo_counts(families)
         self.free = tree.layout.places(families.scopes)
-        self.seen = tree.layout.places(observed.cliques)
+        self.seen = LinearMap(tree.layout.places(observed.cliques))
 
     def calibrate(self, log_rows: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
@@ -66,18 +67,17 @@ class _Problem:
 
     def observe(self, marginals: Vector) -> None:
         """Take the sampling variance at these marginals."""
-        counts, seen = self.total * marginals[self.seen], self.observed
-        mechanism = "gaussian" if seen.gaussian else "laplace"
-        expected, squares = seen.expected(counts), seen.expected_squares(counts)
-        self.noise = observation_noise(mechanism, seen.observed, seen.variance, expected, self.total, squares)
+        counts, seen = self.total * self.seen.apply(marginals), self.observed
+        sampling = sampling_variance(seen.expected(counts), self.total, seen.expected_squares(counts))
+        self.noise = seen.noise.sampled(sampling)
 
     def __call__(self, logits: Vector) -> tuple[float, Vector]:
         log_rows = self.rows.normalise(logits)
         calibration = self.calibrate(log_rows)
-        expected = self.observed.expected(self.total * calibration.marginals[self.seen])
+        expected = self.observed.expected(self.total * self.seen.apply(calibration.marginals))
         value = self.noise.log_density(expected) + float(self.pseudo @ log_rows)
-        direction = np.zeros(self.tree.layout.size)
-        direction[self.seen] = self.total * self.observed.to_counts(self.noise.gradient(expected))
+        by_count = self.total * self.observed.to_counts(self.noise.gradient(expected))
+        direction = self.seen.adjoint(by_count, self.tree.layout.size)
         slope = self.tree.covariance_product(calibration, direction)[self.free] + self.pseudo
         return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
 
@@ -93,7 +93,6 @@ def fit_directed(
     tree: JunctionTree,
     families: Sequence[Clique],
     observed: Observations,
-    release: Release,
     max_iter: int,
 ) -> DirectedFit:
     """Find the network that explains all observations best.
@@ -112,8 +111,7 @@ def fit_directed(
         Whose layout holds all families and all observed cliques, each once.
     families : sequence of tuples of str
     observed : Observations
-    release : NoisyMarginals or NoisyCoefficients
-        Where the observations are from: for the total and the start.
+        Without observed numbers of records.
     max_iter : int
         Most L-BFGS iterations in each of two rounds; the sampling variance is renewed between them.
 
@@ -122,10 +120,10 @@ def fit_directed(
     DirectedFit
     """
     layout = Layout.of(tree.layout.cardinalities, families)
-    problem = _Problem(tree, layout, observed, release.total)
-    own = [_start(release, family, problem.total) for family in families]
-    family_variance = layout.per_cell([variance for _, variance in own])
-    start = np.maximum(layout.flatten(table for table, _ in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
+    problem = _Problem(tree, layout, observed)
+    own = [_start(observed, family) for family in families]
+    family_variance = layout.per_cell([table.variance for table in own])
+    start = np.maximum(layout.flatten(table.observed for table in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
     logits, value = np.log(start), np.inf
     for _ in range(_ROUNDS):
         log_rows = problem.rows.normalise(logits)
@@ -136,9 +134,9 @@ def fit_directed(
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
-    told = only(observed, telling(observed.cliques, families), release.schema)
+    told = observed.only(telling(observed.cliques, families))
     shares = problem.calibrate(log_rows).marginals[tree.layout.places(told.cliques)]
-    residual = _squared_residual(told, shares, problem.total)
+    residual = _squared_residual(told, shares)
     return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
 
 
@@ -146,7 +144,6 @@ def fit_directed_loopily(
     graph: FactorGraph,
     families: Sequence[Clique],
     observed: Observations,
-    release: Release,
     max_iter: int,
 ) -> DirectedFit:
     """As `fit_directed` for networks whose junction tree does not fit in memory, by loopy belief propagation.
@@ -161,7 +158,7 @@ def fit_directed_loopily(
     ----------
     graph : FactorGraph
         Whose layout holds all families and all observed cliques, each once.
-    families, observed, release
+    families, observed
         As `fit_directed`.
     max_iter : int
         Most iterations of the E-step.
@@ -172,39 +169,34 @@ def fit_directed_loopily(
         Its objective is minus the gap of the E-step.
     """
     layout = Layout.of(graph.layout.cardinalities, families)
-    rows, pseudo, total = Rows(layout), _pseudo_counts(layout), release.total
+    rows, pseudo = Rows(layout), _pseudo_counts(layout)
     free = graph.layout.places(families)
-    own = [_start(release, family, total) for family in families]
-    explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], total, release.guarantee.mechanism)
+    own = [_start(observed, family) for family in families]
+    explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], observed.total)
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
-    step = explain(observed, graph, potentials, total, max_iter)
+    step = observed.explain(graph, potentials, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + pseudo
     return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan, True)
 
 
-def fit_release(release: Release, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
-    """Find the network behind all that a release says of the families' variables.
+def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
+    """Find the network behind all that releases of the same records say of the families' variables.
 
     Of tables that only test the network, those are left out for which the junction tree would become too large.
 
     Raises
     ------
     ValueError
-        If it says nothing of one.
+        If they say nothing of one.
     TreeTooLargeError
         If a junction tree is asked for and does not fit in memory.
     """
-    nodes = [scope[0] for scope in scopes]
-    schema, seen = release.schema.select(nodes), release.observe(nodes)
-    cards = schema.cardinalities()
-    kept = affordable(cards, scopes, seen.cliques)
-    warn_of_tables_left_out(release, seen.cliques, kept)
-    seen = only(seen, kept, schema)
-    engine = build_engine(cards, dict.fromkeys([*scopes, *seen.cliques]), inference)
+    seen = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
+    engine = build_engine(seen.schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
-        return fit_directed_loopily(engine, scopes, seen, release, max_iter)
-    return fit_directed(engine, scopes, seen, release, max_iter)
+        return fit_directed_loopily(engine, scopes, seen, max_iter)
+    return fit_directed(engine, scopes, seen, max_iter)
 
 
 def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
@@ -223,12 +215,13 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
         )
 
 
-def _squared_residual(observed: Observations, shares: Vector, total: float) -> float:
+def _squared_residual(observed: Observations, shares: Vector) -> float:
     """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
+    total, noise = observed.total, observed.noise
     expected = observed.expected(total * shares)
     sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
-    spread = np.maximum(observed.variance, LEAST_VARIANCE) + sampling
-    return float(((observed.observed - expected) ** 2 / spread).mean())
+    spread = np.maximum(noise.variance, LEAST_VARIANCE) + sampling
+    return float(((noise.observed - expected) ** 2 / spread).mean())
 
 
 def _pseudo_counts(families: Layout) -> Vector:
@@ -236,9 +229,10 @@ def _pseudo_counts(families: Layout) -> Vector:
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
 
 
-def _start(release: Release, family: Clique, total: float) -> tuple[Vector, float]:
-    """Take the family's own noisy table and variance; if it was not measured, a flat one as noisy as it is large."""
-    if first_holding([release], family) is not None:
-        return release.marginal(family)
-    shape = release.schema.shape(family)
-    return np.full(shape, total / np.prod(shape)), total**2
+def _start(seen: Observations, family: Clique) -> LaplaceNoise | GaussianNoise:
+    """Take the family's own noisy table; if it was not measured, a flat one as noisy as it is large."""
+    release = first_holding(seen.releases, family)
+    if release is not None:
+        return release.law(*release.marginal(family))
+    shape = seen.schema.shape(family)
+    return seen.releases[0].law(np.full(shape, seen.total / np.prod(shape)), seen.total**2)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference import GaussianNoise, SmoothedLaplaceNoise
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, SampledNoise, end_to_end
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import conditional
-from pgmpy_dp.observed.likelihoods import observation_noise
+from pgmpy_dp.observed.observations import sampling_variance
 from pgmpy_dp.release.consistency import consistency_weights, make_consistent, mutual_consistency
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Clique
@@ -36,10 +36,9 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
         If the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    observed = [release.marginal(scope, tables) for scope in scopes]
+    observed = [release.law(*release.marginal(scope, tables)) for scope in scopes]
     pseudo = [1.0 / release.schema.cardinality(scope[0]) for scope in scopes]
-    mechanism = release.guarantee.mechanism
-    return [conditional(table) for table in explain_tables(observed, pseudo, release.total, mechanism)]
+    return [conditional(table) for table in explain_tables(observed, pseudo, release.total)]
 
 
 def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
@@ -67,7 +66,7 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
 
 
 def explain_tables(
-    observed: Sequence[tuple[Vector, float]], pseudo: Sequence[float], total: float, mechanism: str
+    tables: Sequence[LaplaceNoise | GaussianNoise], pseudo: Sequence[float], total: float
 ) -> list[Vector]:
     """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
@@ -76,41 +75,40 @@ def explain_tables(
 
     Parameters
     ----------
-    observed : sequence of (ndarray, float)
-        Noisy counts of each table and the variance of their noise.
+    tables : sequence of LaplaceNoise or GaussianNoise
+        Each of the noisy counts of a table, with the one variance of its cells.
     pseudo : sequence of float
         Pseudo-count of a cell of each table.
     total : float
         What every table's counts sum to.
-    mechanism : str
-        "laplace" or "gaussian".
 
     Returns
     -------
     list of ndarray
         Positive counts, in the shapes of the tables.
     """
-    distinct = [np.unique(table, return_inverse=True, return_counts=True) for table, _ in observed]
+    distinct = [np.unique(noise.observed, return_inverse=True, return_counts=True) for noise in tables]
     sizes = [values.size for values, _, _ in distinct]
     offsets = np.cumsum([0, *sizes])
-    values, copies = (np.concatenate([part[i] for part in distinct]).astype(np.float64) for i in (0, 2))
-    variance = np.repeat([spread for _, spread in observed], sizes)
+    copies = np.concatenate([part[2] for part in distinct]).astype(np.float64)
+    noises = zip(tables, distinct, strict=True)
+    seen = end_to_end([type(noise)(part[0], np.full(part[0].size, noise.variance)) for noise, part in noises])
     prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
-    counts = np.maximum(values, prior * np.sqrt(variance))
+    counts = np.maximum(seen.observed, prior * np.sqrt(seen.variance))
     for _ in range(_ROUNDS):
-        noise = observation_noise(mechanism, values, variance, counts, total)
+        noise = seen.sampled(sampling_variance(counts, total))
         counts = _constrained_maximum(offsets, copies, noise, counts, prior, total)
     parts = np.split(counts, offsets[1:-1])
     return [
-        part[inverse].reshape(table.shape)
-        for part, (_, inverse, _), (table, _) in zip(parts, distinct, observed, strict=True)
+        part[inverse].reshape(noise.observed.shape)
+        for part, (_, inverse, _), noise in zip(parts, distinct, tables, strict=True)
     ]
 
 
 def _constrained_maximum(
     offsets: NDArray[np.int64],
     copies: Vector,
-    noise: SmoothedLaplaceNoise | GaussianNoise,
+    noise: SampledNoise,
     start: Vector,
     pseudo: Vector,
     total: float,
@@ -143,9 +141,7 @@ def _constrained_maximum(
     return counts * (total / sums(counts))[tables]  # a release that contradicts its own total may stop short of it
 
 
-def _stationary(
-    noise: SmoothedLaplaceNoise | GaussianNoise, logs: Vector, pseudo: Vector, multiplier: Vector
-) -> Vector:
+def _stationary(noise: SampledNoise, logs: Vector, pseudo: Vector, multiplier: Vector) -> Vector:
     """Solve pseudo / n + gradient(n) = multiplier for log n, cell by cell, by safeguarded Newton."""
     low, high = np.full_like(logs, -60.0), np.full_like(logs, 60.0)
     for _ in range(120):

@@ -14,14 +14,15 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from pgmpy_dp.fitting.readings.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference.collective.noise_laws import Noise
 from pgmpy_dp.inference.posterior.hamiltonian import sample_posterior
-from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, rounded_laplace
+from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.posterior.priors import Concentrations, Scale, log_gamma
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.tree_sampling import counted
 from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
-from pgmpy_dp.observed.joint_observations import JointObservations, agreed_schema
+from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
@@ -208,9 +209,7 @@ class Problem:
     effects: NDArray[np.int64]
     places: NDArray[np.int64]
     sums: Any
-    observed: Vector
-    variance: Vector
-    gaussian: NDArray[np.bool_]
+    noise: Noise
     total: float
     total_scale: float
     start: Vector
@@ -219,9 +218,7 @@ class Problem:
         """Make the posterior density, and say where to start."""
         from pgmpy_dp.inference.posterior.trajectories import Terms
 
-        scale, corner = rounded_laplace(np.sqrt(self.variance / 2))
-        scale = np.where(self.gaussian, np.sqrt(self.variance), scale)
-        corner = np.where(self.gaussian, -1.0, corner)
+        scale, corner = self.noise.hyperbolic()
         potentials = np.zeros(self.tree.layout.size)
         potentials[self.cells] = self.start
         counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
@@ -231,7 +228,7 @@ class Problem:
             self.tree.program, self.tree.maps, self.tree.layout.offsets, self.cells, rows,
             np.full(self.cells.size, np.inf), prior, self.effects, spread, self.places,
             self.sums.indptr.astype(np.int32), self.sums.indices.astype(np.int32), self.sums.data.astype(np.float64),
-            self.observed, scale, corner, self.total, self.total_scale,
+            self.noise.observed, scale, corner, self.total, self.total_scale,
         )  # fmt: skip
         return LogPosterior(self.tree, terms), np.concatenate([self.start, np.zeros(self.effects.size + 1)])
 
@@ -253,7 +250,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         rules = (rule.variables for rule in agreed.rules)
         return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys([*cliques, *rules]))
 
-    seen = JointObservations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
+    seen = Observations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
     schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()
@@ -267,10 +264,8 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         rows=Rows(Layout.of(cards, scopes)) if directed else None,
         effects=tree.layout.places(deviating) if deviating else np.zeros(0, dtype=np.int64),
         places=tree.layout.places(seen.cliques),
-        sums=seen.matrix,
-        observed=seen.observed,
-        variance=np.maximum(seen.variance, LEAST_VARIANCE),
-        gaussian=seen.gaussian,
+        sums=seen.sums,
+        noise=seen.noise.at_least(LEAST_VARIANCE),
         total=seen.total,
         total_scale=math.sqrt(seen.total_variance),
         start=_start(releases, scopes, schema)

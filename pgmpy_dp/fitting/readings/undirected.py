@@ -8,25 +8,19 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 
 from pgmpy_dp.fitting.readings.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
+from pgmpy_dp.inference.collective.duals import LinearMap
+from pgmpy_dp.inference.collective.expected_losses import expected_loss
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import outside
-from pgmpy_dp.observed.likelihoods import explain
-from pgmpy_dp.release import Release
-from pgmpy_dp.release.observations import LEAST_VARIANCE, Observations
+from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
-# Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
-_POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))
-_WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
-
-# Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
-_ROUNDING = 0.6
 # Degrees of freedom of the prior: log-potentials have a long lower tail, of states that hardly occur together.
 _FREEDOM = 3.0
 # The prior's squared scale before learning, and how many potentials' worth of evidence that guess has.
@@ -72,41 +66,32 @@ class _Bound:
         tree: JunctionTree | TiedTree,
         scopes: Sequence[Clique],
         seen: Observations,
-        total: float,
         barred: Vector | None = None,
     ) -> None:
         layout = tree.layout
         self.barred = 0.0 if barred is None else barred
-        self.tree, self.total, self.observations = tree, total, seen
-        self.free, self.seen = layout.places(scopes), layout.places(seen.cliques)
-        self.observed, self.gaussian = seen.observed, seen.gaussian
-        self.variance = np.maximum(seen.variance, LEAST_VARIANCE)
-        self.scale = np.sqrt(self.variance / 2)
-        self.corner = (_ROUNDING * self.scale) ** 2
-        self.least = 0.0
+        self.tree, self.total, self.observations = tree, seen.total, seen
+        self.free, self.seen = layout.places(scopes), LinearMap(layout.places(seen.cliques))
+        self.loss = expected_loss(seen.noise.at_least(LEAST_VARIANCE))
         apart = set(outside(seen.cliques, scopes))
         tables = Layout.of(layout.cardinalities, seen.cliques)
         self.outside = tables.per_cell([clique in apart for clique in tables.scopes])
         # The potential of an observed cell; size where it has none of its own.
         own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
-        self.own = own[self.seen]
+        self.own = own[self.seen.places]
         self.precision = np.ones(self.free.size)
         # A cell without a potential takes its (zero) spread from one place more than there are potentials.
         self.spread = np.zeros(self.free.size + 1)
-        self.potentials, self.direction = np.zeros((2, layout.size))
+        self.potentials = np.zeros(layout.size)
 
     def allow_sampling(self, marginals: Vector) -> None:
         """Let tables that the network cannot fit deviate from it as far as a sample of its records does.
 
-        Sampling adds the count to the variance of a cell. exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) where c is
-        large, and is then normal.
+        Sampling adds the count to the variance of a cell.
         """
-        sampled = self.observations.expected_squares(self.total * marginals[self.seen] * self.outside)
-        self.corner = self.corner + (sampled / self.scale) ** 2
-        self.variance = self.variance + sampled
-        if not self.gaussian:  # what such losses have at the least: beside it the optimiser would overlook gains
-            self.least = float((np.sqrt(self.corner) / self.scale)[sampled > 0].sum())
+        sampled = self.observations.expected_squares(self.total * self.seen.apply(marginals) * self.outside)
+        self.loss = self.loss.allow(sampled)
 
     def calibrate(self, location: Vector) -> Calibration:
         self.potentials[self.free] = location + self.barred
@@ -122,59 +107,32 @@ class _Bound:
         logs = np.minimum(np.maximum(point[size:], _SMALLEST), _LARGEST)
         spread = np.exp(logs, out=self.spread[:size])
         calibration = self.calibrate(location)
-        counts = self.total * calibration.marginals[self.seen]
+        counts = self.total * self.seen.apply(calibration.marginals)
         loss, by_count, by_spread = self._loss(counts, self.spread[self.own])
-        self.direction[self.seen] = self.total * by_count
+        direction = self.seen.adjoint(self.total * by_count, self.tree.layout.size)
         mean = location - spread / 2
         pull = self.precision * mean
-        slope = self.tree.covariance_product(calibration, self.direction)[self.free] + pull
+        slope = self.tree.covariance_product(calibration, direction)[self.free] + pull
         slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
-        value = loss - self.least + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
+        value = loss - self.loss.least + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
         """Sum E[rho(y - A (n exp(sqrt(v) t - v / 2)))] over t ~ N(0, 1), with derivatives by n and by v."""
-        if self.gaussian or self.observations.matrix is not None:
-            return self._loss_by_moments(counts, spread)
-        from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # numba: at the first fit only
-
-        value, by_count, by_spread = expected_rounded_loss(
-            self.observed, self.scale, self.corner, counts, spread, _POINTS, _WEIGHTS
-        )
-        return float(value), by_count, by_spread
-
-    def _loss_by_moments(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
-        """Compute `_loss` from mean and variance of the observed sums: exact for Gaussian noise.
-
-        The fluctuation of a sum of many log-normal counts is taken for normal under Laplace noise.
-        """
         seen = self.observations
-        residual = self.observed - seen.expected(counts)
+        if seen.matrix is None:
+            return self.loss.of_counts(counts, spread)
         growth = np.exp(spread)
-        fluctuation = seen.expected_squares(counts**2 * (growth - 1))
-        if self.gaussian:
-            value = float(((residual**2 + fluctuation) / (2 * self.variance)).sum())
-            by_sum, by_fluctuation = -residual / self.variance, 0.5 / self.variance
-        else:
-            root = np.sqrt(fluctuation)
-            apart = residual + np.stack([_POINTS[:, None] * root, -_POINTS[:, None] * root])
-            rounded = np.sqrt(apart**2 + self.corner)
-            slopes = apart / rounded / self.scale
-            value = float((_WEIGHTS @ rounded / self.scale).sum())
-            by_sum = -(_WEIGHTS @ slopes).sum(axis=0)
-            by_root = (_WEIGHTS * _POINTS) @ (slopes[0] - slopes[1])
-            by_fluctuation = by_root / (2 * np.maximum(root, 1e-12))
+        sums, fluctuation = seen.expected(counts), seen.expected_squares(counts**2 * (growth - 1))
+        value, by_sum, by_fluctuation = self.loss.of_sums(sums, fluctuation)
         by_square = seen.squares_to_counts(by_fluctuation)
         by_count = seen.to_counts(by_sum) + 2 * counts * (growth - 1) * by_square
         return value, by_count, counts**2 * growth * by_square
 
     def curvature(self, marginals: Vector) -> Vector:
         """Add the Fisher information of each potential from its own observations to the prior's precision."""
-        inside = marginals[self.seen]
-        information = 1.0 / self.variance
-        if not self.gaussian:
-            information = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
-        information = self.observations.squares_to_counts(information)
+        inside = self.seen.apply(marginals)
+        information = self.observations.squares_to_counts(self.loss.information)
         return self._to_potentials((self.total * inside * (1 - inside)) ** 2 * information) + self.precision
 
 
@@ -204,7 +162,6 @@ def fit_undirected(
     engine: JunctionTree | TiedTree | FactorGraph,
     scopes: Sequence[Clique],
     seen: Observations,
-    release: Release,
     max_iter: int,
     prior_scale: float | None,
     barred: Vector | None = None,
@@ -218,8 +175,7 @@ def fit_undirected(
     scopes : sequence of tuples of str
         Tables that carry log-potentials.
     seen : Observations
-    release : NoisyMarginals or NoisyCoefficients
-        Where the observations are from: for the total and the start.
+        Without observed numbers of records.
     max_iter : int
         Most iterations of the last round of optimisation.
     prior_scale : float or None
@@ -250,11 +206,11 @@ def fit_undirected(
     its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
     """
     if isinstance(engine, FactorGraph):
-        return _fit_loopy(engine, scopes, seen, release, max_iter, prior_scale)
-    bound = _Bound(engine, scopes, seen, release.total, barred)
+        return _fit_loopy(engine, scopes, seen, max_iter, prior_scale)
+    bound = _Bound(engine, scopes, seen, barred)
     prior = _Prior(engine.layout, scopes, prior_scale)
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
-    location = naive_start(engine, scopes, [release])[bound.free]
+    location = naive_start(engine, scopes, seen.releases)[bound.free]
     marginals = bound.calibrate(location).marginals
     bound.allow_sampling(marginals)
     spread = 1.0 / bound.curvature(marginals)
@@ -278,16 +234,15 @@ def _fit_loopy(
     engine: FactorGraph,
     scopes: Sequence[Clique],
     seen: Observations,
-    release: Release,
     max_iter: int,
     prior_scale: float | None,
 ) -> UndirectedFit:
-    layout, total = engine.layout, release.total
+    layout, total = engine.layout, seen.total
     free = layout.places(scopes)
     precision = 1.0 / (1.0 if prior_scale is None else prior_scale) ** 2
-    potentials, gap = naive_start(engine, scopes, [release]), math.nan
+    potentials, gap = naive_start(engine, scopes, seen.releases), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
-        step = explain(seen, engine, potentials, total, max_iter=30)
+        step = seen.explain(engine, potentials, max_iter=30)
         # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
         held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)

@@ -83,7 +83,7 @@ class NLBP:
         What is averaged: the counts n, as the paper prints it, or the gradients, that is l <- (1 - alpha) l + alpha
         grad log p(y | n) at n = N mu(theta + l). Fixed points are the same. The second keeps n the counts of
         `potentials` in every iteration, and with alpha = 2 / (k + 2) it is the Frank-Wolfe algorithm on the dual of the
-        problem (see `laplace_dual`), whose gap falls with 1 / k.
+        problem (see `counts_by_dual`), whose gap falls with 1 / k.
     step : callable
         Iteration number k = 0, 1, ... to alpha in (0, 1]. The gradient of Laplace noise jumps where a count meets its
         observation, so that no constant alpha converges.
@@ -99,7 +99,7 @@ class NLBP:
     --------
     >>> from pgmpy_dp.inference import JunctionTree, LaplaceNoise
     >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
-    >>> noise = LaplaceNoise(np.array([70.0, 12.0, 8.0, 20.0]), np.full(4, 1.0))
+    >>> noise = LaplaceNoise.of_scale(np.array([70.0, 12.0, 8.0, 20.0]), np.full(4, 1.0))
     >>> NLBP(tree, averages="counts").run(np.zeros(4), noise, 100.0).counts.round(1)
     array([59.8, 12.1,  8.1, 20. ])
     """

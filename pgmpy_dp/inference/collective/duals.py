@@ -7,14 +7,14 @@ noisy counts were observed, and contrasts of tables where coefficients were.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
+from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise, Noise
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
@@ -47,9 +47,8 @@ class LinearMap:
 
     def adjoint(self, values: Vector, size: int) -> Vector:
         """Compute A' l, in a vector of the layout's size."""
-        spread = np.zeros(size)
-        spread[self.places] = values if self.matrix is None else self.matrix.T @ values
-        return spread
+        weights = values if self.matrix is None else self.matrix.T @ values
+        return np.bincount(self.places, weights, size).astype(np.float64, copy=False)
 
     def squares(self, variances: Vector) -> Vector:
         """Compute the variances of A n, were the counts independent and of these variances."""
@@ -57,30 +56,27 @@ class LinearMap:
         return held if self.matrix is None else self.matrix.power(2) @ held
 
 
-def laplace_dual(
+def counts_by_dual(
     engine: Engine,
     potentials: Vector,
-    observed: Vector,
-    scale: Vector,
+    noise: Noise,
     total: float,
     tolerance: float = 1e-6,
     max_iter: int = 500,
     function: LinearMap | None = None,
 ) -> CollectiveMarginals:
-    """Solve problem 6 for Laplace noise exactly, by its smooth dual.
+    """Solve problem 6 exactly, by its smooth dual.
 
-    Since -|y - n| / b is the least of l (n - y) over |l| <= 1 / b, the problem equals
+    Since -|y - n| / b is the least of l (n - y) over |l| <= 1 / b, the problem equals for Laplace noise
 
         minimise  N A(theta + l) - l . y    subject to |l| <= 1 / b, cell by cell,
 
     convex and smooth, with gradient N mu(theta + l) - y; its solution gives n = N mu(theta + l), a fixed point of
-    non-linear belief propagation. The duality gap sum(|y - n| / b - l (y - n)) bounds the error. L-BFGS-B solves it
-    where b is no small share of N. Elsewhere the box is wide, L-BFGS-B stalls, and on a junction tree Newton's method
-    takes over: it rounds the corner of |y - n| off less and less, and its steps are found by conjugate gradients on
-    exact derivatives of marginals.
-
-    Where k cliques share a table, its count n is the mean of theirs. Then theta . n counts k times, and l / k stands
-    for l beside theta, so that the gradient stays N mu - y.
+    non-linear belief propagation. The duality gap sum(|y - n| / b - l (y - n)) bounds the error. For Gaussian noise the
+    box is replaced by sum(sigma^2 l^2) / 2. L-BFGS-B solves it where b is no small share of N. Elsewhere the box is
+    wide, L-BFGS-B stalls, and for Laplace noise alone on a junction tree Newton's method takes over: it rounds the
+    corner of |y - n| off less and less, and its steps are found by conjugate gradients on exact derivatives of
+    marginals.
 
     Parameters
     ----------
@@ -88,46 +84,24 @@ def laplace_dual(
         With a factor graph, A is Bethe's approximation and the gap no bound.
     potentials : ndarray of shape (layout.size,)
         theta.
-    observed, scale : ndarrays
-        Noisy counts y; noise scales b in counts, infinite where nothing was observed.
+    noise : LaplaceNoise, GaussianNoise or MixedNoise
+        y and the law of its noise, in records; of infinite variance where nothing was observed.
     total : float
         N, in records.
     tolerance : float
-        Gap at which the solution counts as converged, as a share of the largest of 1 and the loss |y - n| / b.
+        Gap at which the solution counts as converged, as a share of the largest of 1 and the loss.
     max_iter : int
         Of L-BFGS-B.
     function : LinearMap, optional
         A, where y is a linear function of counts and noise; then the potentials are theta + A' l.
     """
-    problem = _Dual(engine, potentials, function, LaplaceNoise(observed, scale), total, tolerance)
-    bound = 1.0 / problem.noise.scale
-    none = np.zeros_like(bound)
-    multipliers, iterations = problem.minimise(none, np.column_stack([-bound, bound]), max_iter)
+    problem = _Dual(engine, potentials, function, noise, total, tolerance)
+    multipliers, iterations = problem.minimise(max_iter)
     found = problem.solution(multipliers, iterations)
-    if isinstance(engine, JunctionTree | TiedTree) and not found.converged:
-        multipliers, steps = _newton(problem, engine, multipliers)
+    if isinstance(engine, JunctionTree | TiedTree) and isinstance(problem.noise, LaplaceNoise) and not found.converged:
+        multipliers, steps = _newton(problem, problem.noise, engine, multipliers)
         found = problem.solution(multipliers, iterations + steps)
     return found
-
-
-def gaussian_dual(
-    engine: Engine,
-    potentials: Vector,
-    observed: Vector,
-    scale: Vector,
-    total: float,
-    tolerance: float = 1e-6,
-    max_iter: int = 500,
-    function: LinearMap | None = None,
-) -> CollectiveMarginals:
-    """Solve problem 6 for Gaussian noise of standard deviation `scale`, as `laplace_dual` does for Laplace noise.
-
-    The dual is N A(theta + l) - l . y + sum(scale^2 l^2) / 2 without bounds, solved where l = (y - n) / scale^2; the
-    gap is sum((y - n - scale^2 l)^2 / scale^2) / 2.
-    """
-    problem = _Dual(engine, potentials, function, GaussianNoise(observed, scale), total, tolerance)
-    multipliers, iterations = problem.minimise(problem.noise.scale**2, None, max_iter)
-    return problem.solution(multipliers, iterations)
 
 
 class _Dual:
@@ -138,14 +112,13 @@ class _Dual:
         engine: Engine,
         potentials: Vector,
         function: LinearMap | None,
-        noise: LaplaceNoise | GaussianNoise,
+        noise: Noise,
         total: float,
         tolerance: float,
     ) -> None:
         if function is None:
-            places = np.flatnonzero(np.isfinite(noise.scale))
-            noise = replace(noise, observed=noise.observed[places], scale=noise.scale[places])
-            function = LinearMap(places)
+            places = np.flatnonzero(np.isfinite(noise.variance))
+            noise, function = noise.take(places), LinearMap(places)
         self.engine, self.potentials, self.total, self.tolerance = engine, potentials, total, tolerance
         self.function, self.noise = function, noise
 
@@ -157,8 +130,10 @@ class _Dual:
         """Compute N mu(theta + A' l / k)."""
         return self.total * self.engine.calibrate(self.tilted(multipliers)).marginals
 
-    def minimise(self, square: Vector, bounds: Vector | None, max_iter: int) -> tuple[Vector, int]:
-        """Minimise N A(theta + A' l / k) - l . y + square . l^2 / 2 within bounds: multipliers, and iterations."""
+    def minimise(self, max_iter: int) -> tuple[Vector, int]:
+        """Minimise N A(theta + A' l / k) - l . y + the loss's conjugate: multipliers, and iterations."""
+        square, most = self.noise.conjugate
+        bounds = np.column_stack([-most, most]) if np.isfinite(most).any() else None
 
         def objective(multipliers: Vector) -> tuple[float, Vector]:
             calibration = self.engine.calibrate(self.tilted(multipliers))
@@ -182,7 +157,7 @@ class _Dual:
         return CollectiveMarginals(counts, self.tilted(multipliers), gap, iterations, converged)
 
 
-def _newton(problem: _Dual, tree: JunctionTree | TiedTree, start: Vector) -> tuple[Vector, int]:
+def _newton(problem: _Dual, noise: LaplaceNoise, tree: JunctionTree | TiedTree, start: Vector) -> tuple[Vector, int]:
     """Solve the Laplace dual by Newton's method in x = b l, within -1 and 1: multipliers, and steps.
 
     The loss |d| / b, d = y - A n, is rounded to sqrt((d / b)^2 + c^2), whose conjugate -c sqrt(1 - x^2) keeps x within
@@ -192,7 +167,7 @@ def _newton(problem: _Dual, tree: JunctionTree | TiedTree, start: Vector) -> tup
     from scipy.sparse.linalg import LinearOperator, cg
 
     function, total, size = problem.function, problem.total, problem.potentials.size
-    observed, scale = problem.noise.observed, problem.noise.scale
+    observed, scale = noise.observed, noise.scale
 
     def calibrate(x: Vector) -> Calibration:
         return tree.calibrate(problem.tilted(x / scale))

@@ -1,35 +1,72 @@
-"""Additive noise on a vector of counts has log densities, which are given here with their gradients.
+"""Laws of additive noise on a vector of counts, or of linear functions of counts.
 
-Each value holds what was observed and how noisy it is; `log_density` and `gradient` are functions of the noiseless
-vector. The normal-Laplace density is that of a Laplace variable whose centre is itself normal: noise on counts that
-are a sample.
+A noise object holds what was observed and how noisy each row is. Whatever depends on the law is asked of it: densities
+and their derivatives, the dual of the counts behind, simulated draws, tails. Several laws may hold in one vector.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import erf, log_ndtr
+from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.layout import Vector
 
+# A hyperbolic density in the place of a Laplace one is rounded off within this many scales.
+_ROUNDING = 1.0
 
-@dataclass(frozen=True)
-class LaplaceNoise:
-    """Laplace noise is added cell by cell: observed = true + Laplace(scale).
+
+@dataclass(frozen=True, eq=False)
+class _OneLaw:
+    """Noise is added row by row: observed = true + noise of mean zero and this variance.
 
     Attributes
     ----------
-    observed, scale : ndarrays of shape (cells,)
+    observed : ndarray of shape (rows,)
         In counts.
+    variance : ndarray of shape (rows,)
+        In counts squared. A table has as many dimensions as axes, and may have one variance.
     """
 
     observed: Vector
-    scale: Vector
+    variance: Any
+
+    unit: ClassVar[float]  # the variance of noise of scale 1
+    kurtosis: ClassVar[float]
+
+    @classmethod
+    def of_scale(cls, observed: Vector, scale: Vector) -> Self:
+        """Make noise of this scale."""
+        return cls(observed, cls.unit * np.square(scale))
+
+    @cached_property
+    def scale(self) -> Vector:
+        """Return the law's own parameter: b of Laplace noise, sigma of Gaussian noise."""
+        scale: Vector = np.sqrt(self.variance / self.unit)
+        return scale
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Keep some rows, given by a mask or by ascending numbers."""
+        return replace(self, observed=self.observed[rows], variance=self.variance[rows])
+
+    def at_least(self, variance: float) -> Self:
+        """Raise smaller variances to this one."""
+        return replace(self, variance=np.maximum(self.variance, variance))
+
+
+class LaplaceNoise(_OneLaw):
+    """Laplace noise of scale b, whose variance is 2 b^2."""
+
+    unit = 2.0
+    kurtosis = 6.0
 
     def log_density(self, counts: Vector) -> float:
-        """Sum log p(observed | counts) over the cells, in nats."""
+        """Sum log p(observed | counts) over the rows, in nats."""
         return float(-(np.abs(self.observed - counts) / self.scale + np.log(2 * self.scale)).sum())
 
     def gradient(self, counts: Vector) -> Vector:
@@ -45,16 +82,51 @@ class LaplaceNoise:
         residual = self.observed - counts
         return float((np.abs(residual) / self.scale - multipliers * residual).sum())
 
+    @property
+    def conjugate(self) -> tuple[Vector, Vector]:
+        """Return q and c of the loss's convex conjugate, q l^2 / 2 for multipliers |l| <= c."""
+        return np.zeros_like(self.scale), 1.0 / self.scale
 
-@dataclass(frozen=True)
-class GaussianNoise:
-    """Gaussian noise is added cell by cell: observed = true + Normal(0, scale^2); attributes as `LaplaceNoise`."""
+    def sampled(self, sampling: Vector) -> SmoothedLaplaceNoise:
+        """Add sampling of this variance to the noise: both are about expected counts."""
+        return SmoothedLaplaceNoise(self.observed, self.scale, np.sqrt(self.scale**2 + sampling))
 
-    observed: Vector
-    scale: Vector
+    def hyperbolic(self) -> tuple[Vector, Vector]:
+        """Find scale and squared corner of a hyperbolic density with the variance of this one.
+
+        exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), K being modified Bessel functions.
+        """
+        from scipy.special import kn  # scipy takes long to import, and measuring does without
+
+        fitted = self.scale * math.sqrt(2.0 / (_ROUNDING * float(kn(2, _ROUNDING) / kn(1, _ROUNDING))))
+        return fitted, (_ROUNDING * fitted) ** 2
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Vector:
+        """Simulate the noise, in the shape (draws, rows)."""
+        drawn: Vector = generator.laplace(scale=math.sqrt(0.5), size=(draws, self.observed.size))
+        drawn *= np.sqrt(self.variance)
+        return drawn
+
+    @staticmethod
+    def most(level: float) -> float:
+        """Find the number of standard deviations that noise exceeds, to one side, with a probability of `level`.
+
+        Examples
+        --------
+        >>> round(LaplaceNoise.most(0.025), 2), round(GaussianNoise.most(0.025), 2)
+        (2.12, 1.96)
+        """
+        return math.log(0.5 / level) / math.sqrt(2)
+
+
+class GaussianNoise(_OneLaw):
+    """Gaussian noise; its scale is the standard deviation."""
+
+    unit = 1.0
+    kurtosis = 3.0
 
     def log_density(self, counts: Vector) -> float:
-        """Sum log p(observed | counts) over the cells, in nats."""
+        """Sum log p(observed | counts) over the rows, in nats."""
         residual = (self.observed - counts) / self.scale
         return float(-(residual**2 / 2 + np.log(self.scale) + np.log(2 * np.pi) / 2).sum())
 
@@ -75,14 +147,43 @@ class GaussianNoise:
         """Compute minus the derivative of the gradient: 1 / scale^2."""
         return np.broadcast_to(1.0 / self.scale**2, counts.shape)
 
+    @property
+    def conjugate(self) -> tuple[Vector, Vector]:
+        """Return q and c of the loss's convex conjugate, q l^2 / 2 for multipliers |l| <= c."""
+        return self.scale**2, np.full_like(self.scale, np.inf)
 
-@dataclass(frozen=True)
-class NormalLaplaceNoise:
-    """Laplace noise is added to counts that vary by sampling: true + Normal(0, spread^2) + Laplace(scale).
+    def sampled(self, sampling: Vector) -> GaussianNoise:
+        """Add sampling of this variance to the noise: both are about expected counts."""
+        return GaussianNoise(self.observed, self.variance + sampling)
+
+    def hyperbolic(self) -> tuple[Vector, Vector]:
+        """Return the scale, and corners of -1, which stand for a Gaussian density."""
+        return self.scale, np.full_like(self.scale, -1.0)
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Vector:
+        """Simulate the noise, in the shape (draws, rows)."""
+        drawn = generator.standard_normal((draws, self.observed.size))
+        drawn *= np.sqrt(self.variance)
+        return drawn
+
+    @staticmethod
+    def most(level: float) -> float:
+        """Find the number of standard deviations that noise exceeds, as `LaplaceNoise.most`."""
+        from scipy.special import ndtri
+
+        return float(-ndtri(level))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedLaplaceNoise:
+    """Laplace noise has this expected log density when the noiseless count is Normal(counts, spread^2).
+
+    It is quadratic in the residual within the spread, linear beyond: a residual many scales large pulls no harder than
+    one of a few. It is concave in the counts.
 
     Attributes
     ----------
-    observed, scale, spread : ndarrays of shape (cells,)
+    observed, scale, spread : ndarrays of shape (rows,)
         In counts; `spread` > 0.
     """
 
@@ -90,40 +191,10 @@ class NormalLaplaceNoise:
     scale: Vector
     spread: Vector
 
-    def _tails(self, counts: Vector) -> tuple[Vector, Vector]:
-        residual = self.observed - counts
-        ratio = self.spread / self.scale
-        standard = residual / self.spread
-        above = -residual / self.scale + log_ndtr(standard - ratio)
-        below = residual / self.scale + log_ndtr(-standard - ratio)
-        return above, below
-
     def log_density(self, counts: Vector) -> float:
-        """Sum log p(observed | counts) over the cells, in nats."""
-        above, below = self._tails(counts)
-        ratio = self.spread / self.scale
-        return float((np.logaddexp(above, below) + ratio**2 / 2 - np.log(2 * self.scale)).sum())
+        """Sum E[log p(observed | n)] over the rows, in nats, without the constant -log(2 scale)."""
+        from scipy.special import erf
 
-    def gradient(self, counts: Vector) -> Vector:
-        """Compute tanh((above - below) / 2) / scale: sign(...) / scale smoothed over the spread."""
-        above, below = self._tails(counts)
-        return np.tanh((above - below) / 2) / self.scale
-
-
-@dataclass(frozen=True)
-class SmoothedLaplaceNoise:
-    """Laplace noise has this expected log density when the noiseless count is Normal(counts, spread^2).
-
-    It is quadratic in the residual within the spread, linear beyond: a residual many scales large pulls no harder than
-    one of a few. It is concave in the counts. Attributes as `NormalLaplaceNoise`.
-    """
-
-    observed: Vector
-    scale: Vector
-    spread: Vector
-
-    def log_density(self, counts: Vector) -> float:
-        """Sum E[log p(observed | n)] over the cells, in nats, without the constant -log(2 scale)."""
         residual = self.observed - counts
         standard = residual / (np.sqrt(2.0) * self.spread)
         expected = residual * erf(standard) + np.sqrt(2.0 / np.pi) * self.spread * np.exp(-(standard**2))
@@ -131,6 +202,8 @@ class SmoothedLaplaceNoise:
 
     def gradient(self, counts: Vector) -> Vector:
         """Compute erf(residual / (sqrt(2) spread)) / scale."""
+        from scipy.special import erf
+
         smoothed: Vector = erf((self.observed - counts) / (np.sqrt(2.0) * self.spread)) / self.scale
         return smoothed
 
@@ -139,3 +212,101 @@ class SmoothedLaplaceNoise:
         standard = (self.observed - counts) / self.spread
         curvature: Vector = np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
         return curvature
+
+
+@dataclass(frozen=True, eq=False)
+class ByRows:
+    """Different rows ask different objects.
+
+    Attributes
+    ----------
+    parts : tuple
+    rows : tuple of ndarray of int
+        Ascending numbers of the rows of each part; together they are all rows.
+    """
+
+    parts: tuple[Any, ...]
+    rows: tuple[NDArray[np.int64], ...]
+
+    def collect(self, values: Sequence[Vector]) -> Vector:
+        """Put values of the parts, along their last axis, at the parts' rows."""
+        found: Vector = np.empty((*values[0].shape[:-1], sum(rows.size for rows in self.rows)))
+        for own, rows in zip(values, self.rows, strict=True):
+            found[..., rows] = own
+        return found
+
+    def ask(self, question: Callable[[Any, NDArray[np.int64]], Any]) -> list[Any]:
+        """Ask each part about its rows."""
+        return [question(part, rows) for part, rows in zip(self.parts, self.rows, strict=True)]
+
+
+class MixedNoise(ByRows):
+    """Rows have noise of different laws, each asked as an object of one law is."""
+
+    @cached_property
+    def observed(self) -> Vector:
+        return self.collect([part.observed for part in self.parts])
+
+    @cached_property
+    def variance(self) -> Vector:
+        return self.collect([part.variance for part in self.parts])
+
+    def take(self, rows: NDArray[Any]) -> MixedNoise:
+        kept = np.arange(self.observed.size)[rows]
+        inside = [np.isin(own, kept) for own in self.rows]
+        places = tuple(np.searchsorted(kept, own[held]) for own, held in zip(self.rows, inside, strict=True))
+        return MixedNoise(tuple(part.take(held) for part, held in zip(self.parts, inside, strict=True)), places)
+
+    def at_least(self, variance: float) -> MixedNoise:
+        return replace(self, parts=tuple(part.at_least(variance) for part in self.parts))
+
+    def log_density(self, counts: Vector) -> float:
+        return float(sum(self.ask(lambda part, rows: part.log_density(counts[rows]))))
+
+    def gradient(self, counts: Vector) -> Vector:
+        return self.collect(self.ask(lambda part, rows: part.gradient(counts[rows])))
+
+    def curvature(self, counts: Vector) -> Vector:
+        return self.collect(self.ask(lambda part, rows: part.curvature(counts[rows])))
+
+    def loss(self, counts: Vector) -> float:
+        return float(sum(self.ask(lambda part, rows: part.loss(counts[rows]))))
+
+    def gap(self, counts: Vector, multipliers: Vector) -> float:
+        return float(sum(self.ask(lambda part, rows: part.gap(counts[rows], multipliers[rows]))))
+
+    @property
+    def conjugate(self) -> tuple[Vector, Vector]:
+        squares, bounds = zip(*(part.conjugate for part in self.parts), strict=True)
+        return self.collect(squares), self.collect(bounds)
+
+    def sampled(self, sampling: Vector) -> MixedNoise:
+        return replace(self, parts=tuple(self.ask(lambda part, rows: part.sampled(sampling[rows]))))
+
+    def hyperbolic(self) -> tuple[Vector, Vector]:
+        scales, corners = zip(*(part.hyperbolic() for part in self.parts), strict=True)
+        return self.collect(scales), self.collect(corners)
+
+    def draw(self, draws: int, generator: np.random.Generator) -> Vector:
+        return self.collect([part.draw(draws, generator) for part in self.parts])
+
+
+Law = type[LaplaceNoise] | type[GaussianNoise]
+Noise = LaplaceNoise | GaussianNoise | MixedNoise
+SampledNoise = SmoothedLaplaceNoise | GaussianNoise | MixedNoise
+
+
+def end_to_end(noises: Sequence[Any]) -> Noise:
+    """Put noise on several vectors end to end; laws are kept."""
+    ends = np.cumsum([0, *(noise.observed.size for noise in noises)])
+    laws: dict[Law, list[int]] = {}
+    for number, noise in enumerate(noises):
+        laws.setdefault(type(noise), []).append(number)
+    parts = tuple(
+        law(*(np.concatenate([getattr(noises[n], name) for n in own]) for name in ("observed", "variance")))
+        for law, own in laws.items()
+    )
+    if len(parts) == 1:
+        return parts[0]
+    rows = (np.concatenate([np.arange(ends[n], ends[n + 1]) for n in own]) for own in laws.values())
+    return MixedNoise(parts, tuple(rows))

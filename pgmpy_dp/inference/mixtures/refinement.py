@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.simplex import project_to_simplex
+from pgmpy_dp.inference.tables.table import pooled
 
 Whole = NDArray[np.intp]
 # Finer variables, each with the coarser one and its state for every state of the finer.
@@ -136,7 +137,10 @@ def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tup
             array = np.moveaxis(np.asarray(counts, dtype=np.float64), names.index(finer), 0)
             others = array.size // array.shape[0]
             found[finer].append((array.reshape(-1, others).sum(axis=1), deviation * math.sqrt(others)))
-    return {finer: _pooled(own) for finer, own in found.items()}
+    means = {
+        finer: pooled([t for t, _ in own], [deviation**-2 for _, deviation in own]) for finer, own in found.items()
+    }
+    return {finer: (counts, precision**-0.5) for finer, (counts, precision) in means.items()}
 
 
 def refinements(
@@ -158,9 +162,3 @@ def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) ->
         names = tuple(name for name in names if name != coarser)
         counts = np.moveaxis(kept, 0, names.index(finer))
     return names, counts, deviation
-
-
-def _pooled(tables: list[tuple[Vector, float]]) -> tuple[Vector, float]:
-    precisions = [deviation**-2 for _, deviation in tables]
-    counts = sum(precision * own for precision, (own, _) in zip(precisions, tables, strict=True))
-    return np.asarray(counts / sum(precisions)), sum(precisions) ** -0.5

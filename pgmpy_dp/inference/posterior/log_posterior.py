@@ -13,29 +13,17 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import kn
 
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.threads import one_thread
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
-# An absolute residual is rounded off within this many scales, and the scale adapted so that the variance stays.
-_ROUNDING = 1.0
 # This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
 _STIFF, _ROUNDS = 20, 3  # directions with a stiffness of their own, and rounds of the search for them
 _PROBES = 128  # random combinations that tell of a diagonal
 _FLOOR = 0.3
-
-
-def rounded_laplace(scale: Vector) -> tuple[Vector, Vector]:
-    """Find scale and squared corner of a hyperbolic density with the variance of a Laplace one.
-
-    exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), K being modified Bessel functions.
-    """
-    fitted = scale * math.sqrt(2.0 / (_ROUNDING * float(kn(2, _ROUNDING) / kn(1, _ROUNDING))))
-    return fitted, (_ROUNDING * fitted) ** 2
 
 
 @dataclass(frozen=True)

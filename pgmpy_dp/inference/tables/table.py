@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -42,3 +42,16 @@ class Table(Generic[Number]):
         """Order the axes as the variables that are given, with an axis of length 1 where it lacks one of them."""
         values = self.margin([variable for variable in variables if variable in self.variables]).values
         return np.expand_dims(values, [i for i, v in enumerate(variables) if v not in self.variables])
+
+
+def pooled(tables: Sequence[Vector], precisions: Sequence[Any]) -> tuple[Vector, Any]:
+    """Average noisy tables of the same counts by precision, one over the variance of the noise; give the mean's too.
+
+    Examples
+    --------
+    >>> pooled([np.array([10.0, 20.0]), np.array([14.0, 26.0])], [3.0, 1.0])
+    (array([11. , 21.5]), 4.0)
+    """
+    whole = sum(precisions)
+    mean = sum(precision * table for precision, table in zip(precisions, tables, strict=True)) / whole
+    return np.asarray(mean), whole

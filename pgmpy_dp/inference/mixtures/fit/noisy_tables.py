@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.simplex import project_to_simplex
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, pooled
 
 _LEAST = 1e-6  # the share of a state that no record seems to have
 
@@ -83,7 +83,7 @@ class NoisyTables:
         """
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         sizes = tuple(int(states) for states in cardinalities.values())
-        pooled: dict[tuple[int, ...], list[NoisyTable]] = {}
+        same: dict[tuple[int, ...], list[NoisyTable]] = {}
         for scope, counts, deviation in tables:
             if not scope or len(set(scope)) != len(scope) or any(variable not in numbers for variable in scope):
                 raise ValueError(f"table {scope!r} is empty, repeats a variable, or names one without a cardinality")
@@ -95,12 +95,12 @@ class NoisyTables:
                 raise ValueError(f"the table of {scope!r} needs finite counts and a positive standard deviation")
             order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
             table = NoisyTable(tuple(numbers[scope[axis]] for axis in order), array.transpose(order), float(deviation))
-            pooled.setdefault(table.variables, []).append(table)
-        seen = {number for variables in pooled for number in variables}
+            same.setdefault(table.variables, []).append(table)
+        seen = {number for variables in same for number in variables}
         missing = [variable for variable, number in numbers.items() if number not in seen]
         if not numbers or missing:
             raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
-        return cls(sizes, tuple(_pool(pooled[variables]) for variables in sorted(pooled)), known_total)
+        return cls(sizes, tuple(_pool(same[variables]) for variables in sorted(same)), known_total)
 
     @cached_property
     def total(self) -> float:
@@ -152,6 +152,5 @@ def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
     """Take the mean of tables of the same variables, weighted by precision."""
     if len(tables) == 1:
         return tables[0]
-    weights = np.array([table.deviation**-2 for table in tables])
-    counts = sum(weight * table.counts for weight, table in zip(weights, tables, strict=True)) / weights.sum()
-    return NoisyTable(tables[0].variables, np.asarray(counts), float(weights.sum() ** -0.5))
+    counts, precision = pooled([table.counts for table in tables], [table.deviation**-2 for table in tables])
+    return NoisyTable(tables[0].variables, counts, float(precision**-0.5))

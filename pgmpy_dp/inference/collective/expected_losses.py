@@ -1,0 +1,150 @@
+"""Losses of noisy observations have expectations where the counts behind them are uncertain.
+
+The counts are log-normal, n exp(sqrt(v) t - v / 2) for standard normal t. Each value answers for counts that were
+observed themselves, and for sums of counts from their means and variances.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+
+from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, MixedNoise, Noise
+from pgmpy_dp.inference.tables.layout import Vector
+
+# Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
+_POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))
+_WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
+
+# Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
+_ROUNDING = 0.6
+
+Derivatives = tuple[float, Vector, Vector]
+
+
+class ExpectedLoss(Protocol):
+    """Minus the expected log density of observations, without constants, row by row."""
+
+    @property
+    def least(self) -> float:
+        """Return what the loss is at the least."""
+
+    @property
+    def information(self) -> Vector:
+        """Return the Fisher information of each observation."""
+
+    def allow(self, sampled: Vector) -> ExpectedLoss:
+        """Let observations deviate by more variance: as far as a sample of records does."""
+
+    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
+        """Give the loss and its derivatives by n and v, where counts were observed."""
+
+    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
+        """Give the loss and its derivatives by the means and variances of what was observed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianLoss:
+    """The loss is (y - n)^2 / (2 variance): `of_sums` is exact."""
+
+    observed: Vector
+    variance: Vector
+    least = 0.0
+
+    @property
+    def information(self) -> Vector:
+        information: Vector = 1.0 / self.variance
+        return information
+
+    def allow(self, sampled: Vector) -> GaussianLoss:
+        return replace(self, variance=self.variance + sampled)
+
+    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
+        growth = np.exp(spread)
+        value, by_sum, by_square = self.of_sums(counts, counts**2 * (growth - 1))
+        return value, by_sum + 2 * counts * (growth - 1) * by_square, counts**2 * growth * by_square
+
+    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
+        residual = self.observed - sums
+        value = float(((residual**2 + fluctuation) / (2 * self.variance)).sum())
+        return value, -residual / self.variance, 0.5 / self.variance
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedLaplaceLoss:
+    """The loss is sqrt((y - n)^2 + corner) / scale. Of sums, the fluctuation is taken for normal."""
+
+    observed: Vector
+    variance: Vector
+    scale: Vector
+    corner: Vector
+    least: float = 0.0
+
+    @property
+    def information(self) -> Vector:
+        information: Vector = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
+        return information
+
+    def allow(self, sampled: Vector) -> RoundedLaplaceLoss:
+        """See `ExpectedLoss`: exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) where c is large, and is then normal.
+
+        The least such losses are then much: beside them the optimiser would overlook gains.
+        """
+        corner = self.corner + (sampled / self.scale) ** 2
+        least = float((np.sqrt(corner) / self.scale)[sampled > 0].sum())
+        return replace(self, variance=self.variance + sampled, corner=corner, least=least)
+
+    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
+        from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # numba: at the first fit only
+
+        value, by_count, by_spread = expected_rounded_loss(
+            self.observed, self.scale, self.corner, counts, spread, _POINTS, _WEIGHTS
+        )
+        return float(value), by_count, by_spread
+
+    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
+        root = np.sqrt(fluctuation)
+        apart = self.observed - sums + np.stack([_POINTS[:, None] * root, -_POINTS[:, None] * root])
+        rounded = np.sqrt(apart**2 + self.corner)
+        slopes = apart / rounded / self.scale
+        value = float((_WEIGHTS @ rounded / self.scale).sum())
+        by_root = (_WEIGHTS * _POINTS) @ (slopes[0] - slopes[1])
+        return value, -(_WEIGHTS @ slopes).sum(axis=0), by_root / (2 * np.maximum(root, 1e-12))
+
+
+class MixedLoss(ByRows):
+    """Rows have losses of different laws."""
+
+    @property
+    def least(self) -> float:
+        return float(sum(part.least for part in self.parts))
+
+    @property
+    def information(self) -> Vector:
+        return self.collect([part.information for part in self.parts])
+
+    def allow(self, sampled: Vector) -> MixedLoss:
+        return replace(self, parts=tuple(self.ask(lambda part, rows: part.allow(sampled[rows]))))
+
+    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
+        return self._summed(self.ask(lambda part, rows: part.of_counts(counts[rows], spread[rows])))
+
+    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
+        return self._summed(self.ask(lambda part, rows: part.of_sums(sums[rows], fluctuation[rows])))
+
+    def _summed(self, answers: list[Derivatives]) -> Derivatives:
+        values, first, second = zip(*answers, strict=True)
+        return sum(values), self.collect(first), self.collect(second)
+
+
+def expected_loss(noise: Noise) -> ExpectedLoss:
+    """Round minus a log density off where it has corners."""
+    if isinstance(noise, MixedNoise):
+        return MixedLoss(tuple(expected_loss(part) for part in noise.parts), noise.rows)
+    if isinstance(noise, GaussianNoise):
+        return GaussianLoss(noise.observed, noise.variance)
+    return RoundedLaplaceLoss(noise.observed, noise.variance, noise.scale, (_ROUNDING * noise.scale) ** 2)

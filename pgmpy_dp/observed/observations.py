@@ -1,0 +1,176 @@
+"""What several releases of the same records say of some variables stands in one system of linear observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
+from pgmpy_dp.inference.collective.duals import LinearMap, counts_by_dual
+from pgmpy_dp.inference.collective.linear_observations import LinearObservations
+from pgmpy_dp.inference.collective.noise_laws import end_to_end
+from pgmpy_dp.inference.tables.layout import Layout, Vector
+from pgmpy_dp.inference.tables.table import pooled
+from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
+from pgmpy_dp.observed.testing_tables import affordable
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.observations import LEAST_VARIANCE, observed_parts
+from pgmpy_dp.schema import Clique, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Observations(LinearObservations):
+    """Several releases of the same records observe y = A n + independent noise together.
+
+    Attributes
+    ----------
+    releases : tuple of Release
+    schema : Schema
+        Of the model's variables.
+    total : float
+        The number of records, or its estimate.
+    total_variance : float
+        Of that estimate; 0 where the number is public.
+    """
+
+    releases: tuple[Release, ...]
+    schema: Schema
+    total: float
+    total_variance: float
+
+    @classmethod
+    def of(
+        cls,
+        releases: Sequence[Any],
+        variables: Sequence[str],
+        chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
+    ) -> Observations:
+        """Join what releases say of some variables, in those of their tables that are chosen.
+
+        Raises
+        ------
+        SchemaError
+            If they disagree on the states of a variable, or one of the variables is in none.
+        """
+        from scipy import sparse
+
+        schema = agreed_schema(releases, variables)
+        parts = []
+        for release in releases:
+            measured = {variable for clique in release.cliques for variable in clique}
+            parts.append(release.observe([variable for variable in variables if variable in measured]))
+        kept = chosen([clique for part in parts for clique in part.cliques])
+        parts = [part.only(kept) for part in parts]
+        before = np.cumsum([0, *(len(part.cliques) for part in parts)])
+        tables = all(part.matrix is None for part in parts)
+        owners = [np.where(p.owners < 0, -1, p.owners + start) for p, start in zip(parts, before, strict=False)]
+        total, total_variance = agreed_total(releases)
+        return cls(
+            tuple(clique for part in parts for clique in part.cliques),
+            end_to_end([part.noise for part in parts]),
+            np.concatenate(owners),
+            None if tables else sparse.csr_array(sparse.block_diag([part.sums for part in parts], format="csr")),
+            tuple(releases),
+            schema,
+            total,
+            total_variance,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Return the layout of the tables."""
+        return Layout.of(self.schema.cardinalities(), self.cliques)
+
+    @property
+    def chosen_among(self) -> NDArray[np.int64]:
+        """Find among how many each table was chosen for being far from a network; 0 where it was not."""
+        among = [{frozenset(c): many for c, many in release.chosen_among.items()} for release in self.releases]
+        return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in self.cliques], np.int64)
+
+    def explain(self, engine: Engine, potentials: Vector, max_iter: int) -> CollectiveMarginals:
+        """Find the most probable counts behind them under log-potentials: the E-step, by its dual."""
+        function = LinearMap(engine.layout.places(self.cliques), self.matrix)
+        noise = self.noise.at_least(LEAST_VARIANCE)
+        return counts_by_dual(engine, potentials, noise, self.total, max_iter=max_iter, function=function)
+
+
+def observed_of(
+    releases: Sequence[Any], nodes: Sequence[str], scopes_of: Callable[[Sequence[Clique]], Sequence[Clique]]
+) -> Observations:
+    """Observe what a fit of a network takes of releases.
+
+    Of tables that only test the network, those are left out for which the junction tree would become too large, with a
+    warning if they are public.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+    nodes : sequence of str
+    scopes_of : callable
+        From what was measured to the network's families or factors.
+
+    Raises
+    ------
+    ValueError
+        If the releases say nothing of a node.
+    """
+    observed_parts([clique for release in releases for clique in release.cliques], nodes)
+    cardinalities = agreed_schema(releases, nodes).cardinalities()
+
+    def chosen(cliques: Sequence[Clique]) -> Sequence[Clique]:
+        kept = affordable(cardinalities, scopes_of(cliques), cliques)
+        warn_of_tables_left_out(releases, cliques, kept)
+        return kept
+
+    return Observations.of(releases, nodes, chosen).of_tables
+
+
+def agreed_schema(releases: Sequence[Any], nodes: Sequence[str]) -> Schema:
+    """Take the states of the network's variables, on which all releases must agree."""
+    states: dict[str, Any] = {}
+    for release in releases:
+        for variable in nodes:
+            own = release.schema.states.get(variable)
+            if own is not None and states.setdefault(variable, own) != own:
+                raise SchemaError(f"Variable {variable!r} has other states in one release than in another.")
+    missing = [variable for variable in nodes if variable not in states]
+    if missing:
+        raise SchemaError(f"The model has variables that are in no release: {', '.join(map(repr, missing))}.")
+    rules = [rule for release in releases for rule in release.schema.rules if set(rule.variables) <= set(nodes)]
+    return Schema({variable: states[variable] for variable in nodes}, rules=rules)
+
+
+def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
+    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    known = [release for release in releases if not release.total_variance]
+    if known or len(releases) == 1:
+        first = (known or releases)[0]
+        return float(first.total), float(first.total_variance)
+    mean, precision = pooled(*zip(*((r.total, 1 / r.total_variance) for r in releases), strict=True))
+    return float(mean), float(1 / precision)
+
+
+def sampling_variance(counts: Vector, total: float, squares: Vector | None = None) -> Vector:
+    """Compute what sampling the records adds to the variance of counts, or of other sums over records.
+
+    Parameters
+    ----------
+    counts : ndarray
+        Expected values.
+    total : float
+        Number of records.
+    squares : ndarray, optional
+        Expected sums of squares over records; those of counts are the counts themselves.
+
+    Returns
+    -------
+    ndarray
+        At least that of a quarter of a record.
+    """
+    variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
+    return variance
