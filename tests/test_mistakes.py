@@ -328,7 +328,7 @@ CALLS = [
     (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, "AutoMLE"), "hand in an estimator"),
     (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data, dp.CollectiveEM), "CollectiveEM()"),
     (lambda data: dp.PrivateBayesianNetwork([("age", "race"), ("race", "age")]), "age -> race -> age"),
-    (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "1e-9 say"),
+    (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "such as 1e-9"),
 ]
 
 

@@ -60,7 +60,7 @@ def test_noise_beyond_64_bits_is_refused_unpaid(relation):
         def discrete_laplace(self, counts, scale):
             raise AssertionError
 
-    for epsilon, message in ((1e-14, "out of the range of 64-bit"), (0.0, "epsilon"), (float("nan"), "epsilon")):
+    for epsilon, message in ((1e-14, "outside the range of 64-bit"), (0.0, "epsilon"), (float("nan"), "epsilon")):
         data = dp.PrivateDataset(np.zeros((2, 3), int), SCHEMA_OF_NUMBERS, dp.PrivacyBudget(1.0), relation, Untouched())
         with pytest.raises(ValueError, match=message):
             data.measure_coefficients(CLIQUES, epsilon)

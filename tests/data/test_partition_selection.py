@@ -207,7 +207,7 @@ def test_what_cannot_be_discovered_is_refused_unpaid():
     refused(OPEN, rows, "delta must be greater than 0", 0.0)
     refused(OPEN, rows, "more than the budget's", 0.2)
     ruled = dp.Schema({"place": []}, other={"place": "elsewhere"}, rules=[dp.Forbidden({"place": "elsewhere"})])
-    refused(ruled, rows, "Rules name states")
+    refused(ruled, rows, "Rules refer to states")
 
 
 @pytest.mark.parametrize("source", [lambda rows, folder: rows, lambda rows, folder: rows.to_csv(folder) or folder])

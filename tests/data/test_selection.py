@@ -133,9 +133,9 @@ def test_the_ledger_holds_rho_or_epsilon():
     ("changed", "message"),
     [
         ({"references": {("a", "b"): np.zeros((3, 2))}}, "needs shape"),
-        ({"references": {("a",): np.array([np.nan, 0.0])}}, "numbers from 0"),
-        ({"references": {("a",): np.array([-1.0, 0.0])}}, "numbers from 0"),
-        ({"references": {("a",): np.array([1e12, 0.0])}}, "numbers from 0"),
+        ({"references": {("a",): np.array([np.nan, 0.0])}}, "non-negative numbers"),
+        ({"references": {("a",): np.array([-1.0, 0.0])}}, "non-negative numbers"),
+        ({"references": {("a",): np.array([1e12, 0.0])}}, "non-negative numbers"),
         ({"picks": 0}, "picks"),
         ({"rho": None}, "epsilon or rho"),
         ({"epsilon": 1.0}, "epsilon or rho"),

@@ -161,7 +161,7 @@ def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
         ({"epsilon": 1.5}, dp.BudgetExceededError, r"epsilon=1\.5.*A noise multiplier of \d"),
         ({"epsilon": -1.0}, ValueError, "epsilon"),
         ({"epsilon": None}, ValueError, "needs an epsilon"),
-        ({"epsilon": 0.5, "noise_multiplier": 0.1}, ValueError, "leave one of the two out"),
+        ({"epsilon": 0.5, "noise_multiplier": 0.1}, ValueError, "leave out one of the two"),
         ({"n_components": 0}, ValueError, "n_components"),
         ({"n_components": 2.0}, ValueError, "n_components"),
         ({"steps": 0}, ValueError, "steps"),

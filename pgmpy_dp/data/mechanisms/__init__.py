@@ -1,1 +1,1 @@
-"""Each mechanism has one file: the argument of its sensitivity, its price and its draw stand together."""
+"""Mechanisms, one per file: each with the derivation of its sensitivity, its price and its draw."""

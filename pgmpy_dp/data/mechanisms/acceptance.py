@@ -1,29 +1,29 @@
-"""Synthetic records are held against the private ones by an owner's criteria, with noise.
+"""Noisy checks of synthetic records against the private ones, by an owner's criteria.
 
 Sensitivity. The synthetic records are public: they follow from releases. Each criterion counts something in the private
-records that grows as the synthetic ones are worse.
+records, and the count is larger the worse the synthetic records are.
 
-`LargestError`: the largest, over tables, of sum_x |n(x) - r(x)|, where n are the records' counts and r whole numbers,
-the synthetic records' counts. A unit adds non-negative numbers to the counts of a table, of at most its contribution in
-sum, so adding or removing it moves each sum by at most that, replacing it by at most twice that, and the largest of
-several sums by no more.
+`LargestError`: the largest, over tables, of sum_x |n(x) - r(x)|, where n are the counts of the private records and r
+integers, the counts of the synthetic ones. A unit adds to the counts of a table non-negative numbers whose sum is at
+most its contribution. So adding or removing it changes each sum by at most that, replacing it by at most twice that,
+and the largest of several sums by no more.
 
-`PredictionError`: the records whose state of a variable is another than a public function makes of their other states.
-The function is learned from synthetic records, before a private record is seen, and is asked about one record at a
-time: its answer for one depends on no other. A record adds 0 or 1, so that added, removed or replaced it moves the
-number by at most 1. A learner without a seed makes a random function f. Its law is the same for neighbours, since f is
-made of public values and of chance that no record has a part in. For each f, what is released has probabilities P_f and
-Q_f with P_f(A) <= exp(epsilon) Q_f(A); averaged over that one law of f, P(A) <= exp(epsilon) Q(A) as well. This needs
-one f for all records. A classifier that draws when it predicts has that too, if each answer is drawn by itself, as if a
-table of answers had been drawn beforehand. One whose answers depend on what it was asked before has not, and is none of
-scikit-learn's.
+`PredictionError`: the number of records whose state of a variable differs from what a public function computes from
+their other states. The function is learned from synthetic records, before a private record is read, and is applied to
+one record at a time, so that its answer for one does not depend on others. A record counts 0 or 1: adding, removing or
+replacing it changes the number by at most 1. A learner without a seed gives a random function f. Its distribution is
+the same for neighbours, since f is made from public values and from randomness that no record affects. For each f, the
+release has probabilities P_f and Q_f with P_f(A) <= exp(epsilon) Q_f(A); averaging over the one distribution of f,
+P(A) <= exp(epsilon) Q(A) as well. This requires one f for all records. It holds also for a classifier that draws at
+random when it predicts, if each answer is drawn independently, as if a table of answers had been drawn beforehand. It
+does not hold for a classifier whose answers depend on earlier questions; none of scikit-learn's do.
 
-`UniqueMatches`: the synthetic records' cells (of all combinations of states) that hold exactly one private record. A
-record more or less changes the count of one cell, and so the number by at most 1; a replaced one changes two cells.
+`UniqueMatches`: the number of cells (combinations of states) of the synthetic records that contain exactly one private
+record. Adding or removing a record changes the count of one cell, and so the number by at most 1; replacing one changes
+two cells, and so the number by at most 2.
 
-Coefficients of a regression on the records have no bounded sensitivity, and are no criterion: `PredictionError` is what
-can be checked of one, or private coefficients can be drawn for a price of their own. Each criterion has an equal share
-of epsilon, paid by discrete Laplace noise.
+The sensitivity of the coefficients of a regression on the records is unbounded, so they are not a criterion: use
+`PredictionError`, or pay for private coefficients. The criteria share epsilon equally and use discrete Laplace noise.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from pgmpy_dp.records.memory import count_all, require_countable
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
-# Values are within their stated half-width of the exact ones with this probability.
+# Probability that the exact value is within the stated half-width of the noisy one.
 CONFIDENCE = 0.95
 
 Codes = dict[str, NDArray[Any]]
@@ -59,7 +59,7 @@ __all__ = ["CheckedRecords", "LargestError", "PredictionError", "UniqueMatches"]
 
 @dataclass(frozen=True)
 class Count:
-    """A whole number of the records, and what it says once it is divided by a public number."""
+    """A count of the records, its sensitivity, and the public number by which it is divided."""
 
     of: Callable[[Held], int]
     sensitivity: int
@@ -67,19 +67,19 @@ class Count:
 
 
 class Criterion(Protocol):
-    """A criterion has a name, a limit, and a count of the records that is to be low."""
+    """A criterion has a name, a limit, and a count of the records that should be low."""
 
     @property
     def most(self) -> float:
-        """Return what its value may be at most."""
+        """The largest value that passes."""
 
     def count(self, public: PublicTable, synthetic: Codes) -> Count:
-        """Prepare the count from synthetic records; no private record is seen. What cannot be counted is refused."""
+        """Prepare the count from synthetic records, without reading private ones; raises if it cannot be counted."""
 
 
 @dataclass(frozen=True)
 class LargestError:
-    """The largest total variation between tables of the synthetic and of the private records is to be low.
+    """Require a low total variation between tables of the synthetic and of the private records, at its largest.
 
     Parameters
     ----------
@@ -119,21 +119,21 @@ class LargestError:
 
 @dataclass(frozen=True)
 class PredictionError:
-    """What a classifier learns from synthetic records is to predict the private ones.
+    """Require that a classifier learned from synthetic records predicts the private ones.
 
     Parameters
     ----------
     target : str
         The variable to predict from all others.
     learner : scikit-learn classifier
-        Fitted to the synthetic records' indicators of states. It is then asked about one record at a time. An answer
-        must not depend on what was asked before; a seed is not needed.
+        Fitted to the indicators of the synthetic records' states, then applied to one record at a time. Its answers
+        must not depend on earlier ones; it does not need a seed.
     most : float
-        Share of the records that may be predicted wrong, in (0, 1].
+        Largest share of the records that may be predicted wrongly, in (0, 1].
 
     Notes
     -----
-    Records must be in memory, and units of their own.
+    Records must be in memory, and each must be a unit of its own.
 
     Examples
     --------
@@ -153,8 +153,8 @@ class PredictionError:
         public.schema.require([(self.target,)])
         others = [variable for variable in public.schema.variables if variable != self.target]
         if not others:
-            raise ValueError(f"Variable {self.target!r} has no other variable to be predicted from.")
-        from sklearn.base import clone  # takes a second to import
+            raise ValueError(f"There is no other variable from which to predict {self.target!r}.")
+        from sklearn.base import clone  # the import takes a second
 
         learned = clone(self.learner).fit(_indicators(synthetic, others, public.schema), synthetic[self.target])
 
@@ -172,21 +172,21 @@ class PredictionError:
 
 @dataclass(frozen=True)
 class UniqueMatches:
-    """Few records that are unique are to be among the synthetic ones.
+    """Require that few unique private records are among the synthetic ones.
 
-    That no synthetic record is there once alone is public, and free: ``records.duplicated(keep=False).all()``.
+    Whether a synthetic record occurs only once is public, and free: ``records.duplicated(keep=False).all()``.
 
     Parameters
     ----------
     most : int
-        Combinations of states that synthetic records may share with exactly one private record. With noise, 0 passes
-        only half of what is without any.
+        Largest number of combinations of states of synthetic records that exactly one private record has. Because of
+        the noise, 0 passes only half of the synthetic data sets that have no such combination.
     variables : sequence of str, optional
-        Whose states are combined; all by default.
+        Variables whose states are combined; all by default.
 
     Notes
     -----
-    Records must be in memory, and units of their own.
+    Records must be in memory, and each must be a unit of its own.
 
     Examples
     --------
@@ -220,11 +220,11 @@ class CheckedValue:
     ----------
     criterion : str
     value : float
-        With noise: a share, or a number of combinations.
+        A share or a number of combinations, with noise.
     half_width : float
-        The exact one is within so much of it with a probability of 95 %.
+        The exact value is within this distance with a probability of 95 %.
     most : float
-        What the criterion allows.
+        Largest value that passes.
     """
 
     criterion: str
@@ -234,13 +234,13 @@ class CheckedValue:
 
     @property
     def passed(self) -> bool:
-        """Say whether the noisy value is no more than what is allowed."""
+        """Whether the noisy value is within the limit."""
         return self.value <= self.most
 
 
 @dataclass(frozen=True)
 class CheckedRecords:
-    """Noisy values of an owner's criteria, and whether all of them are met.
+    """Noisy values of an owner's criteria, and whether all are met.
 
     Attributes
     ----------
@@ -260,14 +260,14 @@ class CheckedRecords:
 
     @property
     def values(self) -> pd.DataFrame:
-        """Return a frame with a row for each criterion."""
+        """Frame with a row for each criterion."""
         names = ["value", "half_width", "most", "passed"]
         rows = [[getattr(each, name) for name in names] for each in self.of_criteria]
         return pd.DataFrame(rows, pd.Index([each.criterion for each in self.of_criteria], name="criterion"), names)
 
     @property
     def passed(self) -> bool:
-        """Say whether every noisy value is within its limit."""
+        """Whether every noisy value is within its limit."""
         return all(each.passed for each in self.of_criteria)
 
 
@@ -280,7 +280,7 @@ class NoisyChecks:
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the criteria; the terms are a count and the scale of its noise for each."""
+        """Price the criteria; the terms are each criterion's count and the scale of its noise."""
         epsilon = exact_positive("epsilon", self.epsilon)
         if not self.criteria:
             raise ValueError("Name at least one criterion, such as LargestError([('sex', 'age')], most=0.05).")
@@ -299,7 +299,7 @@ class NoisyChecks:
         return [count.of(held) for count, _ in quote.terms]
 
     def draw(self, quote: Quote, public: PublicTable, exact: list[int], noise: NoiseSource) -> CheckedRecords:
-        """Add independent noise to each count, and hold it against its limit."""
+        """Add independent noise to each count, and compare it to its limit."""
         found = []
         for criterion, (count, scale), value in zip(self.criteria, quote.terms, exact, strict=True):
             noisy = int(noise.discrete_laplace(np.array([value], dtype=np.int64), scale)[0]) / count.per
@@ -309,23 +309,23 @@ class NoisyChecks:
 
 
 def _number_of_records(public: PublicTable, synthetic: Codes) -> int:
-    """Return the number of private records where it is public, else that of the synthetic ones; at least 1."""
+    """Return the number of private records if it is public, else that of synthetic ones; at least 1."""
     return max(next(iter(synthetic.values())).size if public.total is None else public.total, 1)
 
 
 def _distinct(held: Held, names: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Find the distinct records in some variables, and how often each is there."""
+    """Return the distinct records in some variables, and the number of times each occurs."""
     rows = held.rows(names)
     groups = np.arange(len(rows.values)) if rows.groups is None else rows.groups
     return rows.values, np.bincount(groups, minlength=len(rows.values))
 
 
 def _indicators(codes: Codes, variables: Sequence[str], schema: Schema) -> NDArray[np.float64]:
-    """Put indicators of states side by side, one row a record."""
+    """Return the indicators of all variables' states side by side, one row per record."""
     return np.hstack([np.eye(schema.cardinality(variable))[codes[variable].astype(np.int64)] for variable in variables])
 
 
 def _half_width(scale: float) -> int:
-    """Find the least width that discrete Laplace noise exceeds on either side with a probability of at most 5 %."""
+    """Return the smallest h such that discrete Laplace noise exceeds h in size with a probability of at most 5 %."""
     ratio = math.exp(-1.0 / scale)
     return max(math.ceil(math.log((1 - CONFIDENCE) * (1 + ratio) / 2) / math.log(ratio) - 1.0), 0) if ratio > 0 else 0

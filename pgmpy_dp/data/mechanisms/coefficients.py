@@ -1,7 +1,7 @@
-"""Fourier coefficients of marginals are released with noise.
+"""Fourier coefficients of marginals, with noise.
 
-Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, in proportion to public
-weights w. They cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d over b: see
+Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, with public weights w. They
+cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d divided by b: see
 :func:`~pgmpy_dp.privacy.fourier.fourier_sensitivity`.
 """
 
@@ -42,18 +42,18 @@ class FourierCoefficients:
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the noise; the terms are the cliques to count, and its scale."""
+        """Price the noise; the terms are the cliques to count and the noise scale."""
         public.require_single_records()
         cliques = public.schema.require(self.cliques)
         closure = downward_closure(public.schema, cliques)
         epsilon = exact_positive("epsilon", self.epsilon)
         cards = {v: public.schema.cardinality(v) for subset in closure for v in subset}
-        exact = max(fourier_sensitivity(closure, cards, public.neighbours), 1.0)  # 0 where all have one state
+        exact = max(fourier_sensitivity(closure, cards, public.neighbours), 1.0)  # 0 if all variables have one state
         cost, scale = self._price(closure, cards, exact, epsilon)
         largest = max(float(noise_scales(public.schema, subset, scale).max(initial=0.0)) for subset in closure)
         if not 0 < scale <= largest <= MAX_SCALE:
             raise ValueError(
-                f"epsilon={float(epsilon)!r} asks for noise of scale {largest:.3g}, out of the range of 64-bit "
+                f"epsilon={float(epsilon)!r} needs noise of scale {largest:.3g}, outside the range of 64-bit "
                 "integers: choose a larger epsilon."
             )
         subsets = closure if public.neighbours == "add_remove" else closure[1:]
@@ -62,7 +62,7 @@ class FourierCoefficients:
         return Quote(charge, _Terms(cliques, held, scale), public.guarantee(cost, "laplace"))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """Count the cliques that hold the coefficients."""
+        """Count the cliques that contain the coefficients."""
         return held.records.counts(tuple(quote.terms.held))
 
     def draw(
@@ -79,14 +79,14 @@ class FourierCoefficients:
     def _price(
         self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
     ) -> tuple[Fraction, float]:
-        """Find the charge and the noise scale b, of which parts in 1e9 cover the rounding of the scales."""
+        """Return the charge and the noise scale b, raised by 1e-9 to cover the rounding of scales."""
         return epsilon, sensitivity / float(epsilon) * (1 + 1e-9)
 
 
 def smallest_holders(
     schema: Schema, cliques: Sequence[Clique], subsets: Sequence[Clique]
 ) -> dict[Clique, list[Clique]]:
-    """Choose the cliques to count, with the subsets to take from each: the smallest clique that holds a subset."""
+    """For each subset find the smallest clique that contains it: the cliques to count, with the subsets of each."""
     held: dict[Clique, list[Clique]] = {}
     missing = dict.fromkeys(subsets)
     for clique in sorted(cliques, key=schema.cells):
@@ -101,7 +101,7 @@ def smallest_holders(
 def integer_coefficients(
     schema: Schema, tables: Mapping[Clique, NDArray[np.int64]], held: Mapping[Clique, Sequence[Clique]]
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Compute exact integer coefficients of the subsets from the tables of the cliques that hold them."""
+    """Compute the exact integer coefficients of the subsets from the tables of the cliques that contain them."""
     place = {variable: number for number, variable in enumerate(schema.variables)}
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
@@ -116,8 +116,8 @@ def perturbed_coefficients(
     scales: Mapping[Clique, NDArray[np.float64]],
     add: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Add independent noise of its own scale to every integer coefficient, scale by scale."""
-    if not coefficients:  # variables of one state only
+    """Add independent noise to every integer coefficient, at its own scale."""
+    if not coefficients:  # only variables with one state
         return {}
     exact = np.concatenate([array.ravel() for array in coefficients.values()])
     each = np.concatenate([scales[subset].ravel() for subset in coefficients])

@@ -1,7 +1,7 @@
-"""Records' clipped vectors and tables are summed exactly, in whole steps of a grid.
+"""Exact integer sums of the records' clipped vectors and tables, in steps of a grid.
 
-A record's own vector is scaled down to the clip norm where it is longer, by a factor rounded down by more than all
-floating-point error there is in its norm, and then cut off towards zero, which lengthens no vector. So it becomes an
+A record's vector is scaled down to the clip norm if it is longer, by a factor that is rounded down by more than the
+floating-point error in its norm, and then truncated towards zero, which never lengthens a vector. The result is an
 integer vector of norm at most B, in grid steps of clip norm / B. Integer sums are exact in any order.
 """
 
@@ -28,7 +28,7 @@ _CENTRE_BITS = 20
 def vector_sum(
     statistic: Statistic, parts: Any, width: int, clip: float, bound: int, *, non_negative: bool
 ) -> Integers:
-    """Sum the vectors of parts of a sample, each some rows and how many records have each of them."""
+    """Sum the vectors of parts of a sample; each part has some rows, and the number of records with each row."""
     total = np.zeros(width, dtype=np.int64)
     for rows, weights in parts:
         vectors, _ = checked_vectors(statistic(rows), weights.size, width)
@@ -39,17 +39,10 @@ def vector_sum(
 
 
 class CentredTables:
-    """Tables end to end, and a public centre that is taken off every record's indicators of its cells.
+    """Concatenated tables, and a public centre that is subtracted from every record's cell indicators.
 
-    Parameters
-    ----------
-    cliques, shape, centre
-        See :meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`.
-
-    Raises
-    ------
-    ValueError
-        If the centre does not have one number in [-1, 1] for each cell.
+    See :meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables` for the parameters. ValueError unless the centre
+    has one number in [-1, 1] for each cell.
     """
 
     def __init__(self, cliques: Sequence[Sequence[int]], shape: Sequence[int], centre: Vector | None) -> None:
@@ -58,20 +51,14 @@ class CentredTables:
         self._starts, self.cells = np.cumsum([0, *sizes])[:-1], sum(sizes)
         middle = np.zeros(self.cells) if centre is None else np.asarray(centre, dtype=np.float64)
         if middle.shape != (self.cells,) or not (np.abs(middle) <= 1.0).all():
-            raise ValueError(f"centre must hold {self.cells} numbers between -1 and 1, one for each cell.")
+            raise ValueError(f"centre must hold {self.cells} numbers from -1 to 1, one for each cell.")
         self._whole = np.rint(middle * 2.0**_CENTRE_BITS)
         self._middle = self._whole / 2.0**_CENTRE_BITS
         self._square = float(self._middle @ self._middle)
         self.longest = math.sqrt(len(sizes)) + math.sqrt(self._square)
 
     def room(self, bound: int) -> float:
-        """Find the part of a record's bound that its indicators may take; see `sum`.
-
-        Raises
-        ------
-        ValueError
-            If that is too little.
-        """
+        """Return the part of a record's bound for its indicators (see `sum`); ValueError if it is too small."""
         room = bound - math.sqrt(self.cells) - 1.0
         if room < bound / 2.0:
             raise ValueError("The tables have too many cells for this plan's noise multiplier.")
@@ -80,19 +67,19 @@ class CentredTables:
     def sum(self, codes: NDArray[Any], weights: Integers, clip: float, room: float) -> Integers:
         """Sum the records' clipped indicators.
 
-        A record is in the tables with the integer weight F, the largest for which F ||phi - centre|| is within the
-        room; the norm comes from a look-up, ||phi - centre||^2 = sum_C (1 - 2 centre_C(x_C)) + ||centre||^2. The
-        weights' sum times the centre is cut to whole grid steps, which moves the difference of two neighbours by less
-        than 1 in each cell: the sqrt(cells) of the bound that the room leaves free is for that.
+        A record is counted with the integer weight F, the largest for which F ||phi - centre|| is within the room. The
+        norm is looked up: ||phi - centre||^2 = sum_C (1 - 2 centre_C(x_C)) + ||centre||^2. The sum of the weights times
+        the centre is truncated to whole grid steps, which changes the difference of two neighbours by less than 1 in
+        each cell; the room leaves sqrt(cells) of the bound free for this.
         """
-        columns = np.ascontiguousarray(codes.T, dtype=np.int64)  # each is read for several cliques
+        columns = np.ascontiguousarray(codes.T, dtype=np.int64)  # each column is read for several cliques
         places = np.zeros((len(self._cliques), weights.size), dtype=np.int64)
         for number, clique in enumerate(self._cliques):
             for column in clique:
                 places[number] = places[number] * self._shape[column] + columns[column]
             places[number] += self._starts[number]
         constant = len(places) + self._square
-        # The error of each sum is below 2**-52 times its number of terms and the sum of their absolute values.
+        # The error of each sum is below 2**-52 times its number of terms times the sum of their absolute values.
         slack = (self.cells + 64) * 2.0**-52 * (constant + 2.0 * len(places))
         norms = np.sqrt(np.maximum(constant - 2.0 * self._middle[places].sum(axis=0), 0.0) + slack)
         factors = np.floor(np.minimum(room * _margin(self.cells) / np.maximum(norms, clip), 2.0**31)).astype(np.int64)
@@ -107,19 +94,13 @@ class CentredTables:
 
 
 def checked_sum(statistic: Statistic, rows: Any, clip_norm: float) -> tuple[int, float]:
-    """Try a statistic on a row of zeros, which is public; the width of its vectors, and the clip norm.
-
-    Raises
-    ------
-    ValueError
-        If the result or the norm is of the wrong kind.
-    """
+    """Try a statistic on a row of zeros, which is public; return the width of its vectors and the clip norm."""
     clip = checked_norm("clip_norm", clip_norm)
     return checked_vectors(statistic(zero_row(rows)), 1, None)[1], clip
 
 
 def checked_norm(name: str, value: Any) -> float:
-    """Return a norm that records' vectors may be clipped to, or refuse it with a ValueError."""
+    """Return a norm to which records' vectors may be clipped; ValueError if it is out of range."""
     clip = float(exact_positive(name, value))
     if not 2.0**-20 <= clip <= 2.0**300:
         raise ValueError(f"{name} must be between 2**-20 and 2**300, got {value!r}: scale the statistic.")
@@ -127,31 +108,31 @@ def checked_norm(name: str, value: Any) -> float:
 
 
 def zero_row(rows: Any) -> Any:
-    """Make one row of zeros, of the kind and width of these rows."""
+    """Return one row of zeros, of the type and width of these rows."""
     shape = (1, *rows.shape[1:])
     return sparse.csr_array(shape, dtype=rows.dtype) if sparse.issparse(rows) else np.zeros(shape, dtype=rows.dtype)
 
 
 def checked_vectors(vectors: Any, count: int, width: int | None) -> tuple[Any, int]:
-    """Take a statistic's result as float64, dense by rows or CSR with each row in order, and its width."""
+    """Return a statistic's result as float64, dense by rows or CSR with sorted rows, and its width."""
     kind = getattr(getattr(vectors, "dtype", None), "kind", None)
     if kind not in ("f", "i", "u", "b"):
         raise ValueError(f"The statistic must return an array of numbers, got {type(vectors).__name__}, kind {kind!r}.")
     shape = vectors.shape
     if len(shape) != 2 or shape[0] != count or shape[1] < 1 or (width is not None and shape[1] != width):
         wanted = f"({count}, {'d' if width is None else width})"
-        raise ValueError(f"The statistic must return one vector a record, shape {wanted}, got shape {shape}.")
-    with np.errstate(all="ignore"):  # a warning would tell of one record
+        raise ValueError(f"The statistic must return one vector per record, shape {wanted}, got shape {shape}.")
+    with np.errstate(all="ignore"):  # a warning would reveal something about a record
         if sparse.issparse(vectors):
             return canonical_rows(vectors, np.float64), shape[1]
-        # By rows: by columns, numpy adds one row's squares in another order than many rows'.
+        # Row order: for a single row, numpy would add the squares of column-ordered arrays in another order.
         return np.ascontiguousarray(vectors, dtype=np.float64), shape[1]
 
 
 def integer_rows(vectors: Any, clip: float, bound: int) -> Any:
-    """Clip rows to norm `clip` = `bound` grid steps, and cut them off to whole steps towards zero.
+    """Clip rows to norm `clip` = `bound` grid steps, and truncate them to whole steps towards zero.
 
-    A row with NaN or infinity, or of a norm beyond floating-point numbers, becomes zero.
+    A row with NaN or infinity, or with a norm that overflows, becomes zero.
     """
     width = vectors.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -172,5 +153,5 @@ def integer_rows(vectors: Any, clip: float, bound: int) -> Any:
 
 
 def _margin(width: int) -> float:
-    # A sum of squares is off by a factor of at most 1 + (terms + 2) 2**-53, in any order; products a little more.
+    # A sum of squares has a relative error of at most (terms + 2) 2**-53, in any order; products a little more.
     return 1.0 - (width + 64) * 2.0**-52

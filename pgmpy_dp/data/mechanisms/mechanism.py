@@ -1,4 +1,4 @@
-"""A mechanism is public parameters with a price, an exact answer, and a draw once the price is paid."""
+"""The protocol of mechanisms: public parameters with a price, an exact answer, and a draw after payment."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(frozen=True)
 class Public:
-    """What may be known of a private source without paying.
+    """What is public about a private source.
 
     Attributes
     ----------
     neighbours : {"add_remove", "replace_one"}
     unit : Unit or None
-        Whose rows are whose; None where records are units of their own.
+        How rows belong to units; None where records are units of their own.
     total : int or None
-        How many records there are, or units of which each counts once, where that is public.
+        The number of records, or of units that each count once, where it is public.
     budget : PrivacyBudget
         The ledger that pays. Only :meth:`pgmpy_dp.data.wall.Wall.release` charges it.
     private : bool
-        Whether the noise is such that protects anyone.
+        Whether the noise gives privacy.
     """
 
     neighbours: str
@@ -55,19 +55,19 @@ class Public:
 
     @property
     def contribution(self) -> int:
-        """The most that one unit adds to a table in sum."""
+        """The largest sum that one unit adds to a table."""
         return 1 if self.unit is None else self.unit.contribution
 
     @property
     def parts(self) -> int:
-        """How many of what tables count make one."""
+        """Number of parts into which a unit's weight is divided."""
         return 1 if self.unit is None else self.unit.parts
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """State what a release promises that costs epsilon; `parts` are the rest of :class:`~pgmpy_dp.Guarantee`.
+        """State the guarantee of a release that costs epsilon; `parts` are further fields of `Guarantee`.
 
-        On the ledger of a try it promises what holds for all tries together. Where records were asked for the states of
-        the schema, it counts that too: the schema goes out with the release.
+        On the ledger of a try, the guarantee is that of all tries together. If the states of the schema were found in
+        records, it includes the cost of finding them, since the schema is published with the release.
         """
         if (of_tries := self.budget.of_tries) is not None:
             epsilon, delta = max(epsilon, of_tries[0]), max(delta, of_tries[1])
@@ -85,29 +85,29 @@ class Public:
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:
-        """What was promised where records were asked for the states that are declared."""
+        """Guarantees under which declared states were found in records."""
         return ()
 
     def require_single_records(self) -> None:
-        """Refuse units, for mechanisms whose sensitivity is that of one record."""
+        """Raise if there are units, for mechanisms whose sensitivity is that of one record."""
         require_single_records(self.unit)
 
 
 @dataclass(frozen=True)
 class PublicTable(Public):
-    """What may be known of private records with declared variables."""
+    """What is public about private records with declared variables."""
 
     schema: Schema
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:
-        """As the schema says."""
+        """Guarantees under which the states of the schema were found."""
         return self.schema.payments
 
 
 @dataclass(frozen=True)
 class Held:
-    """What the step of a mechanism that reads private records is handed."""
+    """Private records, as read by a mechanism's `read`."""
 
     records: Records
     numbers: Mapping[str, Integers]
@@ -115,30 +115,30 @@ class Held:
 
     @property
     def codes(self) -> Mapping[str, Codes]:
-        """The codes of records that are in memory, for mechanisms that go through them one by one."""
+        """The codes of records in memory, for mechanisms that process them one by one."""
         require_single_records(self.unit)
         if not isinstance(self.records, EncodedRecords):
             raise ValueError(
-                "This mechanism goes through the records one by one and needs them in memory: collect the lazy frame "
-                "first. Ready-made counts have no records."
+                "This mechanism processes records one by one and needs them in memory: collect the lazy frame "
+                "first. Ready-made counts contain no records."
             )
         return self.records.codes
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
-        """Find the distinct records in some variables, all by default, and which of them each record is."""
+        """Return the distinct records in some variables (default: all), and which of them each record is."""
         codes = self.codes
         return Rows(*distinct(codes, codes if variables is None else variables))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What it is handed of rows of numbers in memory.
+    """Rows of numbers in memory, as read by a mechanism's `read`.
 
     Attributes
     ----------
     values : ndarray or csr_array, shape (rows, columns)
     groups : ndarray of int64, or None
-        Which of the rows each record is; None where each record has a row of its own.
+        The index of each record's row; None where each record has a row of its own.
     """
 
     values: Any
@@ -150,13 +150,13 @@ class Rows:
         return int(self.values.shape[0] if self.groups is None else self.groups.shape[0])
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
-        """Return the rows themselves: they have no variables by name."""
+        """Return the rows unchanged: their columns are not named variables."""
         return self
 
 
 @dataclass(frozen=True)
 class Quote:
-    """What is paid, the public numbers that the draw goes by, and the guarantee of what is drawn, if it has one."""
+    """The charge, the public parameters of the draw, and the guarantee of the release, if it has one."""
 
     charge: Charge
     terms: Any
@@ -168,17 +168,17 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Mechanism(Protocol[Exact, Answer_co]):
-    """A frozen value of public parameters. Failures that can be foreseen happen before the charge.
+    """A frozen value of public parameters. Foreseeable failures happen before the charge.
 
-    `public` and `held` are of the kind of source that the mechanism is for: a :class:`PublicTable` and a :class:`Held`
-    where it needs declared variables.
+    `public` and `held` match the kind of source that the mechanism is for: a :class:`PublicTable` and a :class:`Held`
+    if it needs declared variables.
     """
 
     def quote(self, public: Any) -> Quote:
-        """State the charge and the guarantee. No record is seen."""
+        """State the charge and the guarantee, without reading records."""
 
     def read(self, quote: Quote, held: Any) -> Exact:
-        """Compute the exact answer, which goes nowhere but to :meth:`draw`; a source that cannot give it fails here."""
+        """Compute the exact answer, which is passed only to :meth:`draw`; raises if the source cannot provide it."""
 
     def draw(self, quote: Quote, public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
         """Draw the release, after the charge."""

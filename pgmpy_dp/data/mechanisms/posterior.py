@@ -1,7 +1,7 @@
-"""Rows are drawn from truncated Dirichlet posteriors, or near their modes.
+"""CPD rows drawn from truncated Dirichlet posteriors, or near their modes.
 
-Sensitivity: :mod:`pgmpy_dp.privacy.posterior` argues what one draw costs by how far one record moves the log-likelihood
-of a row whose probabilities have a floor.
+Sensitivity: :mod:`pgmpy_dp.privacy.posterior` derives the cost of a draw from how much one record changes the
+log-likelihood of a row whose probabilities are bounded below.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
 
-# Points of the public grid for a share between two states, or two groups of states.
+# Number of points on the public grid of a share between two states, or two groups of states.
 STEPS_OF_TWO_STATES = 8192
 STEPS = 2048
 
-# Beyond this log-weights lose the digits that the draws' reserve for floating point counts on.
+# Largest prior count: above it log-weights lose digits that the reserve for floating point relies on.
 _LARGEST_PRIOR = 1e8
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """What rows are drawn by: a range for each family, and the power of the likelihood."""
+    """Parameters of the draw: a range for each family, and the power of the likelihood."""
 
     ranges: Mapping[Clique, float]
     power: float
@@ -52,7 +52,7 @@ def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> 
 
 
 class _DrawnRows:
-    """What draws of rows have in common once they are priced."""
+    """Reading and drawing, common to the mechanisms below."""
 
     prior: Mapping[Clique, Any]
 
@@ -72,7 +72,7 @@ class _DrawnRows:
 
 @dataclass(frozen=True)
 class PosteriorRows(_DrawnRows):
-    """Draws from the truncated posterior; see :meth:`pgmpy_dp.PrivateDataset.sample_posterior`."""
+    """Draw from the truncated posterior; see :meth:`pgmpy_dp.PrivateDataset.sample_posterior`."""
 
     families: Iterable[Iterable[str]]
     prior: Mapping[Clique, Any]
@@ -89,13 +89,13 @@ class PosteriorRows(_DrawnRows):
         return _quote(public, "posterior_sampling", rows, cost)
 
     def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
-        """Find the ranges of the nodes' rows, and what one draw costs."""
+        """Return the ranges of the nodes' rows, and the cost of one draw."""
         return truncation(states, epsilon, neighbours), epsilon
 
 
 @dataclass(frozen=True)
 class LikelyRows(_DrawnRows):
-    """The exponential mechanism with the likelihood as its score; see `PrivateDataset.sample_map`."""
+    """Draw by the exponential mechanism with the likelihood as score; see `PrivateDataset.sample_map`."""
 
     families: Iterable[Iterable[str]]
     prior: Mapping[Clique, Any]
@@ -114,32 +114,24 @@ class LikelyRows(_DrawnRows):
     def _tempering(
         self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
     ) -> tuple[list[float], float, Fraction]:
-        """Find the ranges of the nodes' rows, the power of the likelihood, and what the draw costs."""
+        """Return the ranges of the nodes' rows, the power of the likelihood, and the cost of the draw."""
         return *tempering(states, floor, epsilon, neighbours), epsilon
 
 
 def _checked_families(
     schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
 ) -> tuple[tuple[Clique, ...], list[int]]:
-    """Check a network's families and their prior; return them with the number of states of each node.
-
-    Raises
-    ------
-    SchemaError
-        If a family does not fit the schema.
-    ValueError
-        If two families begin with the same node, or a prior is of the wrong shape or not positive.
-    """
+    """Check a network's families and their prior; return the families and the number of states of each node."""
     checked = schema.require(families)
     if len({family[0] for family in checked}) < len(checked):
-        raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+        raise ValueError("families must start with different nodes: each node is counted in one family only.")
     for family in checked:
         require_countable(schema, family)
         table = np.asarray(prior.get(family))
         if table.dtype.kind not in "fiu" or table.shape != schema.shape(family):
             raise ValueError(f"The prior of {family} must be numbers of shape {schema.shape(family)}.")
         if not ((table > 0).all() and (table <= _LARGEST_PRIOR).all()):
-            raise ValueError(f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} a cell.")
+            raise ValueError(f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} in each cell.")
     return checked, [schema.cardinality(family[0]) for family in checked]
 
 
@@ -151,18 +143,18 @@ def draw_rows(
     draws: int,
     below: Below,
 ) -> list[dict[Clique, Floats]]:
-    """Draw networks of rows from their truncated, tempered posterior, exactly.
+    """Draw networks of rows exactly from their truncated, tempered posterior.
 
-    Every row theta of every family is drawn, independently, from the probabilities proportional to
+    Every row theta of every family is drawn independently, with probabilities proportional to
 
         prod_k theta_k ** (power * n_k + alpha_k - 1)
 
-    times the volume of a cell, over the points of a public grid, theta_k = w + (1 - r w) s_k with s in the simplex: the
-    Dirichlet posterior, the likelihood raised to a power, truncated to theta_k >= w. It is truncated, not clipped: no
-    draw is moved. It is a grid because which floating-point numbers a draw from a continuum can give depends on the
-    records; on a public grid the argument of `pgmpy_dp.privacy.posterior` holds to the letter, the prior being its
-    density at the points times the cells' volumes, which are public too. Its steps are small where probabilities are;
-    `pgmpy_dp.data.simplex` says which they are, and how points are drawn.
+    times the volume of a cell, over the points of a public grid, theta_k = w + (1 - r w) s_k with s in the simplex.
+    This is the Dirichlet posterior with the likelihood raised to a power, truncated to theta_k >= w. Draws are
+    truncated, not clipped: no draw is moved. A grid is used because the floating-point numbers that a draw from a
+    continuum can take depend on the records. On a public grid the argument of `pgmpy_dp.privacy.posterior` holds
+    exactly, where the prior is its density at the points times the cells' volumes, which are public too. Steps are
+    small where probabilities are; `pgmpy_dp.data.simplex` defines the grid and draws its points.
 
     Parameters
     ----------
@@ -173,11 +165,7 @@ def draw_rows(
     power : float
     draws : int
     below : callable
-        Uniform integers.
-
-    Returns
-    -------
-    list of dict of family to ndarray
+        Draws uniform integers.
     """
     networks: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
     for family, table in counts.items():
@@ -202,4 +190,4 @@ def _draw_family(exponents: Floats, span: float, draws: int, below: Below) -> li
         for draw in range(draws):
             shares[draw, :, row] = points.draw(below)
     theta = floor * (1.0 + growth * shares)
-    return list(theta / theta.sum(axis=1, keepdims=True))  # the sums are 1 up to rounding
+    return list(theta / theta.sum(axis=1, keepdims=True))  # sums are 1 up to rounding

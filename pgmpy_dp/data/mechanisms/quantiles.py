@@ -1,7 +1,7 @@
-"""Bins are chosen at private quantiles.
+"""Bins with edges at private quantiles.
 
-Sensitivity. Every inner edge is drawn by permute-and-flip among the fine public ones; :func:`score_sensitivity` says
-how far one unit moves its scores.
+Sensitivity. Every inner edge is drawn by permute-and-flip among the fine public edges; :func:`score_sensitivity` bounds
+how much one unit changes its scores.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pgmpy_dp.schema import Bins, Schema
 
 @dataclass(frozen=True)
 class QuantileBins:
-    """Some of a variable's own edges, about equally many values apart; see `PrivateDataset.quantile_bins`."""
+    """Choose some of a variable's edges, at about equal numbers of values; see `PrivateDataset.quantile_bins`."""
 
     variable: str
     parts: int
     epsilon: float | Fraction
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the edges; the terms are the fine ones, and the scale at which each inner one costs an equal share."""
+        """Price the edges; the terms are the fine edges, and the scale at which an inner edge costs an equal share."""
         edges = _fine_edges(public.schema, self.variable, self.parts)
         epsilon = exact_positive("epsilon", self.epsilon)
         scales = [
@@ -53,7 +53,7 @@ class QuantileBins:
         return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
 
     def draw(self, quote: Quote, public: PublicTable, exact: Counts, noise: NoiseSource) -> Bins:
-        """Make bins of the first and the last edge and those drawn between them."""
+        """Return bins with the first and the last edge, and those drawn between them."""
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
@@ -63,15 +63,7 @@ class QuantileBins:
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
-    """Find the edges of a variable's own bins, if they can be made into fewer.
-
-    Raises
-    ------
-    SchemaError
-        If the variable is not declared with bins.
-    ValueError
-        If the number of parts is out of range.
-    """
+    """Return the edges of a variable's bins; SchemaError if it has none, ValueError if they are too few."""
     schema.require([(variable,)])
     if variable not in schema.bins:
         raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
@@ -82,9 +74,9 @@ def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
 
 
 def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
-    """Measure how far each inner edge is from each quantile, in ranks times `parts`: the lower, the better.
+    """Compute each inner edge's distance from each quantile, in ranks times `parts`: the lower, the better.
 
-    Of n values B lie below an edge; the edge's score for quantile j of k is |k B - j n|.
+    If B of n values are below an edge, its score for quantile j of k is |k B - j n|.
 
     Parameters
     ----------
@@ -110,9 +102,10 @@ def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
 def score_sensitivity(quantile: int, parts: int, neighbours: str, rows: int) -> int:
     """Bound how much one unit of at most `rows` rows changes a score of :func:`edge_scores`.
 
-    A row adds k - j to k B - j n if its value is below the edge, -j if it is above, and 0 if it is in no bin. Adding
-    or removing a unit changes it by at most max(j, k - j) `rows`. Replacing one moves each of at most `rows` rows from
-    one of these to another, by at most k; so by at most k `rows`. The absolute value changes no more.
+    A row adds k - j to k B - j n if its value is below the edge, -j if it is above, and 0 if it is in no bin. Adding or
+    removing a unit thus changes it by at most max(j, k - j) `rows`. Replacing a unit moves each of at most `rows` rows
+    from one of these cases to another, which changes it by at most k per row, so by at most k `rows`. The absolute
+    value changes by no more.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Linear regressions are drawn from their truncated posteriors.
+"""Linear regressions drawn from their truncated posteriors.
 
-Sensitivity: :mod:`pgmpy_dp.privacy.regression` argues what one draw costs by the range of one record's log-likelihood
+Sensitivity: :mod:`pgmpy_dp.privacy.regression` derives the cost of a draw from the range of one record's log-likelihood
 over a ball of coefficients.
 """
 
@@ -33,7 +33,7 @@ _MOST_STEPS = 2**49
 
 @dataclass(frozen=True)
 class PosteriorRegressions:
-    """Linear regressions from their truncated posterior; see `PrivateDataset.sample_regressions`."""
+    """Draw linear regressions from their truncated posterior; see `PrivateDataset.sample_regressions`."""
 
     families: Iterable[Iterable[str]]
     std: Mapping[str, float]
@@ -56,7 +56,7 @@ class PosteriorRegressions:
         return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
 
     def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
-        """Take the numbers, on their public grid."""
+        """Return the numbers on their public grid."""
         return held.numbers
 
     def draw(
@@ -76,22 +76,22 @@ class PosteriorRegressions:
         )
 
     def _priced(self, public: PublicTable, epsilon: Fraction, records: int) -> dict[Clique, Regression]:
-        """Temper the regressions of one draw of a network, for at most so many records.
+        """Temper the regressions of one draw of a network, for at most `records` records.
 
-        They share epsilon equally, but for those whose untempered posterior costs less: what they leave the others
-        share.
+        They share epsilon equally, except that those whose untempered posterior costs less leave the rest of their
+        share to the others.
 
         Raises
         ------
         SchemaError
             If a variable has no bounds.
         ValueError
-            If two families begin with the same node, a number is missing or not positive, or draws could take too many
-            tries for some records. Which these are is not looked at: this is decided by public numbers alone.
+            If two families start with the same node, a number is missing or not positive, or draws could take too many
+            tries for some records. This depends only on public numbers, not on the actual records.
         """
         families: list[Clique] = [tuple(family) for family in self.families]
         if len({family[0] for family in families}) < len(families):
-            raise ValueError("families must begin with different nodes: a record is counted once for each node.")
+            raise ValueError("families must start with different nodes: each node is counted in one family only.")
         prior = float(exact_positive("prior_precision", self.prior_precision))
         precisions = {f: _precision(public.schema, f, self.std, self.coefficient_bound) for f in families}
 
@@ -115,7 +115,7 @@ class PosteriorRegressions:
 
 
 def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficient_bound: Mapping[str, Any]) -> float:
-    """Find the precision of the scaled node about its regression, and check that all is there that it needs."""
+    """Return the precision of the scaled node given its parents; raise if a number that it needs is missing."""
     for variable in family:
         if variable not in schema.bounds:
             raise SchemaError(f"Variable {variable!r} has no bounds: declare Schema(bounds={{{variable!r}: ...}}).")
@@ -135,10 +135,10 @@ def draw_coefficients(
     records: int,
     noise: NoiseSource,
 ) -> tuple[Mapping[Clique, Floats], ...]:
-    """Draw coefficients of every node from their tempered posterior on a public grid, truncated to a ball; exactly.
+    """Draw coefficients of every node exactly from their tempered posterior on a public grid, truncated to a ball.
 
-    Values are whole numbers of steps, so that the sums that the posterior consists of are exact, and its density at
-    every grid point is a rational power of e: see `pgmpy_dp.privacy.ball`.
+    Values are integer numbers of steps, so the sums in the posterior are exact, and its density at every grid point is
+    a rational power of e: see `pgmpy_dp.privacy.ball`.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def draw_coefficients(
     regressions : mapping of family to Regression
     draws : int
     records : int
-        The public bound on their number.
+        Public bound on the number of records.
     noise : NoiseSource
 
     Returns
@@ -169,7 +169,7 @@ def draw_coefficients(
 def _posterior(
     squares: list[list[int]], products: list[int], regression: Regression
 ) -> tuple[list[list[Fraction]], list[Fraction]]:
-    """Compute the quadratic and linear part of the negative log-posterior in units of the ball's radius."""
+    """Compute the quadratic and linear parts of the negative log-posterior, in units of the ball's radius."""
     bound, weight = Fraction(regression.bound), Fraction(regression.precision) / STEPS**2
     prior = Fraction(regression.prior_precision)
     square = [
@@ -180,7 +180,7 @@ def _posterior(
 
 
 def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
-    """Turn coefficients of the scaled variables into those of the variables themselves."""
+    """Convert coefficients of the scaled variables to those of the variables themselves."""
     middle, half = _scale(schema, family[0])
     centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
     slopes = coefficients[1:] * half / halves

@@ -1,14 +1,14 @@
-"""Residuals of marginals are released with Gaussian noise, at the least price of an accuracy.
+"""Residuals of marginals with Gaussian noise, at the lowest price for a given accuracy.
 
-The residuals of a set of variables, with independent noise of one standard deviation s on each cell, projected on what
-sums to 0 along every axis, are ResidualPlanner's measurement (Xiao et al. 2023), than which no Gaussian noise on
-marginals is cheaper. In coordinates they are the set's coefficients with contrasts of length 1, with independent noise
-of standard deviation s each. Integer contrasts of length |v| are counted, in whole parts of a record, with discrete
+For the residuals of a set of variables, ResidualPlanner adds independent noise of standard deviation s to each cell and
+projects the result on the tables that sum to 0 along every axis (Xiao et al. 2023); no Gaussian noise on marginals is
+cheaper. In coordinates, this measures the set's coefficients with contrasts of length 1, each with independent noise of
+standard deviation s. Integer contrasts of length |v| are counted, in fixed fractions of a record, with discrete
 Gaussian noise of |v| s.
 
-Sensitivity and price. What a record changes in all coefficients, each over its noise, has the squared L2 norm of
-:func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
-(epsilon, delta) block is :func:`~pgmpy_dp.privacy.gaussian.discrete_gaussian_epsilon`'s.
+Sensitivity and price. The change of all coefficients by one record, each divided by its noise, has the squared L2 norm
+of :func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
+(epsilon, delta) block is :func:`~pgmpy_dp.privacy.gaussian.discrete_gaussian_epsilon`.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class _Terms:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
+    """Measure residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
 
     scales: Mapping[Clique, float]
     delta: float
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the noise; the terms are the cliques to count, and the scale of each set's residuals."""
+        """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""
         public.require_single_records()
         delta, schema = delta_within(public, self.delta), public.schema
         cliques, scales = _closed(schema, self.scales, public.neighbours)
@@ -63,13 +63,13 @@ class Residuals:
         return Quote(charge, terms, public.guarantee(paid, "gaussian", delta=delta, rho=rho))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
-        """Count the cliques that hold the residuals."""
+        """Count the cliques that contain the residuals."""
         return held.records.counts(tuple(quote.terms.held))
 
     def draw(
         self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
     ) -> NoisyResiduals:
-        """Add independent noise to every coefficient, in parts of a record."""
+        """Add independent noise to every coefficient, in fractions of a record."""
         schema, scales = public.schema, quote.terms.scales
         coefficients = {
             subset: values * coefficient_parts(schema, subset)
@@ -86,9 +86,9 @@ class Residuals:
 def _closed(
     schema: Schema, given: Mapping[Clique, float], neighbours: str
 ) -> tuple[tuple[Clique, ...], dict[Clique, float]]:
-    """Check scales, and find the largest cliques among them and the scale of each of their subsets.
+    """Check scales; return the largest cliques among them and the scale of each of their subsets.
 
-    A variable with one state adds no residuals: a set with such variables is that of its others.
+    A variable with one state adds no residuals: a set with such variables stands for the set of its other variables.
     """
     if not isinstance(given, Mapping):
         raise ValueError(f"scales must be a mapping of sets of variables to numbers, got {type(given).__name__}.")
@@ -101,17 +101,17 @@ def _closed(
         scale = float(exact_positive(f"the scale of {subset}", number))
         varied = varied_variables(schema, subset)
         if found.setdefault(varied, scale) != scale:
-            raise ValueError(f"The residuals of {varied} have two scales: variables with one state add none.")
+            raise ValueError(f"The residuals of {varied} have two scales: variables with one state do not add any.")
     closure = downward_closure(schema, cliques)
-    measured = closure[1:] if neighbours == "replace_one" else closure  # there the number of records is public
+    measured = closure[1:] if neighbours == "replace_one" else closure  # the number of records is public there
     missing = [subset for subset in measured if subset not in found]
     if missing:
         raise ValueError(
-            f"The scale of {missing[0] or 'the empty set, the number of records,'} is missing: tables are made up of "
-            "the residuals of all of their subsets."
+            f"The scale of {missing[0] or 'the empty set, the number of records,'} is missing: a table consists of "
+            "the residuals of all of its subsets."
         )
     if not measured:
         raise ValueError(
-            "There is nothing to measure: the number of records is public, and no variable has two states."
+            "There is nothing to measure: the number of records is public, and no variable has two states or more."
         )
     return cliques, {subset: found[subset] for subset in measured}

@@ -1,12 +1,12 @@
-"""Tables are chosen that are farthest from what a public model expects.
+"""Private choice of the tables that are farthest from what a public model expects.
 
-Sensitivity. A table's score is sum_x w(x) |n(x) - r(x)| less a public number, over its cells x, where n are the
-records' counts, r the public reference and w public weights of at most 1. A unit adds to the counts of a table
-non-negative numbers of at most its contribution in sum, so adding or removing it moves the score by at most that, and
-replacing it by at most twice that. Nothing else of the score depends on records. Scores can rise for one table and fall
-for another, so that no monotone price holds. Each pick is one draw over the candidates that are still allowed, which
-depends on public values and earlier picks alone: costs of picks add up, their rho by the exponential mechanism
-(:func:`~pgmpy_dp.privacy.selection.exponential_scale`), their epsilon by permute-and-flip.
+Sensitivity. A table's score is sum_x w(x) |n(x) - r(x)| minus a public number, over its cells x, where n are the counts
+of the records, r the public reference and w public weights of at most 1. A unit adds to the counts of a table
+non-negative numbers whose sum is at most its contribution, so adding or removing it changes the score by at most that,
+and replacing it by at most twice that. Nothing else in the score depends on records. Scores can rise for one table and
+fall for another, so the lower price of monotone scores does not apply. Each pick is one draw among the candidates that
+are still allowed, which depends only on public values and earlier picks: the costs of picks add up, as rho for the
+exponential mechanism (:func:`~pgmpy_dp.privacy.selection.exponential_scale`) and as epsilon for permute-and-flip.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.schema import Clique
 
-# Weights are whole multiples of one by this number, so that scores are whole numbers.
+# Weights are integer multiples of one over this number, so that scores are integers.
 _GRID = 2**10
-# A cell of many more expected records than these weighs less, as the spread of its count would make it anyhow.
+# Expected records above which a cell weighs less, to offset the larger standard deviation of its count.
 _SOFT = 3000.0
-# Off a score goes so many times the distance that sampling makes on average: among many tables one is farther off, the
-# more so the more cells they have.
+# Each score is reduced by this multiple of the distance expected from sampling alone: among many tables the largest
+# such distance exceeds its expectation, the more so the more cells the tables have.
 _CHANCE = 2.0
-# Beyond so many expected units a table's score could leave the 64-bit integers.
+# Largest expected number of units in a table: above it, its score could leave the 64-bit integers.
 _MOST_UNITS = 2.0**32
 
 
 @dataclass(frozen=True)
 class FarthestTables:
-    """Cliques whose tables of the records are farthest from a public reference, drawn one after the other.
+    """Draw, one after another, cliques whose tables of the records are farthest from a public reference.
 
     Attributes
     ----------
     references : mapping of tuple of str to ndarray
-        The candidates, with the counts that are expected of them: public, such as those of a model fitted to earlier
+        The candidates with their expected counts, which are public, such as those of a model fitted to earlier
         releases. Axes in clique order.
     picks : int
-        The most that are drawn; fewer if none is allowed any more.
+        Largest number of draws; fewer if no candidate is allowed any more.
     epsilon, rho : float or None
-        Of all picks together; exactly one is given. Rho is that of zCDP, paid by the exponential mechanism, and epsilon
-        is pure, paid by permute-and-flip.
+        Cost of all picks together; exactly one is given. Rho is that of zCDP, for the exponential mechanism; epsilon is
+        pure, for permute-and-flip.
     allowed : callable
-        From the cliques chosen so far to those that may be chosen next. It sees no record.
+        Function of the cliques already chosen that returns those that may be chosen next, without seeing records.
     """
 
     references: Mapping[Clique, NDArray[np.float64]]
@@ -64,7 +64,7 @@ class FarthestTables:
     rho: float | None = None
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the picks; the terms are the scale of each draw and whole numbers of the references."""
+        """Price the picks; the terms are the scale of each draw and the references as integers."""
         cliques = public.schema.require(list(self.references))
         for clique in cliques:
             require_countable(public.schema, clique)
@@ -73,7 +73,7 @@ class FarthestTables:
         sensitivity = _GRID * table_sensitivity(public.neighbours, "l1", public.contribution)
         label = f"choose {picks} of {len(cliques)} tables"
         if (self.epsilon is None) == (self.rho is None):
-            raise ValueError("Choosing tables costs either epsilon or rho: give one of them.")
+            raise ValueError("Choosing tables costs either epsilon or rho: give exactly one of them.")
         if self.rho is None:
             epsilon = exact_positive("epsilon", self.epsilon)
             charge = Charge(label, "permute-and-flip", epsilon=epsilon)
@@ -82,7 +82,7 @@ class FarthestTables:
         return Quote(charge, (exponential_scale(exact_positive("rho", self.rho) / picks, sensitivity), terms))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, int]:
-        """Count the records, and measure how far each table is from its reference."""
+        """Count the records, and compute the distance of each table from its reference."""
         _, terms = quote.terms
         counts = held.records.counts(tuple(terms))
         return {clique: _distance(counts[clique], *terms[clique]) for clique in terms}
@@ -90,7 +90,7 @@ class FarthestTables:
     def draw(
         self, quote: Quote, public: PublicTable, exact: Mapping[Clique, int], noise: NoiseSource
     ) -> tuple[Clique, ...]:
-        """Draw one after the other, each from those that are allowed by then."""
+        """Draw one after another, each from those that are then allowed."""
         scale, _ = quote.terms
         least = noise.least if self.rho is None else noise.exponential_least
         chosen: list[Clique] = []
@@ -105,12 +105,12 @@ class FarthestTables:
 
 
 def _scored(public: PublicTable, clique: Clique, reference: NDArray[np.float64]) -> tuple[Counts, Counts, int]:
-    """Put a reference and its weights on whole numbers, and find the distance that sampling alone may make."""
+    """Convert a reference and its weights to integers, and compute the distance expected from sampling alone."""
     expected = np.asarray(reference, dtype=np.float64)
     if expected.shape != public.schema.shape(clique):
         raise ValueError(f"The reference of {clique} needs shape {public.schema.shape(clique)}, got {expected.shape}.")
     if not (np.isfinite(expected).all() and (expected >= 0.0).all() and expected.sum() <= _MOST_UNITS):
-        raise ValueError(f"The reference of {clique} must hold numbers from 0 to 2**32 in sum.")
+        raise ValueError(f"The reference of {clique} must hold non-negative numbers with a sum of at most 2**32.")
     weights = np.floor(_GRID * np.sqrt(_SOFT / (expected + _SOFT))).astype(np.int64)
     usual = math.floor(_CHANCE * float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)
     return np.rint(expected * public.parts).astype(np.int64), weights, usual

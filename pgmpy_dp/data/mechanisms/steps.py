@@ -1,14 +1,14 @@
-"""Tables are measured and chosen in steps, each of which is asked for by the answers so far.
+"""Tables measured and chosen in steps, each of which may depend on the answers before it.
 
 Sensitivity. Each step is a mechanism of :mod:`~pgmpy_dp.data.mechanisms.tables` or
-:mod:`~pgmpy_dp.data.mechanisms.selection`, at a price that is settled with the whole, before the first: with a delta a
-share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block, without it a share of epsilon,
-which add up whatever is asked for. What is asked for sees nothing but the answers, and may be nothing. Which tables a
-step measures is such an answer, and the choices before it are told by it: so each release states the guarantee of the
-whole, which those of one sequence have in common. Each step reads the records by itself: of units of which at most
-`max_rows` rows count, lazy records draw the rows of each step anew, others have drawn them once;
-:mod:`pgmpy_dp.privacy.sequences` argues both. Shares of epsilon need no such care: given all draws each step is
-(epsilon, 0), and mixtures of such pairs are so.
+:mod:`~pgmpy_dp.data.mechanisms.selection`, at a price that is fixed with the whole, before the first step. With a delta
+it is a share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block; without a delta it is a
+share of epsilon, and shares add up whatever is asked for. What a step asks for is computed from the answers alone, and
+may be nothing. Which tables a step measures is such an answer and reveals the choices before it: so each release states
+the guarantee of the whole, which the releases of one sequence share. Each step reads the records by itself. With
+`max_rows`, lazy records sample the rows of each unit anew in each step, others have sampled them once;
+:mod:`pgmpy_dp.privacy.sequences` covers both. Shares of epsilon need no such argument: given all samples each step is
+(epsilon, 0), and mixtures of such pairs are too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """A share of the privacy loss; `picks` is the most tables that are chosen for it, or 0 to measure some."""
+    """A share of the privacy loss; `picks` is the largest number of tables to choose, or 0 to measure some."""
 
     share: float
     picks: int = 0
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for noisy tables, whose weights divide the step's loss. The answer is a release; None for no tables."""
+    """Ask for noisy tables, whose weights divide the step's loss. The answer is a release, or None for no tables."""
 
     cliques: Sequence[Clique]
     weights: Sequence[float]
@@ -54,7 +54,7 @@ class Measure:
 class Choose:
     """Ask for tables far from their references; see :class:`~pgmpy_dp.data.mechanisms.selection.FarthestTables`.
 
-    The answer lists cliques; none if there are no references.
+    The answer lists cliques; it is empty if there are no references.
     """
 
     references: Mapping[Clique, Vector]
@@ -73,13 +73,13 @@ class TablesInSteps(Generic[Result]):
     steps : sequence of Step
         Their shares count in proportion.
     epsilon, delta : float
-        Of all steps together. With a delta, Gaussian noise and the exponential mechanism; without, Laplace noise and
-        permute-and-flip.
+        Cost of all steps together. With a delta, the steps use Gaussian noise and the exponential mechanism; without,
+        Laplace noise and permute-and-flip.
     asking : callable
-        Makes a generator, which yields what each step asks for, in their order, is sent the answers and returns the
-        result. It sees no record.
+        Makes a generator that yields what each step asks for, in order, is sent the answers, and returns the result. It
+        does not see records.
     label : str
-        Of the charge.
+        Label of the charge.
     """
 
     steps: Sequence[Step]
@@ -89,14 +89,14 @@ class TablesInSteps(Generic[Result]):
     label: str
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price all steps; the terms are the loss of each, in rho or in epsilon, and the variables' own tables."""
+        """Price all steps; the terms are the loss of each, in rho or epsilon, and the one-way tables."""
         own = public.schema.require([[variable] for variable in public.schema.variables])
         epsilon = exact_positive("epsilon", self.epsilon)
         whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
         for step in self.steps:
             whole_number("picks", step.picks, least=0)
         if not self.delta:
-            # Rounded as they are, the parts must fit together in the whole.
+            # Rounded parts must still fit within the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
             charge = Charge(self.label, "laplace", epsilon=epsilon)
             return Quote(charge, (parts, own), promise(public, epsilon, "laplace"))
@@ -107,13 +107,13 @@ class TablesInSteps(Generic[Result]):
         return Quote(charge, ([rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], own), promised)
 
     def read(self, quote: Quote, held: Held) -> Held:
-        """Go through the records once, so that a source which cannot be read fails unpaid; the steps will count."""
+        """Read the records once, so that an unreadable source fails before it is paid for; the steps count later."""
         _, own = quote.terms
         held.records.counts(own)
         return held
 
     def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> tuple[Result, Guarantee]:
-        """Answer step by step. The guarantee is that of all answers together."""
+        """Answer step by step; return the result and the guarantee of all answers together."""
         asking, answer = self.asking(), None
         losses, _ = quote.terms
         guarantee = quote.guarantee.shared_as(payment_name(noise))
@@ -128,7 +128,7 @@ class TablesInSteps(Generic[Result]):
             asking.send(answer)
         except StopIteration as end:
             return end.value, guarantee
-        raise TypeError("More was asked for than there are steps.")
+        raise TypeError("The method asked for more answers than it has steps.")
 
     def _answered(
         self, asked: Measure | Choose, step: Step, loss: Any, public: PublicTable, held: Held, noise: NoiseSource

@@ -1,12 +1,13 @@
-"""Methods that iterate are given Gaussian sums over random samples of the records.
+"""Gaussian sums over random samples of the records, for iterative methods.
 
 Sensitivity. A record contributes an integer vector of norm at most B, in grid steps of clip_norm / B: see
-:mod:`pgmpy_dp.data.mechanisms.integer_sums`. Adding or removing a record (Poisson samples) moves a sum by at most B;
-replacing one (samples of one size) by at most 2 B, or sqrt(2) B where no vector has a negative entry: two such vectors
-have a non-negative inner product. First and second moments are argued in :class:`~pgmpy_dp.data.moments.MomentGrid`.
+:mod:`pgmpy_dp.data.mechanisms.integer_sums`. Adding or removing a record (Poisson samples) changes a sum by at most B;
+replacing one (samples of fixed size) by at most 2 B, or sqrt(2) B if all entries are non-negative, since two such
+vectors have a non-negative inner product. First and second moments are covered by
+:class:`~pgmpy_dp.data.moments.MomentGrid`.
 
-Price. Every sum gets noise of the discrete Gaussian distribution, of which the standard deviation is the noise
-multiplier times the sensitivity. :func:`~pgmpy_dp.privacy.price` says what all steps cost under continuous noise, and
+Price. Every sum gets noise of the discrete Gaussian distribution, whose standard deviation is the noise multiplier
+times the sensitivity. :func:`~pgmpy_dp.privacy.price` gives the cost of all steps under continuous noise, and
 :func:`~pgmpy_dp.privacy.subsampling.grid_delta` accounts for the difference.
 """
 
@@ -41,24 +42,24 @@ from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
 from pgmpy_dp.release import Guarantee
 
-# Noise has a standard deviation of at most this many grid steps, and a record's vector at most twice this norm: sums of
-# four thousand million records fit 64-bit integers.
+# Grid steps: noise has a standard deviation of at most this, and a record's vector a norm of at most twice this. Sums
+# over 2**32 records then fit 64-bit integers.
 _GRID = 2**30
-# Rows that a statistic is handed at a time, and numbers that it may return for them.
+# Number of rows passed to a statistic at a time, and of numbers that it may return for them.
 _MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
 
 
 @dataclass(frozen=True)
 class _Priced:
-    epsilon: float  # of the plan: what is released in a try states those of all tries
+    epsilon: float  # of the plan itself; the guarantee of a release in a try states that of all tries
     delta: float
     steps: int
     noise_multiplier: float
-    sampling_rate: Fraction  # as it was priced: a float may be above it
+    sampling_rate: Fraction  # the exact rate that was priced; a float may be above it
     batch_size: int | None
 
     def require_fine(self, *parts: tuple[int, float]) -> None:
-        """Refuse numbers of cells, with the scale of their noise, whose grid costs more than its share of delta."""
+        """Raise if these numbers of cells with their noise scales need more than the grid's share of delta."""
         needed = sum(grid_delta(self.epsilon, self.steps, cells, scale) for cells, scale in parts)
         if needed > self.delta * GRID_SHARE:
             raise ValueError(
@@ -70,7 +71,7 @@ class _Priced:
 
 @dataclass(frozen=True)
 class SampledSums:
-    """A plan of sums; see :meth:`pgmpy_dp.PrivateDataset.plan`, whose parameters it has."""
+    """A plan of sums; see :meth:`pgmpy_dp.PrivateDataset.plan` for the parameters."""
 
     steps: int
     delta: float
@@ -83,7 +84,7 @@ class SampledSums:
     variables: tuple[str, ...] | None = None
 
     def quote(self, public: Public) -> Quote:
-        """Price the whole plan; the terms are its noise multiplier and its samples."""
+        """Price the whole plan; the terms are its noise multiplier and its sampling."""
         public.require_single_records()
         delta = checked_delta(self.delta, zero_allowed=False)
         rate, batch = self._sample(public)
@@ -91,9 +92,9 @@ class SampledSums:
         multiplier = self.noise_multiplier
         if multiplier is None:
             if self.epsilon is None:
-                raise ValueError("A plan needs an epsilon, or a noise_multiplier that sets its price.")
+                raise ValueError("A plan needs an epsilon, or a noise_multiplier that determines its price.")
             multiplier = calibrate(self.epsilon, delta, **plan)
-        # One number for the price and for the noise: that of a float16 prints as another one than it is.
+        # One float for both price and noise: a float16 prints as another number than it is.
         multiplier = float(exact_positive("noise_multiplier", multiplier))
         cost = price(multiplier, delta, **plan)
         if not 0.0 < cost < math.inf:
@@ -102,7 +103,7 @@ class SampledSums:
         if Fraction(cost) > epsilon:
             raise ValueError(
                 f"{self.steps} steps with noise_multiplier={multiplier:g} cost epsilon={cost:.6g} at delta={delta:g}, "
-                f"more than the epsilon={float(epsilon):g} given: leave one of the two out."
+                f"more than the given epsilon={float(epsilon):g}: leave out one of the two."
             )
         priced = _Priced(decimal_above(epsilon), delta, self.steps, multiplier, rate, batch)
         if isinstance(self.width, tuple):
@@ -116,15 +117,15 @@ class SampledSums:
         return Quote(charge, priced, public.guarantee(epsilon, "sampled_gaussian", delta=delta))
 
     def read(self, quote: Quote, held: Held | Rows) -> Rows:
-        """Find the rows that statistics will be handed."""
+        """Return the rows for the statistics."""
         return held.rows(self.variables)
 
     def draw(self, quote: Quote, public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
-        """Hand out the sums, which are drawn step by step."""
+        """Return the sums, which are drawn step by step."""
         return NoisySums(exact, noise, quote.guarantee, quote.terms, public.budget)
 
     def advice(self, public: Public, left: PrivacyLoss) -> str:
-        """Say what a caller may do whose budget has less left than the plan costs."""
+        """Advise a caller whose budget has less left than the plan costs."""
         priced = self.quote(public).terms
         text = f"The plan's noise multiplier is {priced.noise_multiplier:.4g}, for epsilon={priced.epsilon:.6g}."
         if left.epsilon > 0.0 and left.delta > 0.0:
@@ -136,14 +137,14 @@ class SampledSums:
         return text
 
     def _plan(self, public: Public) -> dict[str, Any]:
-        """State the plan as arguments of `price` and `calibrate`."""
+        """Return the plan as arguments of `price` and `calibrate`."""
         return {"steps": self.steps, "sampling_rate": self._sample(public)[0], "sampling": _method(public)}
 
     def _sample(self, public: Public) -> tuple[Fraction, int | None]:
-        """Find the exact sampling rate, and the size of samples where it is fixed."""
+        """Return the exact sampling rate, and the size of samples where it is fixed."""
         if self.sampling not in (None, method := _method(public)):
             raise ValueError(
-                f"sampling={self.sampling!r} does not go with neighbours={public.neighbours!r}, which takes {method!r}."
+                f"sampling={self.sampling!r} does not match neighbours={public.neighbours!r}, which needs {method!r}."
             )
         rate, batch, total = self.sampling_rate, self.batch_size, public.total
         if (rate is None) == (batch is None):
@@ -159,31 +160,31 @@ class SampledSums:
             batch = int(exact_positive("sampling_rate", rate) * total)
         if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or not 1 <= batch <= total:
             raise ValueError(
-                f"A sample must hold at least 1 and at most all {total} records, a public number; asked for {batch!r}."
+                f"A sample must hold at least 1 and at most all {total} records, a public number; got {batch!r}."
             )
         return Fraction(int(batch), total), int(batch)
 
 
 class NoisySums:
-    """A plan that is paid for: at most `steps` Gaussian sums over random samples of the records.
+    """A paid plan: at most `steps` Gaussian sums over random samples of the records.
 
-    Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; can be neither copied nor pickled. A sum is charged with the
-    plan, whether it is asked for or not. Like a charge, it is refused where the budget is closed, or pays for tries
-    that are being made: steps that one try left over would answer in the next, and those of a plan from outside would
-    count the tries.
+    Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; it can be neither copied nor pickled. Sums are charged with the
+    plan, whether they are used or not. Like a charge, a sum is refused if the budget is closed, or pays for tries that
+    are running: steps left over by one try would answer in the next, and steps of a plan from outside would count the
+    tries.
 
     Attributes
     ----------
     steps, steps_left : int
     noise_multiplier : float
-        Standard deviation of the noise over the L2 sensitivity of a sum.
+        Standard deviation of the noise divided by the L2 sensitivity of a sum.
     sampling : {"poisson", "without_replacement"}
     sampling_rate : float
-        Probability of a record to be in a sample.
+        Probability that a record is in a sample.
     batch_size : int or None
-        Size of a sample where it is fixed.
+        Size of a sample if it is fixed.
     guarantee : Guarantee
-        Of the whole plan.
+        Guarantee of the whole plan.
     """
 
     def __init__(
@@ -199,24 +200,24 @@ class NoisySums:
         self.sampling = "poisson" if self.batch_size is None else "without_replacement"
 
     def noisy_sum(self, statistic: Statistic, clip_norm: float, *, non_negative: bool = False) -> Vector:
-        """Sum one vector a record over a fresh random sample, with noise. Takes one of the plan's steps.
+        """Sum one vector per record over a fresh random sample, with noise. Uses one step of the plan.
 
         Parameters
         ----------
         statistic : callable
-            From m records, rows of the data set's codes of shape (m, number of variables), to their vectors, shape
-            (m, d), an array or a scipy sparse array. Each vector must be a function of its own record and of what is
-            public alone, to the last bit: rows come in any number and order, equal records only once. (Products by BLAS
-            are not: take :func:`~pgmpy_dp.data.moments.row_products`.)
+            Function of m records, as rows of codes of shape (m, number of variables), that returns their vectors as an
+            array or scipy sparse array of shape (m, d). To the last bit, each vector must depend only on its own record
+            and on public values: rows come in any number and order, and equal records only once. (Products by BLAS
+            violate this: use :func:`~pgmpy_dp.data.moments.row_products`.)
         clip_norm : float
             Longer vectors are scaled down to this Euclidean norm.
         non_negative : bool
-            Replace negative entries by 0. Samples of one size then need less noise, by a factor of sqrt(2).
+            Replace negative entries by 0. Samples of fixed size then need less noise, by a factor of sqrt(2).
 
         Returns
         -------
         ndarray of float64, shape (d,)
-            In the statistic's units.
+            In the units of the statistic.
 
         Raises
         ------
@@ -226,7 +227,7 @@ class NoisySums:
 
         Notes
         -----
-        A vector that holds NaN or infinity counts as zero. An error would tell that there is such a record.
+        A vector that contains NaN or infinity counts as zero: an error would reveal that there is such a record.
         """
         width, clip = checked_sum(statistic, self._rows, clip_norm)
         bound, scale = self._grid(width, math.sqrt(2.0) if non_negative else 2.0)
@@ -241,16 +242,16 @@ class NoisySums:
         clip_norm: float,
         centre: Vector | None = None,
     ) -> Vector:
-        """Sum clipped clique indicators over a fresh random sample, with noise. Takes one of the plan's steps.
+        """Sum clipped clique indicators over a fresh random sample, with noise. Uses one step of the plan.
 
-        A record's vector is ``phi - centre``: phi holds, for every clique end to end, 1 in the cell that the record is
-        in and 0 elsewhere. As `noisy_sum` of it, but by counting: no vector is made (Bernstein et al. 2017 use this sum
-        for private gradients).
+        A record's vector is ``phi - centre``, where phi concatenates all cliques' tables with 1 in the record's cell
+        and 0 elsewhere. This equals `noisy_sum` of these vectors, but counts instead of building them (Bernstein et al.
+        2017 use this sum for private gradients).
 
         Parameters
         ----------
         cliques : sequence of sequences of int
-            Column numbers of the records; a table's last column runs fastest.
+            Column numbers of the records; the last column of a table varies fastest.
         shape : sequence of int
             Number of states of every column.
         clip_norm : float
@@ -269,27 +270,28 @@ class NoisySums:
         """
         clip = checked_norm("clip_norm", clip_norm)
         tables = CentredTables(cliques, shape, centre)
-        clip = min(clip, tables.longest)  # no vector is longer
+        clip = min(clip, tables.longest)  # the norm of the longest vector
         bound, scale = self._grid(tables.cells, math.sqrt(2.0) if centre is None else 2.0)
         room = tables.room(bound)
         rows, weights = self._step()
         return self._noisy(tables.sum(self._rows[rows], weights, clip, room), scale, clip / bound)
 
     def noisy_moments(self, moments: Callable[[Any], Moments], bound: float) -> NoisyMoments:
-        """Sum weighted vectors and their weighted outer products, with noise. Takes one of the plan's steps.
+        """Sum weighted vectors and their weighted outer products, with noise. Uses one step of the plan.
 
-        What regressions with Gaussian latent responses learn from: sum u x and sum w E[x x'], for several weights u in
-        [-1, 1] and w in [0, 1] at a time. As `noisy_sum` of both stacked, with less noise where a record is replaced
-        (see :class:`~pgmpy_dp.data.moments.MomentGrid` for the sensitivity), and no record's vector is made.
+        These are the statistics of regressions with Gaussian latent responses: sum u x and sum w E[x x'], for several
+        weights u in [-1, 1] and w in [0, 1] at a time. This equals `noisy_sum` of both stacked, but with less noise
+        where a record is replaced (:class:`~pgmpy_dp.data.moments.MomentGrid` derives the sensitivity), and without
+        building a vector per record.
 
         Parameters
         ----------
         moments : callable
-            From m records, rows of the data set, to their :class:`~pgmpy_dp.data.moments.Moments`. As a statistic of
-            `noisy_sum`, a function of each record and of what is public alone.
+            Function of m records, as rows of the data set, that returns their :class:`~pgmpy_dp.data.moments.Moments`.
+            Like a statistic of `noisy_sum`, it must depend only on each record and on public values.
         bound : float
-            On the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down. Weights
-            beyond their ranges are cut off, and records that hold NaN or infinity count as zero.
+            Bound on the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down.
+            Weights are clipped to their ranges, and records that contain NaN or infinity count as zero.
 
         Returns
         -------
@@ -298,8 +300,8 @@ class NoisySums:
         Raises
         ------
         ValueError
-            If no step is left, an argument is out of range, or what `moments` returns is of the wrong kind. It is tried
-            on a row of zeros first.
+            If no step is left, an argument is out of range, or the result of `moments` is of the wrong kind. It is
+            tried on a row of zeros first.
         """
         shape = moments(zero_row(self._rows)).checked(1).shape
         bound = checked_norm("bound", bound)
@@ -312,30 +314,30 @@ class NoisySums:
         return grid.noisy(drawn, bound)
 
     def _grid(self, cells: int, replacing: float) -> tuple[int, float]:
-        """Find a record's bound and the noise scale; `replacing` is how many bounds a replaced record moves a sum."""
+        """Return a record's bound and the noise scale; a replaced record changes a sum by `replacing` bounds."""
         bound, scale = _grid(self.noise_multiplier, 1.0 if self.sampling == "poisson" else replacing)
         self._priced.require_fine((cells, scale))
         return bound, scale
 
     def _noisy(self, total: Integers, scale: float, step: float) -> Vector:
-        """Add noise to a sum, and return it in the statistic's units."""
+        """Add noise to a sum, and return it in the units of the statistic."""
         noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * step
         return noisy
 
     def _parts(self, most: int) -> Iterator[tuple[Any, Integers]]:
-        """Take a step: yield its sample's rows, so many at a time, and how many of its records have each of them."""
+        """Use a step: yield its sample's rows, at most `most` at a time, and how many of its records have each."""
         rows, weights = self._step()
         for start in range(0, rows.size, most):
             yield self._rows[rows[start : start + most]], weights[start : start + most]
 
     def _step(self) -> tuple[Integers, Integers]:
-        """Take a step: draw the row numbers of a fresh sample, and how many of its records have each row."""
+        """Use a step: draw the row numbers of a fresh sample, and the number of its records with each row."""
         if os.getpid() != self._process:
             raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
         self._budget.require_open()
         with self._lock:
             if self.steps_left <= 0:
-                raise ValueError(f"All {self.steps} steps of this plan are taken: plan again, which charges again.")
+                raise ValueError(f"All {self.steps} steps of this plan are used: plan again, which charges again.")
             self.steps_left -= 1
         if self.batch_size is None:
             mask = self._noise.coins(self._rate, self._size)
@@ -356,11 +358,11 @@ class NoisySums:
 
 
 def _method(public: Public) -> str:
-    """Say how records are sampled, which follows from the neighbour relation."""
+    """Return the kind of sampling, which follows from the neighbour relation."""
     return next(name for name, relation in SAMPLINGS.items() if relation == public.neighbours)
 
 
 def _grid(noise_multiplier: float, sensitivity: float) -> tuple[int, float]:
-    """Find the norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= noise multiplier."""
+    """Return the norm bound and noise scale of a sum in grid steps: scale / (sensitivity * bound) >= multiplier."""
     bound = int(min(_GRID / (noise_multiplier * sensitivity), 2.0 * _GRID))
     return bound, noise_multiplier * sensitivity * bound * (1.0 + 2.0**-50)

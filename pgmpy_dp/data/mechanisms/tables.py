@@ -1,10 +1,10 @@
-"""Records are counted in tables, with noise.
+"""Counting tables with noise.
 
-Sensitivity. A unit adds at most its contribution to the sum of a table (1 for a record): neighbours' tables differ as
-:func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. Each table gets noise of a scale at which it costs its
-share of the charge, and costs of tables add up: their epsilons under Laplace noise, their rho under Gaussian noise
-(zCDP). A block of Gaussian tables has the exact price of :mod:`pgmpy_dp.privacy.blocks` in place of rho's. A Poisson
-sample of the records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
+Sensitivity. A unit adds at most its contribution (1 for a record) to the sum of a table, so neighbours' tables differ
+as stated in :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`. Each table gets noise of the scale at which it
+costs its share of the charge, and the costs of tables add up: epsilons under Laplace noise, rhos (zCDP) under Gaussian
+noise. A block of Gaussian tables has the exact price of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the
+records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pgmpy_dp.release.guarantee import counted
 from pgmpy_dp.schema import Clique
 
 Shares = Mapping[Clique, Fraction]
-# What a charge states beside epsilon, the rho that holds, and the scale of each table's noise.
+# Parts of a charge beside epsilon, the rho of the guarantee, and the scale of each table's noise.
 Price = tuple[dict[str, Any], float | None, dict[Clique, float]]
 
 
 @dataclass(frozen=True)
 class NoisyTables:
-    """Counts of the records in every cell of cliques, with noise; see :meth:`pgmpy_dp.PrivateDataset.measure`."""
+    """Count the records in every cell of cliques, with noise; see :meth:`pgmpy_dp.PrivateDataset.measure`."""
 
     cliques: Iterable[Iterable[str]]
     epsilon: float | Fraction
@@ -47,7 +47,7 @@ class NoisyTables:
     sampling_rate: float = 1.0
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the tables; the terms are the noise scale of each."""
+        """Price the tables; the terms are the noise scales."""
         shares = shared(public, self.cliques, self.weights)
         epsilon = exact_positive("epsilon", self.epsilon)
         rate = _checked_rate(self.sampling_rate, self.mechanism, public.neighbours)
@@ -65,7 +65,7 @@ class NoisyTables:
         return Quote(charge, scales, promise(public, epsilon, noise, delta=delta, rho=rho, sampling_rate=float(rate)))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
-        """Count the records; or hand on their codes, where a sample of them is to be counted."""
+        """Count the records; return their codes instead if a sample of them is to be counted."""
         return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
 
     def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
@@ -82,12 +82,12 @@ class NoisyTables:
 
 @dataclass(frozen=True)
 class GaussianTables:
-    """The same with Gaussian noise for a rho of zCDP: a step of a method that has paid for all its steps.
+    """Count with Gaussian noise for a given rho of zCDP: one step of a method that has paid for all its steps.
 
     Attributes
     ----------
     delta : float
-        The guarantee states the epsilon that rho implies with it.
+        The guarantee states the epsilon that rho implies at this delta.
     """
 
     cliques: Iterable[Iterable[str]]
@@ -96,11 +96,11 @@ class GaussianTables:
     weights: Iterable[float] | None = None
 
     def quote(self, public: PublicTable) -> Quote:
-        """Price the tables; the terms are the noise scale of each."""
+        """Price the tables; the terms are the noise scales."""
         shares = shared(public, self.cliques, self.weights)
         delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
         charge = Charge(f"measure {counted(len(shares), 'table')}", "gaussian", rho=self.rho)
-        # At a large delta a small rho implies an epsilon of 0, and what holds for 0 holds for more.
+        # At a large delta a small rho implies epsilon 0; a larger epsilon holds as well.
         epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(self.rho), delta), self.rho)))
         promised = promise(public, epsilon, "gaussian", delta=delta, rho=self.rho)
         return Quote(charge, _gaussian_scales(public, shares, rho), promised)
@@ -118,7 +118,7 @@ def _released(
     quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], add: Callable[[Counts, float], Counts]
 ) -> NoisyMarginals:
     tables, scales = perturbed(exact, quote.terms, add), quote.terms
-    if quote.guarantee.max_rows is None:  # from parts of a unit's weight to units: exact, as it is a power of 2
+    if quote.guarantee.max_rows is None:  # convert parts of a unit's weight to units; exact for a power of 2
         tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
         scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
     return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
@@ -147,7 +147,7 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
     delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
-            'The price of a block is that of single records, and these units have several: take mechanism="gaussian".'
+            'Blocks are priced for single records, and these units have several: use mechanism="gaussian".'
         )
     relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
     scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
@@ -160,8 +160,8 @@ _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussi
 def delta_within(public: PublicTable, delta: float) -> float:
     if delta == 0:
         raise ValueError(
-            "delta must be greater than 0 for Gaussian noise: far below one over the number of records, 1e-9 say, and "
-            "the budget must have one too."
+            "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as 1e-9. "
+            "The budget needs a delta too."
         )
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.budget.delta > 0:
@@ -174,7 +174,7 @@ def delta_within(public: PublicTable, delta: float) -> float:
 def shared(
     public: PublicTable, cliques: Iterable[Iterable[str]], weights: Iterable[float] | None
 ) -> dict[Clique, Fraction]:
-    """Check cliques and their weights, and find each table's share of the privacy loss."""
+    """Check cliques and their weights, and return each table's share of the privacy loss."""
     checked = public.schema.require(cliques)
     for clique in checked:
         require_countable(public.schema, clique)
@@ -182,7 +182,7 @@ def shared(
 
 
 def promise(public: PublicTable, epsilon: Fraction, noise: str, **parts: Any) -> Guarantee:
-    """State what tables promise, to one unit where there are units."""
+    """State the guarantee of tables, for units where there are units."""
     unit: dict[str, Any] = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
     return public.guarantee(epsilon, noise, **unit, **parts)
 
@@ -206,13 +206,7 @@ def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
 
 
 def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Fraction:
-    """Take a sampling rate, as the guarantee will state it, if samples are priced at it.
-
-    Raises
-    ------
-    ValueError
-        If it is out of range, or samples are not priced for the mechanism or the relation.
-    """
+    """Return a sampling rate as the guarantee will state it; ValueError if samples are not priced for it."""
     rate = Fraction(str(float(sampling_fraction(sampling_rate))))
     if rate < 1 and neighbours != "add_remove":
         raise ValueError(

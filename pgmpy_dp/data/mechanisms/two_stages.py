@@ -1,31 +1,31 @@
-"""Tables measured twice, where the first answer decides which of them get the less noise the second time.
+"""Tables measured twice, where the first answer decides which of them get less noise the second time.
 
-Sensitivity. A record is in one cell of each table. Adding or removing it moves one count of each table by 1; replacing
-it moves two counts of a table, by 1 and -1, or none where both records are in the same cell.
+Sensitivity. A record is in one cell of each table. Adding or removing it changes one count of each table by 1;
+replacing it changes two counts of a table, by 1 and -1, or none if both records are in the same cell.
 
-Price. The scales of the second stage are a fixed ladder: how many tables have which scale is public and settled with
-the price, and the first answer only says which table takes which rung. Write H(P, Q; x) for E_P[max(0, 1 - x Q / P)],
+Price. The noise scales of the second stage are a fixed ladder: how many tables get which scale is public and fixed with
+the price, and the first answer only decides which table gets which rung. Write H(P, Q; x) for E_P[max(0, 1 - x Q / P)],
 with x > 0, and say that a pair of distributions dominates another if its H is at least as large at every x.
 
-1. A count of scale s that moves by 1 has a pair D(s), the same up to a shift whatever the count and the sign. A count
-   that stays has H = max(0, 1 - x), which is at most that of any pair. So D(s) dominates each count of a table of scale
-   s, of which one is taken under "add_remove" and two are under "replace_one", moved or not.
-2. If (P1, Q1) is dominated by (A1, B1), and for every answer y of the first the pair (P2, Q2) given y by (A2, B2), then
-   the pair of both answers is dominated by that of independent draws, the product of (A1, B1) and (A2, B2). For with
+1. A count of scale s that changes by 1 has a pair D(s), the same up to a shift whatever the count and the sign. A count
+   that does not change has H = max(0, 1 - x), which is at most that of any pair. So a table of scale s is dominated by
+   one D(s) under "add_remove", and by two under "replace_one", whether its counts change or not.
+2. If (P1, Q1) is dominated by (A1, B1), and for every first answer y the pair (P2, Q2) given y by (A2, B2), then the
+   pair of both answers is dominated by that of independent draws, the product of (A1, B1) and (A2, B2). For with
    X = x Q1(y) / P1(y) and Z = x B2(z) / A2(z)
 
        H = sum_y P1(y) H(P2, Q2 | y; X) <= sum_y P1(y) H(A2, B2; X)
          = sum_z A2(z) H(P1, Q1; Z) <= sum_z A2(z) H(A1, B1; Z).
 
-3. Tables have independent noise, so by 1 and 2 the first stage is dominated by the product of its D(s), and the second,
-   given any first answer, by the product of the D(s) of the scales that its tables then have. That product does not
-   depend on which table has which, since the ladder has the same scales in any order: it is one and the same pair for
-   all answers, although what the second stage loses is not (under "replace_one" a table that does not move may have
-   the least noise). By 2 both stages are dominated by the product over the tables of the first and the rungs of the
-   second, of which :mod:`pgmpy_dp.privacy.blocks` computes the price, before the first.
+3. Tables have independent noise, so by 1 and 2 the first stage is dominated by the product of its D(s), and the second
+   stage, given any first answer, by the product of the D(s) of the scales that its tables then have. That product does
+   not depend on which table has which scale, since the ladder always has the same scales: it is the same pair for all
+   answers, although the actual loss of the second stage may depend on them (under "replace_one" a table that does not
+   change may have the least noise). By 2 both stages are dominated by the product over the tables of the first stage
+   and the rungs of the second, whose price :mod:`pgmpy_dp.privacy.blocks` computes before the first stage.
 
-Units of one row (``max_rows=1``) have their row drawn once for both stages. Given the draws, neighbours differ as
-above; H is convex in the pair of distributions, so that the mixture over draws costs no more than the worst of them.
+Units of one row (``max_rows=1``) have their row sampled once for both stages. Given the sample, neighbours differ as
+above; H is convex in the pair of distributions, so the mixture over samples costs no more than the worst of them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import pooled_counts
 from pgmpy_dp.schema import Clique
 
-# Shares of the second stage spread about their public mean like a normal variable of this deviation in the logarithm,
-# cut off at these many: as wanted shares do on census records, where it was seen.
+# Shares of the second stage are log-normal about their public mean: the standard deviation of the logarithm, and its
+# cut-off in standard deviations. Wanted shares on census records have this spread.
 _SPREAD, _CUT = 0.7, 1.7
 
 Scales = dict[Clique, float]
@@ -58,21 +58,22 @@ Scales = dict[Clique, float]
 
 @dataclass(frozen=True)
 class TwoStageTables:
-    """Gaussian tables in one block, of which the second stage goes where the first answer wants it.
+    """Gaussian tables in one block, whose second stage favours the tables that the first answer wants.
 
     Attributes
     ----------
     cliques : sequence of tuples of str
     epsilon, delta : float
-        Of both stages together.
+        Cost of both stages together.
     weights : sequence of float
         The tables' shares of the privacy loss, in the first stage and, on average over a group, in the second.
     groups : sequence of hashable values, or None
         Tables of a group share a ladder in the second stage. Those of the group None keep their share.
     wanted : callable
-        From the first release to a number for each clique of a group: larger ones get less noise. It sees no record.
+        Function of the first release that returns a number for each clique of a group: larger ones get less noise. It
+        does not see records.
     first : float
-        Share of the privacy loss of the first stage.
+        The first stage's share of the privacy loss.
     """
 
     cliques: Sequence[Clique]
@@ -91,7 +92,7 @@ class TwoStageTables:
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         number(above=0.0, most=0.999)("first", self.first)
         if len(self.groups) != len(shares):
-            raise ValueError(f"groups must name one for each clique: {len(shares)} cliques, {len(self.groups)} groups.")
+            raise ValueError(f"groups needs one for each clique: {len(shares)} cliques, {len(self.groups)} groups.")
         first = np.array([float(exact_positive("a table's share", share)) for share in shares.values()])
         second = first.copy()
         for group in {group: None for group in self.groups if group is not None}:
@@ -126,7 +127,7 @@ class TwoStageTables:
         return NoisyMarginals(public.schema, tables, deviations, quote.guarantee, public.total)
 
     def _assigned(self, ladder: Mapping[Clique, float], wanted: Mapping[Clique, float]) -> Scales:
-        """Give the lowest scales of each group to the tables that want them most."""
+        """Give the lowest scales of each group to the tables with the largest `wanted`."""
         scales = dict(ladder)
         groups: dict[Any, list[Clique]] = {}
         for clique, group in zip(ladder, self.groups, strict=True):
