@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from functools import cache
+
+# Before numpy is loaded, here and in the processes that tests start: of several threads of BLAS on the cores of two
+# processes of tests, each waits for the others many times as long as it works.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import pytest
 

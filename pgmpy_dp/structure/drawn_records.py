@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.threads import one_thread
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents
@@ -105,7 +106,8 @@ class DrawnRecords:
             cells = self.codes[:, start : start + _AT_ONCE] + self._starts[:-1, None]
             marks = np.zeros((cells.shape[1], len(counts)), dtype=np.float32)
             marks[np.arange(len(marks)), cells] = 1.0
-            counts += marks.T @ marks
+            with one_thread():
+                counts += marks.T @ marks
         shares: Vector = counts / self.codes.shape[1]
         return shares
 
