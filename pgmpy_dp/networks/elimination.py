@@ -16,7 +16,7 @@ from pgmpy.inference import VariableElimination as Elimination
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.models.questions import checked_question, impossible
+from pgmpy_dp.models.questions import checked_question
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import Network, ordered_table
@@ -169,6 +169,6 @@ class VariableElimination(Elimination):
 def _normalise(answer: DiscreteFactor, given: Mapping[str, Any]) -> DiscreteFactor:
     mass = float(np.sum(answer.values))
     if not mass > 0:
-        raise impossible(given)
+        raise ValueError(f"The evidence {dict(given)} has probability zero in the network: leave a part of it out.")
     answer.values = answer.values / mass
     return answer
