@@ -21,6 +21,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
 from pgmpy_dp.cli.shared.structures import edge_lines, read_structure
+from pgmpy_dp.errors import Message
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.privacy.mechanisms import laplace_variance
@@ -559,13 +560,13 @@ def test_json_and_records_that_are_printed_move_no_cursor_and_read_back_as_the_s
 
 def test_warnings_of_the_library_are_said_safely(asia, monkeypatch):
     def warning(*_):
-        warnings.warn("of \x1b[2J, leave out\nmax_rows=...", stacklevel=1)
+        warnings.warn(Message("of \x1b[2J", "leave out\nmax_rows=...", "leave out\n--max-rows"), stacklevel=1)
         raise ValueError("no")
 
     release()
     monkeypatch.setattr(dp.NoisyMarginals, "load", warning)
     monkeypatch.setattr("pgmpy_dp.release.Release.load", warning)
-    assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J, leave out --max-rows\nError: no\n"
+    assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J: leave out --max-rows.\nError: no\n"
 
 
 def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
@@ -729,7 +730,7 @@ def test_a_graph_from_records(asia):
     assert "choose a forest" in run(*call, *files, "--dry-run")
     assert not list(asia.glob("found*"))
     assert "single records" in refused(*call, *files, "--unit", "asia", "--max-rows", 2, "--repeat", 2)
-    assert "--forbid or --require names 'smok'" in refused(*call, *files, "--forbid", "smok->lung")
+    assert "An edge names 'smok'" in refused(*call, *files, "--forbid", "smok->lung")
     told = run(*call, *files, "--forbid", "asia->smoke", "--require", "smoke->lung", "--json")
     made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
     assert made["ledger"]["remaining"]["epsilon"] < 3
@@ -879,7 +880,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert [(row["lower"], row["probability"], row["upper"]) for row in held["answer"]] == [
         (row.lower, row.value, row.upper) for row in frame.itertuples()
     ]
-    assert "pgmpy-dp check says where" in held["notes"][0]
+    assert "add edges where pgmpy-dp check finds it" in held["notes"][0]
     assert "Note: " in run(*call, "--of", "records")
     found = json.loads(run("check", "release.zip", "--model", "fitted.bif", "--json"))
     assert found["fails"]
@@ -984,7 +985,7 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     records.to_csv("records.csv", index=False)
     run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 1e-6)
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--out", "s.csv"]
-    assert "or take --numbers states" in refused(*call, "--ledger", "ledger.json")
+    assert "or use --numbers states" in refused(*call, "--ledger", "ledger.json")
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pgmpy.factors.discrete import TabularCPD
 from sklearn.exceptions import ConvergenceWarning
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
@@ -51,8 +52,11 @@ def warn_unless(converged: bool, estimator: Any, what: str = "The fit") -> None:
     """Warn that a fit did not converge: it is private all the same, but not what it should be."""
     if not converged:
         warnings.warn(
-            f"{what} of {type(estimator).__name__} did not converge: the network may be far from what the release "
-            "says. Give more iterations (max_iter), or exact inference (inference='junction_tree') where it fits.",
+            Message(
+                f"{what} of {type(estimator).__name__} did not converge, so the network may be far from the release",
+                "raise max_iter, or use inference='junction_tree' where it fits in memory",
+                "see what --estimator auto gives",
+            ),
             ConvergenceWarning,
             stacklevel=4,
         )

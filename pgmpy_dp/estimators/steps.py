@@ -14,7 +14,7 @@ from typing import Any
 
 from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
@@ -97,9 +97,12 @@ def refuse_rules(estimator: Any, schema: Schema, variables: Sequence[str]) -> No
     own = schema.select([variable for variable in variables if variable in schema.states])
     if own.rules:
         raise SchemaError(
-            f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
-            f"{', '.join(map(repr, own.rules[0].variables))}: fit PairwiseMixture, which does, or declare a schema "
-            "without them."
+            Message(
+                f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
+                f"{', '.join(map(repr, own.rules[0].variables))}",
+                "fit PairwiseMixture, which does, or declare a schema without them",
+                "use pgmpy-dp synthesize, which does, or a schema without them",
+            )
         )
 
 
@@ -156,7 +159,7 @@ def dataset_of(
     """Take the data set that was handed in, or make one of records for this fit alone; errors as `resolve`."""
     if epsilon is None:
         if isinstance(data, (str, os.PathLike)):
-            raise ValueError("This is the path of a file: read a release by NoisyMarginals.load(path), and fit that.")
+            raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
         raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
     if isinstance(data, PrivateDataset):
         _require_variables(data.schema, variables, "data set's schema")

@@ -12,6 +12,10 @@ from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.schema import Schema
 
+# Advice where a model has no release, in Python and for the command line.
+ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))"
+NAME_RELEASE = "name the release it was fitted to by --release"
+
 # A bound this many records away from 0 or 1 is 0 or 1: counts are whole numbers.
 _HALF = 0.5
 

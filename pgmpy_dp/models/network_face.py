@@ -18,14 +18,14 @@ from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import ReleaseFormatError, SchemaError
+from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
-from pgmpy_dp.fitting.readings.posterior_networks import SLOWLY, PosteriorNetworks, draw_networks
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, mixes_slowly
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.bounds import bounds_frame, check_interval, state_index
+from pgmpy_dp.models.bounds import ATTACH_RELEASE, NAME_RELEASE, bounds_frame, check_interval, state_index
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.numbers import Numbers, numbered, require_numbers
 from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
@@ -43,10 +43,11 @@ from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Schema
 
-_STRUCTURE = (
+_STRUCTURE = Message(
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell. plan_measurements(..., check=0.15) measures such "
-    "pairs."
+    "its structure is right, and otherwise the release cannot tell",
+    "plan_measurements(..., check=0.15) measures such pairs",
+    "pgmpy-dp release --check 0.15 measures such pairs",
 )
 
 # Joint states of which `map_probability` draws the whole table.
@@ -271,7 +272,7 @@ class PrivateNetwork(Provenance):
         whole_number("draws", draws, 20)
         posterior = self._drawn_afresh(draws, seed)
         if posterior.poor:
-            warnings.warn(_slowly(f": the mean of one probability {posterior.poor}", draws), stacklevel=2)
+            warnings.warn(_slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=2)
         return posterior
 
     def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
@@ -386,9 +387,11 @@ class PrivateNetwork(Provenance):
         held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(
-                "The network has no release, from which bounds are drawn, or was changed since it was fitted: fit it "
-                "to one, or attach that which it was fitted to by "
-                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                Message(
+                    "The network has no release, or was changed since it was fitted",
+                    f"fit it, or {ATTACH_RELEASE}",
+                    NAME_RELEASE,
+                )
             )
         return held if isinstance(held, tuple) else (held,)
 
@@ -544,8 +547,11 @@ class PrivateNetwork(Provenance):
             return schemas
         if not schemas:
             raise ValueError(
-                'The network has no release, which says the edges of its bins: take numbers="states", or '
-                "attach that which it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                Message(
+                    "The network has no release, which states the edges of its bins",
+                    f'use numbers="states", or {ATTACH_RELEASE}',
+                    f"use --numbers states, or {NAME_RELEASE}",
+                )
             )
         for schema in schemas:
             require_numbers({v: bins for v, bins in schema.bins.items() if v in self.nodes()}, numbers)  # type: ignore[attr-defined]
@@ -630,14 +636,17 @@ class PrivateNetwork(Provenance):
         check = vars(self).get("_check")
         if check is not None and check.fails and "_warned" not in vars(self):
             self._warned = True
-            own = "fit by PrivateMLE(), which keeps to each family's own table, " if self._told_by_families() else ""
-            warnings.warn(
+            advice = "add edges where {} finds it, {}or {}, which needs no network"
+            own = "fit by {}, which reads each family from its own table, " if self._told_by_families() else ""
+            python = advice.format("check_fit()", own.format("PrivateMLE()"), "fit PairwiseMixture")
+            shell = advice.format("pgmpy-dp check", own.format("--estimator private-mle"), "use pgmpy-dp synthesize")
+            worst = f": {check.worst(1)[0]}" if check.worst() else ""
+            fact = (
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
-                f"expected){': ' if check.worst() else ''}{'; '.join(check.worst(1))}. Answers and synthetic records "
-                "may be far off; bounds allow for it as far as the release tells. network.check_fit() says where: add "
-                f"edges there, {own}or fit PairwiseMixture, which needs no network.",
-                stacklevel=stacklevel,
+                f"expected){worst}. Answers and synthetic records may be far off; bounds allow for it as far as the "
+                "release tells"
             )
+            warnings.warn(Message(fact, python, shell), stacklevel=stacklevel)
 
     def _told_by_families(self) -> bool:
         """Say whether CPDs that are each read from its own table are there to be had, and others than these."""
@@ -677,7 +686,7 @@ class PrivateNetwork(Provenance):
         draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
         poor = uncertain(draws.reshape(len(draws), -1), *UNCERTAIN)
         if poor:
-            warnings.warn(_slowly(f", and this answer's mean {poor}", len(draws)), stacklevel=3)
+            warnings.warn(_slowly(f"this answer's mean {poor}", len(draws)), stacklevel=3)
         records = posterior.totals * shares
         if given and float(np.quantile(records, 0.05)) < 1:
             warnings.warn(
@@ -700,5 +709,5 @@ class PrivateNetwork(Provenance):
         return held
 
 
-def _slowly(told: str, draws: int) -> str:
-    return SLOWLY.format(told, f"sample_posterior(draws={4 * draws}), and compare two seeds")
+def _slowly(mean: str, draws: int) -> Message:
+    return mixes_slowly(mean, f"sample_posterior(draws={4 * draws}), and compare two seeds", f"--draws {4 * draws}")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.schema import Bins, Schema
 
 Numbers = Literal["states", "uniform", "midpoint"]
@@ -30,8 +30,11 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
     for variable, declared in bins.items():
         if numbers != "states" and not np.isfinite(declared.edges).all():
             raise SchemaError(
-                f"Variable {variable!r} has an open bin, of which there is no middle: declare finite edges, or take "
-                'numbers="states".'
+                Message(
+                    f"Variable {variable!r} has an open bin, which has no middle",
+                    'declare finite edges, or use numbers="states"',
+                    "declare finite edges, or use --numbers states",
+                )
             )
 
 

@@ -93,8 +93,8 @@ def simulate_from_draws(
     whole_number("data_sets", data_sets)
     if data_sets > len(posterior.population):
         raise ValueError(
-            f"There are {len(posterior.population)} draws for {data_sets} data sets: call "
-            f"sample_posterior(draws={data_sets}) first."
+            f"There are {len(posterior.population)} draws for {data_sets} data sets: draw as many by "
+            "sample_posterior first."
         )
     schema, generator = posterior.schema, np.random.default_rng(seed)
     given, nodes = checked_evidence(schema, evidence), list(network.nodes())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
@@ -61,8 +62,12 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
     found = [clique for clique in public if frozenset(clique) & nodes in lost]
     if found:
         warnings.warn(
-            f"The network does not join the public {', '.join(map(str, found))}, and a tree that does is too large: "
-            "the fit leaves it out. Add edges there, or fit PairwiseMixture, which needs no network.",
+            Message(
+                f"The fit leaves out the public {', '.join(map(str, found))}: the network does not join its variables, "
+                "and a tree that does is too large",
+                "add edges there, or fit PairwiseMixture, which needs no network",
+                "add edges there, or use pgmpy-dp synthesize, which needs no network",
+            ),
             stacklevel=6,
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
 from pgmpy_dp.observed.factors import Network, families
 from pgmpy_dp.release.observations import maximal
@@ -138,7 +138,11 @@ def _spread(table: Mask, variables: Clique, wanted: Clique) -> Mask:
 
 
 def _not_held(variables: Clique, pair: Sequence[str]) -> SchemaError:
+    add = f"add an edge between {pair[0]!r} and {pair[-1]!r}, or"
     return SchemaError(
-        f"The network cannot hold the rule about {', '.join(map(repr, variables))}: they must all be neighbours. Add "
-        f"an edge between {pair[0]!r} and {pair[-1]!r}, or fit PairwiseMixture, which needs no network."
+        Message(
+            f"The network cannot hold the rule about {', '.join(map(repr, variables))}, which must all be neighbours",
+            f"{add} fit PairwiseMixture, which needs no network",
+            f"{add} use pgmpy-dp synthesize, which needs no network",
+        )
     )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 
@@ -35,7 +36,6 @@ _ROUNDING = 1e-16
 _MOST_EPSILON = 60.0
 # Width of the loss grid as a share of epsilon; discretisation costs about one part in 100,000 of epsilon.
 _INTERVAL = 2e-4
-_INSTEAD = 'measure with mechanism="gaussian"'
 
 
 def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: float, neighbours: str) -> list[float]:
@@ -98,10 +98,8 @@ def block_rho(scales: Sequence[float], neighbours: str) -> float:
 def _checked(delta: float) -> float:
     delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
     if delta < _LEAST_DELTA:
-        raise ValueError(
-            f"delta={delta!r} is below {_LEAST_DELTA:g}, the smallest for which a block can be priced: take a "
-            f"larger delta, or {_INSTEAD}."
-        )
+        problem = f"delta={delta!r} is below {_LEAST_DELTA:g}, the smallest for which a block can be priced"
+        raise _refused(problem, "take a larger delta")
     return delta
 
 
@@ -130,17 +128,14 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
     from dp_accounting.pld import privacy_loss_distribution
 
     if max(scale for scale, _ in counts) > _MOST_SCALE:
-        raise ValueError(
-            f"The noise of a table would be of scale {max(scale for scale, _ in counts):.3g}, too large for the price "
-            f"of a block: raise epsilon, or {_INSTEAD}."
-        )
+        largest = max(scale for scale, _ in counts)
+        problem = f"The noise of a table would be of scale {largest:.3g}, too large for the price of a block"
+        raise _refused(problem, "raise epsilon")
     changes = int(table_sensitivity(neighbours, "squared_l2"))
     tables = changes * sum(count for _, count in counts)
     rounding = tables * _ROUNDING
     if rounding > delta / 2:
-        raise ValueError(
-            f"delta={delta!r} is too small to price this number of tables: take a larger delta, or {_INSTEAD}."
-        )
+        raise _refused(f"delta={delta!r} is too small to price {tables} tables", "take a larger delta")
     whole = math.sqrt(1.0 / sum(changes * count / scale**2 for scale, count in counts))
     interval = _INTERVAL * min(max(float(get_epsilon_gaussian(whole, delta)), 1e-6), 100.0)
     total = None
@@ -158,4 +153,9 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
 
 
 def _too_large(epsilon: float) -> ValueError:
-    return ValueError(f"epsilon={epsilon:.3g} is too large for the price of a block: lower it, or {_INSTEAD}.")
+    return _refused(f"epsilon={epsilon:.3g} is too large for the price of a block", "lower it")
+
+
+def _refused(problem: str, change: str) -> ValueError:
+    python, shell = (f"{change}, or {words}" for words in ('use mechanism="gaussian"', "add --mechanism gaussian"))
+    return ValueError(Message(problem, python, shell))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._notebooks import bar, table
-from pgmpy_dp.errors import BudgetExceededError, LedgerError
+from pgmpy_dp.errors import BudgetExceededError, LedgerError, Message
 from pgmpy_dp.privacy import accounting
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
@@ -226,8 +226,11 @@ class PrivacyBudget:
             raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
         if (charge.rho is not None or charge.delta) and not self.delta:
             raise ValueError(
-                f"The {charge.mechanism} mechanism needs a delta, and this budget has none: "
-                "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
+                Message(
+                    f"The {charge.mechanism} mechanism needs a delta, and this budget has none",
+                    "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism",
+                    "make a ledger with one by pgmpy-dp ledger create --delta, or take --mechanism laplace",
+                )
             )
         with self._ledger.held() as history:
             self.require_open()

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.errors import Message
+
 # A constraint takes a parameter's name and value, and raises a ValueError that says what is allowed.
 Constraint = Callable[[str, Any], object]
 
@@ -19,23 +21,27 @@ _LONGEST = 40
 _EXACT = re.compile(r"[0-9]{1,1300}(/[1-9][0-9]{0,1299})?", re.ASCII)
 
 
+def _wrong(name: str, problem: str) -> ValueError:
+    return ValueError(Message(f"{name} {problem}", parameter=name))
+
+
 def exact_positive(name: str, value: Any) -> Fraction:
     """Return a positive finite number as the exact fraction of its decimal text: 0.1 is one tenth.
 
     Booleans, NaN, infinity, zero, negative numbers and text are refused with a ValueError.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a positive number, got {shown(value)}.")
+        raise _wrong(name, f"must be a positive number, got {shown(value)}")
     if isinstance(value, Rational):  # integers as well
         exact = Fraction(int(value.numerator), int(value.denominator))
     elif not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {shown(value)}.")
+        raise _wrong(name, f"must be finite, got {shown(value)}")
     else:
         exact = Fraction(str(value))
     if exact <= 0:
-        raise ValueError(f"{name} must be greater than 0, got {shown(value)}.")
+        raise _wrong(name, f"must be greater than 0, got {shown(value)}")
     if not 0.0 < rounded_down(exact) < math.inf:
-        raise ValueError(f"{name} is too small or too large for floating-point numbers.")
+        raise _wrong(name, "is too small or too large for floating-point numbers")
     return exact
 
 
@@ -50,7 +56,7 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         bounds = f"at least {least}" if most == 2**63 - 1 else f"from {least} to {most}"
-        raise ValueError(f"{name} must be a whole number, {bounds}, got {shown(value)}.")
+        raise _wrong(name, f"must be a whole number, {bounds}, got {shown(value)}")
     return int(value)
 
 
@@ -66,7 +72,7 @@ def choice(*known: Any) -> Constraint:
 
     def check(name: str, value: Any) -> None:
         if not (value is None or isinstance(value, str)) or value not in known:
-            raise ValueError(f"{name} is {shown(value)}; choose one of {', '.join(map(repr, known))}.")
+            raise _wrong(name, f"is {shown(value)}; choose one of {', '.join(map(repr, known))}")
 
     return check
 
@@ -86,7 +92,7 @@ def number(*, least: float = 0.0, most: float = math.inf, above: float = -math.i
     def check(name: str, value: Any) -> None:
         real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
         if not (real and math.isfinite(value) and above < value and least <= value <= most):
-            raise ValueError(f"{name} must be a number {wanted}, got {shown(value)}.")
+            raise _wrong(name, f"must be a number {wanted}, got {shown(value)}")
 
     return check
 
@@ -128,7 +134,7 @@ def exact_text(name: str, exact: Fraction) -> str:
     '1/10'
     """
     if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MAX_BITS:
-        raise ValueError(f"{name} is a fraction with thousands of digits: round it up.")
+        raise _wrong(name, "is a fraction with thousands of digits: round it up")
     return str(exact)
 
 
@@ -143,11 +149,11 @@ def checked_delta(value: Any, *, zero_allowed: bool) -> float:
     """Return delta as a float in [0, 1), or in (0, 1)."""
     wanted = "in [0, 1)" if zero_allowed else "greater than 0 and less than 1"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ValueError(f"delta must be a number {wanted}, got {shown(value)}.")
+        raise _wrong("delta", f"must be a number {wanted}, got {shown(value)}")
     number: Any = value
     delta = float(number) if 0 <= number < 1 else math.nan
     if not delta < 1.0 or (delta == 0.0 and not zero_allowed):
-        raise ValueError(f"delta must be {wanted}, got {shown(value)}.")
+        raise _wrong("delta", f"must be {wanted}, got {shown(value)}")
     return delta
 
 

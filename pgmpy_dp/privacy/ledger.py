@@ -193,8 +193,8 @@ class MemoryLedger:
             if os.getpid() != self._process:
                 raise BudgetExceededError(
                     "This budget is a copy in a forked process, and each copy could be spent again. Nothing was "
-                    "charged. Charge it in the process that made it, or share a ledger: "
-                    "PrivacyBudget.open(path, epsilon)."
+                    "charged. Charge it in the process that made it, or share a ledger "
+                    "file, which PrivacyBudget.open makes."
                 )
             yield self._charges
 

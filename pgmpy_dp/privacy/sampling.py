@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 
 _DIGITS = 60
@@ -23,7 +24,9 @@ def sampling_fraction(rate: object) -> Fraction:
     """Return a sampling rate as the exact fraction of its decimal text; ValueError unless in (0, 1]."""
     exact = exact_positive("sampling_rate", rate)
     if exact > 1:
-        raise ValueError(f"sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
+        raise ValueError(
+            Message(f"sampling_rate must be greater than 0 and at most 1, got {rate!r}", parameter="sampling_rate")
+        )
     return exact
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.records.columns import read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
@@ -97,7 +97,11 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         elif path.name.lower().endswith((".parquet", ".pq")) or path.is_dir():
             return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
         else:
-            raise ValueError(f"{path}: records are read from .csv and .parquet files; hand others in as a frame.")
+            raise ValueError(
+                Message(
+                    f"{path}: records are read from .csv and .parquet files", "read others into a frame", "convert it"
+                )
+            )
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled, and other sources do not need it
 

@@ -38,7 +38,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
@@ -165,7 +165,11 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
         elif path.name.lower().endswith((".parquet", ".pq")) and not path.is_dir():
             records = _parquet(path)
         else:
-            raise ValueError(f"{path}: {table} are read from one .csv or .parquet file; hand others in as a frame.")
+            raise ValueError(
+                Message(
+                    f"{path}: {table} are read from one .csv or .parquet file", "read others into a frame", "convert it"
+                )
+            )
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # compiled; other sources do not need it
 

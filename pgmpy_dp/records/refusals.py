@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.records.columns import Found
 from pgmpy_dp.schema import Schema
 
@@ -41,9 +41,12 @@ def require_columns(names: list[Any], variables: Iterable[str], what: str = "Var
         if names.count(variable) != 1:
             problem = "has no column in" if variable not in names else "is the name of more than one column of"
             raise SchemaError(
-                f"{what} {variable!r} {problem} the records: they need exactly one for each variable. Names are "
-                "compared letter by letter. In a .csv file commas part the columns, unless CsvFile(path, "
-                "delimiter=...) says otherwise, and blanks after them count, unless CsvFile(path, strip=True) does."
+                Message(
+                    f"{what} {variable!r} {problem} the records. Names must agree letter by letter, and a .csv file is "
+                    "split at commas, with the blanks beside them a part of names and values",
+                    "if it is written otherwise, use CsvFile(path, delimiter=..., strip=True)",
+                    "if it is written otherwise, add --delimiter or --strip",
+                )
             )
     return [names.index(variable) for variable in asked]
 
@@ -53,41 +56,44 @@ def require_declared(schema: Schema, found: Mapping[str, Found]) -> None:
     missing = [variable for variable, cells in found.items() if cells.missing]
     undeclared = [variable for variable, cells in found.items() if cells.undeclared]
     if missing:
-        raise SchemaError(_missing(missing[0]) + _also(missing[1:], undeclared))
+        problem = f"Variable {missing[0]!r} has missing values in the records"
+        raise _refusal(problem, "fill or drop them", "missing", missing[0], missing[1:], undeclared)
     if undeclared:
-        raise SchemaError(_undeclared(schema, undeclared[0]) + _also([], undeclared[1:]))
+        problem, correct = _undeclared(schema, undeclared[0])
+        raise _refusal(problem, correct, "other", undeclared[0], [], undeclared[1:])
 
 
-def _missing(variable: str) -> str:
-    return (
-        f"Variable {variable!r} has missing values in the records. Either declare a state that stands "
-        f"for them, Schema(..., missing={{{variable!r}: 'unknown'}}), at the command line --missing "
-        f"{variable}=unknown, or fill or drop them before."
-    )
-
-
-def _undeclared(schema: Schema, variable: str) -> str:
-    way_out = (
-        f"or declare a state that stands for them, Schema(..., other={{{variable!r}: 'other'}}), at the command line "
-        f"--other {variable}=other."
-    )
-    said = f"Variable {variable!r} has values in the records that are not among its declared states."
+def _undeclared(schema: Schema, variable: str) -> tuple[str, str]:
+    """Say what values of a variable may be, and how to correct them."""
+    problem = f"Variable {variable!r} has values in the records that are not among its declared states."
     if variable in schema.bins:
         edges = schema.bins[variable].edges
         return (
-            f"{said} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and texts in a column of a frame are "
-            f"none: widen the edges (inf is one), correct the records, {way_out}"
+            f"{problem} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and no texts of a frame's column",
+            "widen the edges (inf is one), correct the records",
         )
     return (
-        f"{said} Values must agree in kind as well ('1' is not 1, True is not 1), and blanks at the ends of texts "
-        f"count: correct the records or the declaration, {way_out}"
+        f"{problem} Types must agree ('1' is not 1, True is not 1), and blanks at the ends of texts count",
+        "correct the records or the declaration",
     )
 
 
-def _also(missing: list[str], undeclared: list[str]) -> str:
+def _refusal(
+    problem: str, correct: str, role: str, variable: str, missing: list[str], undeclared: list[str]
+) -> SchemaError:
+    """Advise to correct a variable's values or to declare a state for them, and name other such variables."""
+    state = "unknown" if role == "missing" else role
+    declare = f"{correct}, or declare a state for them, "
     others = [
-        f"{', '.join(map(repr, variables))} in {role}="
-        for role, variables in (("missing", missing), ("other", undeclared))
-        if variables
+        f"{noun} of {', '.join(map(repr, names))}"
+        for noun, names in (("missing values", missing), ("undeclared values", undeclared))
+        if names
     ]
-    return f" The same goes for {' and '.join(others)}." if others else ""
+    also = f". The same goes for {' and '.join(others)}" if others else ""
+    return SchemaError(
+        Message(
+            problem,
+            f"{declare}Schema(..., {role}={{{variable!r}: {state!r}}}){also}",
+            f"{declare}--{role} {variable}={state}{also}",
+        )
+    )

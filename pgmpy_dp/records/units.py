@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -71,10 +71,13 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
         max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
     if column is None:
         if max_rows is not None:
-            raise ValueError("max_rows bounds the rows of a unit: name the column that tells whose a row is, unit=...")
+            column_of = "name the column that tells whose a row is, "
+            problem = "max_rows bounds the rows of a unit"
+            raise ValueError(Message(problem, f"{column_of}unit=...", f"{column_of}--unit", parameter="max_rows"))
         return None
     if not isinstance(column, str) or not column or column == "record":
-        raise ValueError(f"unit must name a column of the records, and not 'record', got {column!r}.")
+        problem = f"unit must name a column of the records, and not 'record', got {column!r}"
+        raise ValueError(Message(problem, parameter="unit"))
     return Unit(column, max_rows, noise.keys)
 
 
@@ -82,8 +85,11 @@ def require_single_records(unit: Unit | None) -> None:
     """Refuse units, for mechanisms whose sensitivity is that of one record."""
     if unit is not None:
         raise ValueError(
-            f"This mechanism protects single records, not all rows of one {unit.column}: measure() does, or leave "
-            "unit out."
+            Message(
+                f"This mechanism protects single records, not all rows of one {unit.column}",
+                "use measure(), which does, or leave unit out",
+                "use pgmpy-dp release, which does, or leave --unit out",
+            )
         )
 
 

@@ -162,7 +162,9 @@ def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
 def write_release(release: Archived, handle: IO[bytes]) -> None:
     """Write what a release file holds."""
     if release.guarantee.mechanism == "none":
-        raise ValueError("Exact counts are never written to a release file: save a release made by measure().")
+        raise ValueError(
+            "Exact counts are never written to a release file: save a release that was measured with noise."
+        )
     with zipfile.ZipFile(handle, "w") as archive:
         digest, size = hashlib.sha256(), 0
         with archive.open(stored_member(MEASUREMENTS), "w") as member:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.tables.table import Table, Vector, pooled
@@ -167,8 +168,11 @@ def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
     holding = [held for held in measured if wanted <= set(held)]
     if not holding:
         raise ValueError(
-            f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}. Measure a "
-            "clique with these variables, or fit with CollectiveEM, which infers what was not measured."
+            Message(
+                f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}",
+                "measure one, or fit with CollectiveEM, which infers what was not measured",
+                "measure one, or fit by --estimator collective-em, which infers what was not measured",
+            )
         )
     return holding
 

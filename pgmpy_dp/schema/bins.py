@@ -61,7 +61,7 @@ class Bins:
     ) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
         if len(values) < 2:
-            raise SchemaError(f"Bins need at least two edges, got {len(values)}: write Bins([0, 18, 65, 120]).")
+            raise SchemaError(f"Bins need at least two edges, such as 0, 18, 65, 120; got {len(values)}.")
         if any(low >= high for low, high in pairwise(values)):
             raise SchemaError(f"Bins: edges must increase strictly, got {list(values)}.")
         if labels is None:

@@ -63,7 +63,7 @@ class HouseholdSchema:
     def __post_init__(self) -> None:
         for name, schema in (("households", self.households), ("persons", self.persons)):
             if not isinstance(schema, Schema):
-                raise SchemaError(f"{name} needs a Schema, got {type(schema).__name__}: write Schema({{...}}).")
+                raise SchemaError(f"{name} must be a Schema, got {type(schema).__name__}.")
             if schema.structure.refined:
                 raise SchemaError(
                     f"Variable {next(iter(schema.structure.refined))!r} is the finer variable of a Hierarchy, which "
@@ -83,7 +83,7 @@ class HouseholdSchema:
         if twice:
             raise SchemaError(
                 f"The name {twice[0]!r} is used twice among the key, the size and the variables of households and "
-                "persons: rename one, or choose another size=."
+                "persons: rename one, or choose another size."
             )
 
     @cached_property

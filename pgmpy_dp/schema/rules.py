@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
 # Largest number of cells of a rule: it is held as a table over its variables.
@@ -199,8 +199,12 @@ class Dependency:
         )
         if fine.size * coarse.size > _MOST_CELLS:
             raise SchemaError(
-                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MOST_CELLS:,} cells. "
-                "Networks need that table where the two are neighbours: fit PairwiseMixture, which does not need it."
+                Message(
+                    f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than "
+                    f"{_MOST_CELLS:,} cells. Networks need that table where the two are neighbours",
+                    "fit PairwiseMixture, which does not need it",
+                    "use pgmpy-dp synthesize, which does not need it",
+                )
             )
         found: NDArray[np.bool_] = fine[:, None] == coarse
         return found

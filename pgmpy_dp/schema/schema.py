@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._files import parse_json
 from pgmpy_dp._names import closest
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_payments
 from pgmpy_dp.schema.csv_format import CsvFormat
@@ -137,12 +137,13 @@ class Schema:
         if not isinstance(variables, Mapping):
             raise SchemaError(
                 f"Schema needs a dict of variable -> states, got {type(variables).__name__}. States are "
-                "declared, not read from records: write Schema({'smoke': ['yes', 'no']}) or Schema.from_model."
+                "declared, not read from records: write {'smoke': ['yes', 'no']}, or use Schema.from_model."
             )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise SchemaError(f"bounds needs a dict of variable -> (low, high), got {type(bounds).__name__}.")
         if not variables and not bounds:
-            raise SchemaError("Schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
+            write = "write Schema({'smoke': ['yes', 'no']})", "declare one, such as smoke with the states yes|no"
+            raise SchemaError(Message("The schema declares no variable", *write))
         names = {name: checked_name(name) for name in variables}
         states: dict[str, tuple[State, ...]] = {}
         bins: dict[str, Bins] = {}
@@ -155,9 +156,8 @@ class Schema:
                 states[variable] = checked_states(f"Variable {variable!r}", declared, "states", least=0)
                 if not states[variable] and not (isinstance(other, Mapping) and name in other):
                     raise SchemaError(
-                        f"Variable {variable!r}: no states given; list at least one. If no list of them is public, "
-                        "name a state that stands for all values, by other= or in the column 'other' of a data "
-                        "dictionary: states can then be discovered privately."
+                        f"Variable {variable!r} has no states: list at least one. If no list of them is public, "
+                        "declare a state for all values as its 'other'; states are then discovered privately."
                     )
         stand_ins: dict[str, Mapping[str, State]] = {}
         for role, given in (("missing", missing), ("other", other)):
@@ -183,7 +183,7 @@ class Schema:
         object.__setattr__(self, "missing_values", MappingProxyType(said))
         object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
         if not isinstance(csv, CsvFormat):
-            raise SchemaError(f"csv needs a CsvFormat, got {type(csv).__name__}: write CsvFormat(delimiter=';').")
+            raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
         object.__setattr__(self, "csv", csv)
         _require_writable(csv, states, said)
         found = _payments(found_by, states, bins)
@@ -468,8 +468,8 @@ class Schema:
         without = [node for node in model.nodes() if node not in declared]
         if without:
             raise SchemaError(
-                f"Variable {without[0]!r} has no CPD or factor with state names in the model: "
-                "add one, or declare the states with Schema({...})."
+                f"Variable {without[0]!r} has no CPD or factor with state names in the model: add one, or declare the "
+                "states in a schema."
             )
         return cls({node: declared[node] for node in model.nodes()})
 
@@ -626,8 +626,7 @@ def _missing_values(
             if text in map(str, states[variable]) and stand_ins.get(variable) != text:
                 raise SchemaError(
                     f"Variable {variable!r}: {text!r} is both a state and among missing_values (in files "
-                    "missingValues). Give missing_values variable by variable, or let that state stand for them "
-                    "by missing=."
+                    "missingValues). Declare missing_values for each variable, or that state as its 'missing'."
                 )
         found[variable] = own
     return {variable: found[variable] for variable in states if found.get(variable)}

@@ -65,12 +65,12 @@ def checked_state(owner: str, state: Any) -> State:
     if type(value) not in FIELD_TYPES:
         raise SchemaError(
             f"{owner}: a state is a str, int, float or bool, got one of type {type(value).__name__}. "
-            "For missing values, name a state in Schema(..., missing={variable: state})."
+            "For missing values, declare a state as the variable's 'missing'."
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaError(
-            f"{owner}: {value!r} cannot be a state. For missing values, name a state in "
-            "Schema(..., missing={variable: state}); for infinite ranges, use Bins."
+            f"{owner}: {value!r} cannot be a state. For missing values, declare a state as the variable's 'missing'; "
+            "for infinite ranges, use bins."
         )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise SchemaError(f"{owner}: an integer state does not fit 64 bits; use a string.")

@@ -52,7 +52,7 @@ class Knowledge:
         def numbers(edges: Any) -> list[tuple[int, int]]:
             for edge in edges:
                 if unknown := [variable for variable in edge if variable not in place]:
-                    raise SchemaError(f"expert_knowledge names {unknown[0]!r}, which is no variable of the records.")
+                    raise SchemaError(f"An edge names {unknown[0]!r}, which is not a variable of the records.")
             return sorted((place[first], place[second]) for first, second in edges)
 
         if expert.search_space:
@@ -68,15 +68,14 @@ class Knowledge:
         required = numbers(expert.required_edges)
         graph = nx.DiGraph(required)
         if not nx.is_directed_acyclic_graph(graph):
-            raise ValueError("expert_knowledge: the required edges go round in a circle.")
+            raise ValueError("The required edges form a cycle.")
         for edge in required:
             named = " -> ".join(variables[number] for number in edge)
             if edge in forbidden:
-                raise ValueError(f"expert_knowledge both requires and forbids the edge {named}.")
+                raise ValueError(f"The edge {named} is both required and forbidden.")
             if graph.in_degree(edge[1]) > max_indegree:
                 raise ValueError(
-                    f"expert_knowledge requires more parents of {variables[edge[1]]!r} than "
-                    f"max_indegree={max_indegree}."
+                    f"More parents of {variables[edge[1]]!r} are required than the indegree allows, {max_indegree}."
                 )
             allowed[edge] = True
         return cls(allowed, tuple(required))

@@ -107,7 +107,7 @@ def test_what_is_priced_for_single_added_records_alone_is_refused_unpaid():
         ({"unit": "person", "max_rows": 2}, block, "single records"),
         ({"unit": "person"}, block, "single records"),
         ({"unit": "person", "max_rows": 2}, {"sampling_rate": 0.5}, "unit"),
-        ({"neighbours": "replace_one"}, {"sampling_rate": 0.5}, "added or removed"),
+        ({"neighbours": "replace_one"}, {"sampling_rate": 0.5}, "add or remove a record"),
     ):
         data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA), **options)
         with pytest.raises(ValueError, match=match):

@@ -74,7 +74,7 @@ def test_what_cannot_be_priced_is_refused():
         block_scales([1.0], 1.0, 1e-13, "add_remove")
     with pytest.raises(ValueError, match="too large for the price of a block"):
         block_scales([1.0], 1e-6, 1e-9, "add_remove")
-    with pytest.raises(ValueError, match="too small to price this number of tables"):
+    with pytest.raises(ValueError, match="too small to price 20000 tables"):
         block_price([100.0] * 10_000, 1e-12, "replace_one")
     for epsilon in (50.0, 1e300):
         with pytest.raises(ValueError, match="too large for the price of a block"):

@@ -96,7 +96,7 @@ def test_values_outside_the_declaration_are_refused_without_showing_them(frame, 
 @FRAMES
 @pytest.mark.parametrize("values", [["a", None], [None, None]])
 def test_missing_values_without_a_state_are_refused(frame, values):
-    with pytest.raises(SchemaError, match=r"'v' has missing values.*missing=\{'v': 'unknown'\}.*or fill or drop"):
+    with pytest.raises(SchemaError, match=r"'v' has missing values.*fill or drop them, or.*missing=\{'v': 'unknown'\}"):
         codes_of(values, ["a", "b"], frame)
 
 

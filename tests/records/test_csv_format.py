@@ -102,7 +102,7 @@ def test_hostile_formats_are_refused_by_name_in_one_line(declared, message, tmp_
         (lambda: dp.Schema({"Łódź": ["ja"]}, csv=GERMAN), "'Łódź': its name cannot be written"),
         (lambda: dp.Schema({"a": ["x", "y "]}, csv=GERMAN), "'a': 'y ' has blanks at its ends"),
         (lambda: SCHEMA.replace(missing_values={"a": ["— "]}), "'a': '— ' has blanks"),
-        (lambda: dp.Schema({"a": ["x"]}, csv=";"), "csv needs a CsvFormat"),
+        (lambda: dp.Schema({"a": ["x"]}, csv=";"), "csv must be a CsvFormat"),
     ],
 )
 def test_a_schema_that_its_files_cannot_hold_is_refused(declared, message):
@@ -172,8 +172,8 @@ def test_a_row_without_states_is_of_a_variable_whose_states_are_discovered(name,
 def test_without_a_state_for_all_values_the_message_names_the_way_out(text, tmp_path):
     (tmp_path / "a.csv").write_text(text)
     shown = command("schema", tmp_path / "a.csv").stderr
-    assert "'place': no states given" in shown
-    assert "column 'other' of a data dictionary" in shown
+    assert "'place' has no states" in shown
+    assert "for all values as its 'other'" in shown
 
 
 def test_open_bins_are_refused_before_a_charge(tmp_path, monkeypatch):

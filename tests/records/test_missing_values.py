@@ -45,7 +45,7 @@ def test_they_are_among_numbers_too():
 
 def test_without_a_state_for_missing_values_they_are_refused_for_all_variables_at_once():
     schema = dp.Schema({"work": ["private", "state"], "age": ["young"]}, missing_values=["?", "NA"])
-    with pytest.raises(dp.SchemaError, match=r"'work' has missing values.*'age' in missing="):
+    with pytest.raises(dp.SchemaError, match=r"'work' has missing values.*missing values of 'age'"):
         dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0))
 
 

@@ -264,7 +264,7 @@ def test_the_posterior_is_updated_by_them():
 
 def test_what_needs_independent_noise_says_what_to_do():
     noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
-    with pytest.raises(ValueError, match="measure those of plan_pairs"):
+    with pytest.raises(ValueError, match="measure the tables of plan_pairs"):
         dp.PairwiseMixture(members=1).fit(noisy)
     with pytest.raises(ValueError, match="CollectiveEM"):
         dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy, estimator=dp.PrivateMLE())

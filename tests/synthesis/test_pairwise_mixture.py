@@ -99,7 +99,7 @@ def test_a_release_is_fitted_for_nothing_and_alike(fitted):
     assert (again.network_.marginal(["a", "b", "c"]) == fitted.network_.marginal(["a", "b", "c"])).all()
     with pytest.raises(ValueError, match="already paid for"):
         dp.PairwiseMixture(1.0).fit(fitted.release_)
-    with pytest.raises(ValueError, match="leave them out"):
+    with pytest.raises(ValueError, match="leave out stages and target"):
         dp.PairwiseMixture(stages=2).fit(fitted.release_)
 
 

@@ -23,10 +23,10 @@ from pgmpy_dp.cli.shared.common import (
     json_option,
     one_line,
     quiet,
+    shown,
     stages,
 )
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option
-from pgmpy_dp.cli.shared.wording import at_the_command_line, shown
 from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def query(
 
 @contextmanager
 def noted() -> Iterator[list[str]]:
-    """Collect what the library warns of, to be said in the command line's words; what is put in is said too."""
+    """Collect the library's warnings, and what is put in."""
     import warnings
 
     notes: list[str] = []
@@ -311,8 +311,8 @@ def noted() -> Iterator[list[str]]:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         yield notes
-    told = [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-    notes[:] = [at_the_command_line(" ".join(note.split())) for note in (*told, *notes)]
+    warned = [one_line(warning.message) for warning in caught if isinstance(warning.message, UserWarning)]
+    notes[:] = [*warned, *notes]
 
 
 def _bounded(
@@ -329,7 +329,7 @@ def _bounded(
         network.sample_posterior(draws)
     options = {} if about is None else {"target": about}
     frame = network.query(list(targets), given, interval=interval, **options)
-    notes += [frame.attrs["note"]] if "note" in frame.attrs else []
+    notes += [one_line(UserWarning(frame.attrs["note"]))] if "note" in frame.attrs else []
     return [
         (states if isinstance(states, tuple) else (states,), *map(float, row))
         for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import click
@@ -53,11 +54,12 @@ def plan_accuracy(
     for given in tables:
         names, found, width = given.rpartition("=")
         try:
-            wanted[tuple(name.strip() for name in names.split(","))] = float(width)
+            records = float(width) if found else math.nan
         except ValueError:
-            found = ""
-        if not found:
+            records = math.nan
+        if not 0 < records < math.inf:
             raise click.BadParameter(f"{given!r}: write names and records, such as age,sex=50.", param_hint="--table")
+        wanted[tuple(name.strip() for name in names.split(","))] = records
     plan = planned(Schema.load(schema_path), wanted, confidence, delta, "replace_one" if replace else "add_remove")
     held = {
         "epsilon": plan.epsilon,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._names import suggestion
-from pgmpy_dp.cli.shared.wording import at_the_command_line, shown
+from pgmpy_dp.errors import in_shell_words
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
@@ -42,16 +42,21 @@ class Command(click.Command):
             raise click.ClickException(shown(one_line(error))) from error
 
 
-def _note(message: Warning | str, *_: Any) -> None:
-    """Say what the library warns of on one line, in the command line's words."""
-    click.echo(shown(f"Note: {at_the_command_line(' '.join(str(message).split()))}"), err=True)
+def _note(message: Warning, *_: Any) -> None:
+    """Print a warning of the library on one line."""
+    click.echo(shown(f"Note: {one_line(message)}"), err=True)
+
+
+def shown(line: str) -> str:
+    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def one_line(error: BaseException) -> str:
-    """Put the message of an error on one line; for a file that cannot be opened, say which and why."""
+    """Put the message of an error or a warning on one line, with its advice for the command line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return at_the_command_line(" ".join(str(error).split()))
+    return " ".join(in_shell_words(error).split())
 
 
 def as_json_text(data: Any, **options: Any) -> str:

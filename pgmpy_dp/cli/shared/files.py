@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.shared.wording import shown
+from pgmpy_dp.cli.shared.common import shown
 
 # What takes files of a kind, as a refusal says it.
 _BELONGS = {

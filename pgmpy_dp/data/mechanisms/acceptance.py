@@ -283,7 +283,7 @@ class NoisyChecks:
         """Price the criteria; the terms are each criterion's count and the scale of its noise."""
         epsilon = exact_positive("epsilon", self.epsilon)
         if not self.criteria:
-            raise ValueError("Name at least one criterion, such as LargestError([('sex', 'age')], most=0.05).")
+            raise ValueError("Name at least one criterion, such as a LargestError.")
         schema = labelled(self.records, public.schema)
         synthetic = encode(self.records, schema, schema.variables)
         if not any(codes.size for codes in synthetic.values()):

@@ -44,7 +44,7 @@ import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within, promise
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import laplace_scale, table_sensitivity
@@ -71,8 +71,12 @@ class PartitionSelection:
         schema.require([(variable,)])
         if variable not in schema.undiscovered:
             raise SchemaError(
-                f"Variable {variable!r} has public states. To discover states, declare none and a state for all other "
-                f"values: Schema({{{variable!r}: []}}, other={{{variable!r}: 'other'}})."
+                Message(
+                    f"Variable {variable!r} has public states",
+                    "to discover states, declare none and a state for all other values, "
+                    f"Schema({{{variable!r}: []}}, other={{{variable!r}: 'other'}})",
+                    "to discover states, declare none in its dictionary and a state for all other values as other",
+                )
             )
         if any(variable in rule.variables for rule in schema.rules):
             raise SchemaError(
@@ -81,7 +85,11 @@ class PartitionSelection:
             )
         if public.unit is not None and public.unit.max_rows is None:
             raise ValueError(
-                "States are discovered among rows: limit the rows per unit, PrivateDataset(..., max_rows=...)."
+                Message(
+                    "States are discovered among rows",
+                    "limit the rows per unit, PrivateDataset(..., max_rows=...)",
+                    "limit the rows per unit, --max-rows",
+                )
             )
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         scale = laplace_scale(epsilon, table_sensitivity(public.neighbours, "l1", public.contribution))

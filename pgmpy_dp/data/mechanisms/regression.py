@@ -118,7 +118,7 @@ def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficie
     """Return the precision of the scaled node given its parents; raise if a number that it needs is missing."""
     for variable in family:
         if variable not in schema.bounds:
-            raise SchemaError(f"Variable {variable!r} has no bounds: declare Schema(bounds={{{variable!r}: ...}}).")
+            raise SchemaError(f"Variable {variable!r} has no bounds: declare them in the schema.")
     node = family[0]
     for name, values in (("std", std), ("coefficient_bound", coefficient_bound)):
         if node not in values:

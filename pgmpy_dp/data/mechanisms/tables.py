@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
@@ -127,7 +128,11 @@ def _released(
 def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
     if checked_delta(delta, zero_allowed=True):
         raise ValueError(
-            f'The Laplace mechanism has no delta, got delta={delta!r}: leave it out, or use mechanism="gaussian".'
+            Message(
+                f"The Laplace mechanism has no delta, got delta={delta!r}",
+                'leave it out, or use mechanism="gaussian"',
+                "leave --delta out, or add --mechanism gaussian",
+            )
         )
     one = table_sensitivity(public.neighbours, "l1", public.contribution)
     return {}, None, {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
@@ -147,7 +152,11 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
     delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
-            'Blocks are priced for single records, and these units have several: use mechanism="gaussian".'
+            Message(
+                "Blocks are priced for single records, and these units have several",
+                'use mechanism="gaussian"',
+                "add --mechanism gaussian",
+            )
         )
     relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
     scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
@@ -160,13 +169,16 @@ _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussi
 def delta_within(public: PublicTable, delta: float) -> float:
     if delta == 0:
         raise ValueError(
-            "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as 1e-9. "
-            "The budget needs a delta too."
+            Message(
+                "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as "
+                "1e-9. The budget needs a delta too",
+                parameter="delta",
+            )
         )
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.budget.delta > 0:
         raise ValueError(
-            f"delta={delta!r} is more than the budget's delta={public.budget.delta!r}: ask for at most that."
+            f"A delta of {delta!r} is more than the budget's, {public.budget.delta!r}: ask for at most that."
         )
     return delta
 
@@ -210,12 +222,18 @@ def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Frac
     rate = Fraction(str(float(sampling_fraction(sampling_rate))))
     if rate < 1 and neighbours != "add_remove":
         raise ValueError(
-            f"sampling_rate={sampling_rate!r}: sampling is priced for records added or removed, and this data set "
-            f"has neighbours={neighbours!r}: leave sampling_rate at 1."
+            Message(
+                "Samples are priced for neighbours that add or remove a record only",
+                "leave sampling_rate at 1",
+                "leave --sampling-rate out",
+            )
         )
     if rate < 1 and mechanism != "laplace":
         raise ValueError(
-            f"sampling_rate={sampling_rate!r}: sampling is priced for the Laplace mechanism, not for "
-            f"{mechanism!r}: leave sampling_rate at 1."
+            Message(
+                f"Samples are priced for the Laplace mechanism, not for {mechanism!r}",
+                "leave sampling_rate at 1",
+                "leave --sampling-rate out",
+            )
         )
     return rate

@@ -18,7 +18,7 @@ from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.readings.posterior_means import draw_mean
-from pgmpy_dp.fitting.readings.posterior_networks import SLOWLY
+from pgmpy_dp.fitting.readings.posterior_networks import mixes_slowly
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
@@ -142,8 +142,8 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         held = releases[0] if len(releases) == 1 else tuple(releases)
         posterior, mean = draw_mean(network, releases, self.draws)
         if posterior.poor:
-            told = f": the mean of one probability {posterior.poor}"
-            warnings.warn(SLOWLY.format(told, f"{name}(draws={4 * self.draws})"), stacklevel=2)
+            which, more = f"the mean of one probability {posterior.poor}", f"{name}(draws={4 * self.draws})"
+            warnings.warn(mixes_slowly(which, more, "pgmpy-dp query --draws, or --estimator auto"), stacklevel=2)
         schema, layout = posterior.schema, posterior.layout
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         if undirected:

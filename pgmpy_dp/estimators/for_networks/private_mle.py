@@ -12,6 +12,7 @@ from pgmpy.base import DAG
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish
 from pgmpy_dp.estimators.steps import informed, measure, resolve
@@ -181,8 +182,11 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
             release = informed(release, public)
         tables = require_tables(
             release,
-            "A family is read from a table whose cells have independent noise, and a release of coefficients has "
-            "none: fit it with CollectiveEM or PrivateBayesianEstimator.",
+            Message(
+                "A family is read from a table whose cells have independent noise, and coefficients do not",
+                "fit it with CollectiveEM or PrivateBayesianEstimator",
+                "fit it by --estimator collective-em or private-bayesian",
+            ),
         )
         schema = release.schema.select(nodes)
         rows = self._read(tables, scopes)
@@ -223,7 +227,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
             raise ValueError(
                 f"Stage I on a sample is priced for records added or removed, and the data has "
-                f"neighbours={dataset.neighbours!r}: give allocation=DataDependentAllocation(sampling_rate=1.0)."
+                f"neighbours={dataset.neighbours!r}: give the allocation a sampling_rate of 1."
             )
         if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
             require_exact(schema, scopes)

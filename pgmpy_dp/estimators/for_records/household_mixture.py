@@ -156,7 +156,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
 
     def _declared(self) -> HouseholdSchema:
         if not isinstance(self.schema, HouseholdSchema):
-            raise SchemaError("Which variables are whose must be declared: give schema=HouseholdSchema(...).")
+            raise SchemaError("Which variables are whose must be declared: give a HouseholdSchema as schema.")
         return self.schema
 
     def _source(self, data: Any, persons: Any) -> PrivateHouseholds:
@@ -164,7 +164,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
         if not isinstance(data, PrivateHouseholds):
             if persons is None:
-                raise ValueError("Two tables are fitted: fit(households, persons), or fit(PrivateHouseholds(...)).")
+                raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")
             budget = PrivacyBudget(self.epsilon, self.delta)
             return PrivateHouseholds(data, persons, self._declared(), budget, self.neighbours or "add_remove")
         require_same("neighbours", self.neighbours, data.neighbours)
@@ -176,7 +176,7 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         schema = self._declared()
         joined = schema.joined
         release = require_tables(
-            data, "HouseholdMixture is fitted to noisy tables: measure those of plan_households(schema)."
+            data, "HouseholdMixture is fitted to noisy tables: measure those that plan_households lists."
         )
         paid_release(self, release, joined.variables)
         for variable, states in schema.measured.states.items():
@@ -185,8 +185,8 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         unmeasured = set(joined.variables).difference(*release.tables)
         if unmeasured:
             raise SchemaError(
-                f"The release has no table with {', '.join(map(repr, sorted(unmeasured)))}: measure those of "
-                "plan_households(schema)."
+                f"The release has no table with {', '.join(map(repr, sorted(unmeasured)))}: measure those that "
+                "plan_households lists."
             )
         return release
 

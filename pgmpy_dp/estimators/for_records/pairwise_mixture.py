@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
+from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters
 from pgmpy_dp.estimators.steps import informed, resolve, together, variables_of
-from pgmpy_dp.fitting.plans.pairs import plan_pairs, plan_prediction
+from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs, plan_prediction
 from pgmpy_dp.fitting.readings.mixture_fits import Tables, fit_of_release, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
@@ -149,14 +150,12 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
             raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
         data = together(data)
         if isinstance(data, Release) and (self.stages == 2 or self.target is not None):
-            raise ValueError("stages and target say what to measure, and a release is measured: leave them out.")
+            raise ValueError("A release is measured already: leave out stages and target, which say what to measure.")
         source = resolve(self, data, variables_of(data, self.state_names), public=public)
         if isinstance(source, PrivateDataset):
             release: Any = informed(self._measured(source), public)
         else:
-            release = require_tables(
-                source, "PairwiseMixture is fitted to noisy tables: measure those of plan_pairs(schema)."
-            )
+            release = require_tables(source, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
         self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
         warn_of_contradictions([release])
         warn_of_broken_rules([release])

@@ -14,6 +14,9 @@ _POWER, _TARGET = 0.25, 5.0
 # more cells than this.
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
+# Advice where a release lacks pairs, in Python and for the command line.
+PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables that pgmpy-dp plan --pairs writes"
+
 
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure each variable and every pair of variables, for a model that needs no network.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.fitting.readings.family_tables import explain_tables
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.collective.duals import LinearMap
@@ -210,8 +211,11 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
     size = tree_cells(cards, scopes)
     if size > MAX_TABLE_CELLS:
         raise TreeTooLargeError(
-            f"The junction tree of the network has {size:,} table cells, more than "
-            f"{MAX_TABLE_CELLS:,}: use PrivateMLE(consistency=None), which needs none."
+            Message(
+                f"The junction tree of the network has {size:,} table cells, more than {MAX_TABLE_CELLS:,}",
+                "use PrivateMLE(consistency=None), which needs none",
+                "fit by --estimator private-mle",
+            )
         )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.fitting.plans.pairs import plan_pairs
+from pgmpy_dp.errors import Message
+from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
@@ -61,8 +62,11 @@ def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
         first, second = missing[0]
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
         warnings.warn(
-            f"The release holds no table of {first!r} with {second!r}{others}: what they have to do with each other is "
-            "a guess, and bounds do not hold it: measure those of plan_pairs(schema).",
+            Message(
+                f"The release holds no table of {first!r} with {second!r}{others}. How they depend on each other is a "
+                "guess, which bounds do not cover",
+                *PLAN_PAIRS,
+            ),
             stacklevel=3,
         )
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy.sparse.linalg import LinearOperator, cg
 
+from pgmpy_dp.errors import Message
 from pgmpy_dp.fitting.readings.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
@@ -38,11 +39,12 @@ _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 # A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
 _MOST_WORK = 700_000
 
-# What is said of too few effective draws: of what they tell too little, and a call that gives more.
-SLOWLY = (
-    "The chain that draws networks mixes slowly{}. Ask for more, as by {}; measure tables that hold the network's "
-    "families, if they were not."
-)
+
+def mixes_slowly(mean: str, python: str, shell: str) -> Message:
+    """Warn that a mean is uncertain, since the draws are few in effect; `python` and `shell` give more draws."""
+    fact = f"The chain that draws networks mixes slowly: {mean}"
+    families = "measure tables that hold the network's families, if they were not"
+    return Message(fact, f"draw more by {python}; {families}", f"draw more by {shell}; {families}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -46,7 +46,7 @@ def build_engine(
             if inference == "junction_tree":
                 raise
             warnings.warn(
-                f"{error}: marginals are approximated by loopy belief propagation (inference='loopy' silences this)",
+                f"{error}: marginals are approximated by loopy belief propagation.",
                 stacklevel=2,
             )
     have = {frozenset(scope) for scope in kept}

@@ -62,7 +62,7 @@ def check_release(release: Any, schema: Schema, guarantee: Guarantee) -> None:
     if release.schema.select(release.variables).states != schema.states:
         raise SchemaError("The release has other variables or states than the network.")
     if release.guarantee != guarantee:
-        raise ValueError("The release makes another promise than the network: attach that which it was fitted to.")
+        raise ValueError("The release makes another promise than the network, which was not fitted to it.")
 
 
 def states_of(schema: Schema, evidence: Mapping[str, Any]) -> dict[str, int]:

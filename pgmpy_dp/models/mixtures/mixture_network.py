@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import Tables, draws_of, rules_of, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.evidence import conditioned
@@ -18,7 +18,7 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.bounds import check_interval
+from pgmpy_dp.models.bounds import ATTACH_RELEASE, NAME_RELEASE, check_interval
 from pgmpy_dp.models.mixtures.mixture_bounds import (
     bounded_answer,
     bounded_means,
@@ -237,8 +237,7 @@ class PrivateMixtureNetwork:
             raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
         if held is None:
             raise ValueError(
-                "The network has no release, from which bounds are drawn: attach that which it was fitted to by "
-                "network.attach_release(dp.NoisyMarginals.load('release.zip'))."
+                Message("The network has no release, from which bounds are drawn", ATTACH_RELEASE, NAME_RELEASE)
             )
         self._draws = draws_of(fit, held, self.schema_, draws, seed)
         return self._draws
