@@ -301,7 +301,7 @@ def test_a_mistake_at_the_command_line(call, hint, folder, monkeypatch):
 
 # Estimators and judgements that no command runs; the command line calls the rest with arguments of the right type.
 PYTHON_ALONE = re.compile(
-    r"(evaluation|exports|experiments|plotting|cli|for_arrays|estimators/parameters)\b|estimators/for_networks/(?!auto|coll|post)"
+    r"(evaluation|exports|papers|plotting|cli|for_arrays|estimators/parameters)\b|estimators/for_networks/(?!auto|coll|post)"
 )
 
 

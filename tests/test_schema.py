@@ -53,7 +53,7 @@ def test_what_is_declared_is_what_is_read(schema):
         ([np.int64(1), 1], "equal"),
         ([math.nan, 1.0], "missing"),
         ([np.float32("nan")], "missing"),
-        ([math.inf], "Bins"),
+        ([math.inf], "bins"),
         ([None, "yes"], "missing"),
         ([pd.NA, "yes"], "missing"),
         ([pd.Timestamp("2020-01-01")], "str, int, float or bool"),

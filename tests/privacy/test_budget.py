@@ -284,7 +284,7 @@ def test_bad_deltas_of_blocks_are_refused(delta):
         block(0.1, delta)
     assert block(0.1, 0.0).delta is None
     assert Charge.from_dict(block(0.1, 1e-6).to_dict()) == block(0.1, 1e-6)
-    with pytest.raises(ValueError, match="more than the budget's"):
+    with pytest.raises(ValueError, match="budget's delta"):
         Charge("t", "gaussian", rho=0.1, delta=1e-6)
 
 

@@ -162,7 +162,7 @@ def test_measure_on_a_sample(tmp_path):
 def test_sampling_is_refused_where_the_lemma_does_not_hold():
     records = pd.DataFrame({"a": ["x"], "b": [0]})
     data = PrivateDataset(records, SCHEMA, PrivacyBudget(1.0), neighbours="replace_one")
-    with pytest.raises(ValueError, match=r"replace_one.*leave sampling_rate at 1"):
+    with pytest.raises(ValueError, match=r"add or remove a record.*leave sampling_rate at 1"):
         data.measure([("a",)], 0.5, sampling_rate=0.5)
     gaussian = PrivateDataset(records, SCHEMA, PrivacyBudget(1.0, 1e-6))
     with pytest.raises(ValueError, match=r"gaussian.*leave sampling_rate at 1"):

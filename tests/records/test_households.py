@@ -147,7 +147,7 @@ def test_the_number_of_households_is_public_only_where_they_are_replaced():
         ({"max_persons": 0}, "from 1 to 100"),
         ({"max_persons": 101}, "from 1 to 100"),
         ({"persons": dp.Schema(bounds={"wage": (0, 1)})}, "'wage' is a number with bounds"),
-        ({"persons": {"age": [1, 2]}}, "persons needs a Schema"),
+        ({"persons": {"age": [1, 2]}}, "persons must be a Schema"),
     ],
 )
 def test_declarations_that_are_not_sound_are_refused(change, said):
