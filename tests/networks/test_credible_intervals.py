@@ -428,11 +428,8 @@ def test_names_say_the_format(network, tmp_path):
     """Not BIF in a file called .json, nor JSON in one called .bif."""
     with pytest.raises(ValueError, match=r"its name says \.json, and filetype says \.bif"):
         network.save(tmp_path / "network.json", filetype="bif")
-    for end in (".net", ".xdsl", ".pkl"):
-        with pytest.raises(
-            ValueError, match=r"unknown format; end the name in one of \.bif.*pgmpy's DiscreteBayesianNetwork\.save"
-        ):
-            network.save(tmp_path / f"network{end}")
+    with pytest.raises(ValueError, match=r"unknown format; end the name in one of \.bif.*\.net"):
+        network.save(tmp_path / "network.pkl")
     markov = dp.PrivateMarkovNetwork.of(network.to_markov_model())
     with pytest.raises(ValueError, match=r"save this Markov network as \.json or \.uai"):
         markov.save(tmp_path / "network.bif")
