@@ -591,7 +591,7 @@ def test_a_poor_fit_is_told_in_the_command_lines_words(asia, monkeypatch, recwar
     release()
     monkeypatch.setattr("pgmpy_dp.inference.posterior.hamiltonian.uncertain", lambda *known: "is not known to .1")
     fitted = run("fit", "release.zip", "--model", "asia.json", "--estimator", "posterior-mean", "--out", "fitted.bif")
-    assert "Note: The chain that draws networks mixes slowly: the mean of one probability is not known to .1: draw more by" in fitted
+    assert "Note: The chain that draws networks mixes slowly: the mean of one probability is not known to" in fitted
     assert "--estimator auto" in fitted
     assert "draws=" not in fitted
     assert not [warning for warning in recwarn if "mixes" in str(warning.message)]
