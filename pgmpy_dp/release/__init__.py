@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pgmpy_dp.inference.tables.simplex import project_to_simplex
 from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
@@ -32,6 +31,5 @@ __all__ = [
     "Release",
     "compose",
     "mutual_consistency",
-    "project_to_simplex",
     "read_release",
 ]

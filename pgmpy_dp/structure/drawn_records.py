@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents

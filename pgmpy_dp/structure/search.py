@@ -1,10 +1,14 @@
-"""A graph is found in steps, each of which measures what the answers so far make worth measuring."""
+"""A graph is found in steps, each of which measures what the answers so far make worth measuring.
+
+The steps and what each pays are public and decided before the first.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
@@ -12,10 +16,11 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 from tqdm.auto import tqdm
 
-from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure
+from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step
 from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
@@ -24,8 +29,56 @@ from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents, climb, reachable
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.search_steps import Steps
-from pgmpy_dp.structure.support import support
+
+
+@dataclass(frozen=True)
+class Round:
+    """Edges are chosen one after the other, and the families that they enlarge are measured.
+
+    With a share for families, the graph is then climbed to anew, and its families are measured.
+    """
+
+    choosing: float
+    measuring: float
+    families: float = 0.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Parts of the privacy loss, of rho or of epsilon; only their proportions count.
+
+    Attributes
+    ----------
+    singles : float
+        Tables of one variable.
+    forest : Round
+    rounds : tuple of Round
+        One of them measures families.
+    edges : float
+        Edges that a round adds for each variable.
+    """
+
+    singles: float
+    forest: Round
+    rounds: tuple[Round, ...]
+    edges: float = 0.25
+
+    def listed(self, variables: int) -> list[tuple[str, Step]]:
+        """Name all steps for so many variables, with their shares of the whole."""
+        some = max(1, round(self.edges * variables))
+        steps = [
+            ("count each variable", Step(self.singles)),
+            ("choose a forest", Step(self.forest.choosing, max(1, variables - 1))),
+            ("measure the forest", Step(self.forest.measuring)),
+        ]
+        for number, each in enumerate(self.rounds, 1):
+            steps.append((f"round {number}: choose edges", Step(each.choosing, some)))
+            steps.append((f"round {number}: measure their families", Step(each.measuring)))
+            if each.families:
+                steps.append((f"round {number}: climb, and measure all families", Step(each.families)))
+        whole = sum(step.share for _, step in steps)
+        return [(name, replace(step, share=step.share / whole)) for name, step in steps]
+
 
 Edge = tuple[int, int]
 
@@ -249,3 +302,46 @@ def _with_edge(parents: Sequence[Parents], edge: Edge) -> list[Parents]:
     grown = list(parents)
     grown[edge[1]] = tuple(sorted((*grown[edge[1]], edge[0])))
     return grown
+
+
+def support(
+    release: NoisyMarginals, drawn: DrawnRecords, variables: Sequence[str], node: int, parents: Parents, parent: int
+) -> float:
+    """Compute by how much an edge lowers the squared residuals of a table that holds it, less its parameters there.
+
+    Residuals are in units of the variance of noise and sampling. Without the edge, both ends are independent given what
+    the table holds of the node's other parents. An edge that says nothing has no more than 0 on average; the table with
+    the most counts.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+    drawn : DrawnRecords
+        From the fitted graph.
+    variables : sequence of str
+        Their names, in the order of the numbers.
+    node, parents, parent
+        The family, and the edge's other end.
+
+    Returns
+    -------
+    float
+        Minus infinity if no table holds both.
+    """
+    best = -np.inf
+    for clique, values in release.tables.items():
+        if variables[node] not in clique or variables[parent] not in clique:
+            continue
+        scope = [node, parent, *(other for other in parents if other != parent and variables[other] in clique)]
+        seen = Table(clique, values).margin([variables[number] for number in scope]).values
+        noise = release.variances[clique] * values.size / seen.size
+        expected = release.total * drawn.shares(scope) + 0.5
+        apart = expected.sum(axis=0, keepdims=True) * expected.sum(axis=1, keepdims=True)
+        apart = apart / expected.sum(axis=(0, 1), keepdims=True)
+        without, given = (
+            ((seen - apart) ** 2 / (noise + apart)).sum(),
+            ((seen - expected) ** 2 / (noise + expected)).sum(),
+        )
+        parameters = (seen.shape[0] - 1) * (seen.shape[1] - 1) * (seen.size // (seen.shape[0] * seen.shape[1]))
+        best = max(best, float(without - given) - parameters)
+    return best

@@ -26,7 +26,7 @@ from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.fourier import residual_sensitivity
-from pgmpy_dp.structure.search_steps import Round, Steps
+from pgmpy_dp.structure.search import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})

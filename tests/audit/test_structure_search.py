@@ -20,7 +20,7 @@ from pgmpy_dp.data.mechanisms.tables import GaussianTables, promise
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.structure import search
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.search_steps import Round, Steps
+from pgmpy_dp.structure.search import Round, Steps
 
 FALSE_ALARM = 1e-6
 EPSILON, DELTA = 1.0, 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp.inference.posterior.elementary import LEAST, exponentials, log1p
+from pgmpy_dp.inference.posterior.trajectories import LEAST, exponentials, log1p
 
 
 def test_exponentials_are_the_librarys():

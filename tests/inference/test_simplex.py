@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.optimize import minimize
 
-from pgmpy_dp.release import project_to_simplex
+from pgmpy_dp.inference.tables.table import project_to_simplex
 
 tables = arrays(np.float64, array_shapes(max_dims=3, max_side=6), elements=st.floats(-1e3, 1e3))
 

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.papers.experiments import peers
+from pgmpy_dp.papers.experiments import load, peers
 from pgmpy_dp.papers.experiments.cgm_pathologies import LITTLE, PATHOLOGIES, PROJECTIONS
 from pgmpy_dp.papers.experiments.coverage import COLUMNS, COVERAGE, MARKERS
 from pgmpy_dp.papers.experiments.protocol import SEARCHED, Settings, search_in_turn
 from pgmpy_dp.papers.experiments.runner import _identities, _identity
-from pgmpy_dp.papers.experiments.worker import load
 
 KEPT = sorted((Path(__file__).parents[2] / "docs" / "experiments").glob("*.csv"))
 

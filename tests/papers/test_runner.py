@@ -10,8 +10,7 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from pgmpy_dp.cli import main
-from pgmpy_dp.papers.experiments import CATALOGUE, runner
-from pgmpy_dp.papers.experiments.worker import load
+from pgmpy_dp.papers.experiments import CATALOGUE, load, runner
 
 
 def drawn(rows):

@@ -8,8 +8,7 @@ from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.structure.drawn_records import DrawnRecords
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.search import Search
-from pgmpy_dp.structure.support import support
+from pgmpy_dp.structure.search import Search, support
 
 ASIA = bnlearn_network("asia")
 SCHEMA = dp.Schema.from_model(ASIA)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from importlib import metadata
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.versions import library_versions
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.ledger import Charge, protected
@@ -182,3 +183,16 @@ class Mechanism(Protocol[Exact, Answer_co]):
 
     def draw(self, quote: Quote, public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
         """Draw the release, after the charge."""
+
+
+@cache
+def library_versions(private: bool) -> Mapping[str, str]:
+    """Return the versions of this package, of the accountant, and of the library that draws the noise."""
+    libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
+    found = {}
+    for library in libraries:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:  # run from a source tree
+            found[library] = "unknown"
+    return found

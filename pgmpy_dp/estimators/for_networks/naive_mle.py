@@ -17,10 +17,11 @@ from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.inference.trees.engine import INFERENCE
 from pgmpy_dp.observed.factors import markov_network, markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
-from pgmpy_dp.release import Release, project_to_simplex
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
 
 

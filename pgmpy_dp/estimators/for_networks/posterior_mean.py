@@ -17,8 +17,7 @@ from pgmpy_dp.estimators.steps import informed, measure, paid_release, resolve
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
-from pgmpy_dp.fitting.readings.posterior_means import draw_mean
-from pgmpy_dp.fitting.readings.posterior_networks import mixes_slowly
+from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
@@ -34,7 +33,7 @@ _REGULARIZATION = 1e-9
 class PosteriorMean(Parameters, DiscreteParameterEstimator):
     """Given all that one or several releases say, this network's expected divergence from the truth is least.
 
-    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_means.draw_mean`), and the network
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and the network
     fitted to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from
     the draws. It
     takes seconds, on large junction trees a minute or more, where `PrivateMLE` takes a tenth of one, is closer to the

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.inference.tables.threads import one_thread
 from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State

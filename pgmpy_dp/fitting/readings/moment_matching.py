@@ -13,7 +13,8 @@ from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
-from pgmpy_dp.release import Release, project_to_simplex
+from pgmpy_dp.inference.tables.table import project_to_simplex
+from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 
 # Exchanges tried for each record and block: the first sweep does most, and a try takes time for each variable.
 _SWEEPS, _MOST_WORK = 12, 1_000_000_000

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.refinement import Refinement, Whole, summed_by
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 
 # These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000

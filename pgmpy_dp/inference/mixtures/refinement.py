@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.simplex import project_to_simplex
-from pgmpy_dp.inference.tables.table import pooled
+from pgmpy_dp.inference.tables.table import pooled, project_to_simplex
 
 Whole = NDArray[np.intp]
 # Finer variables, each with the coarser one and its state for every state of the finer.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from tqdm.auto import tqdm
 
-from pgmpy_dp._threads import cores
+from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.evidence import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, refined_by, refitting
@@ -22,7 +22,6 @@ from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 
 # Records drawn at most; those of more records deviate less from the mixture, and are drawn to it.
 _MOST_RECORDS = 50_000

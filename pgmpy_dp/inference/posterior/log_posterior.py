@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
 # This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.

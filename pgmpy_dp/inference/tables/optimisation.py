@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 
 _STILL_GAINING = 1e-3
 

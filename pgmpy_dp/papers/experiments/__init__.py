@@ -1,4 +1,14 @@
-"""Each file here holds one of the papers' experiments; one runner runs all. Noise is simulated: nothing is private."""
+"""Each file here holds one of the papers' experiments; one runner runs all. Noise is simulated: nothing is private.
+
+Trials run in processes of their own, which import this file alone before they set the number of their threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 # Each name has a module and a title; modules are imported when an experiment runs.
 CATALOGUE = {
@@ -22,3 +32,23 @@ CATALOGUE = {
     "coverage": ("coverage:COVERAGE", "how often bounds of answers hold, and how wide they are"),
     "peers": ("peers:PEERS", "speed and memory beside mbi; needs the extra bench"),
 }
+
+
+def start() -> None:
+    """Give a process one thread and no progress bars, by what libraries read when they are imported."""
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1", TQDM_DISABLE="1")
+
+
+def load(name: str) -> Any:
+    """Load the experiment of a name in the catalogue."""
+    module, _, attribute = CATALOGUE[name][0].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), attribute)
+
+
+def run_trial(name: str, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Run one trial, in whatever process."""
+    try:
+        rows: list[dict[str, Any]] = load(name).run(**trial)
+    except ValueError as error:
+        raise ValueError(f"{name}, trial {dict(trial)}: {error}") from error
+    return rows

@@ -18,6 +18,7 @@ from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE, PrivateSG
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
+from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
@@ -32,7 +33,7 @@ from pgmpy_dp.papers.experiments.protocol import (
 )
 from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.release import NoisyMarginals, project_to_simplex
+from pgmpy_dp.release import NoisyMarginals
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0)
 STATES = 10

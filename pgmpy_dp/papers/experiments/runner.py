@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from pgmpy_dp import __version__
 from pgmpy_dp._files import replacing
-from pgmpy_dp.papers.experiments.worker import load, run_trial, start
+from pgmpy_dp.papers.experiments import load, run_trial, start
 
 Trial = Mapping[str, Any]
 PROCESSES = 2

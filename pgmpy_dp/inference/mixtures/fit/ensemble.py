@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
-from pgmpy_dp._threads import cores
+from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
@@ -24,7 +24,6 @@ from pgmpy_dp.inference.mixtures.fit.smoothing import among_alike, among_neighbo
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts, refinements
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.threads import one_thread
 
 # Ordered states share their coefficients with neighbours, as far as so many states away; this was seen to serve on
 # census records. The wider one is for variables of many states: no more than a third of them.

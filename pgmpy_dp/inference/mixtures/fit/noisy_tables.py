@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.simplex import project_to_simplex
-from pgmpy_dp.inference.tables.table import Table, pooled
+from pgmpy_dp.inference.tables.table import Table, pooled, project_to_simplex
 
 _LEAST = 1e-6  # the share of a state that no record seems to have
 
