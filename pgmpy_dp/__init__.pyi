@@ -26,6 +26,7 @@ from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from .networks.elimination import VariableElimination
+from .papers.bernstein_2017 import CGMEM, NLBP
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import DiscoveredStates, Guarantee, InformedMarginals, NoisyMarginals, NoisyResiduals, PublicTable
@@ -35,6 +36,8 @@ from .structure import NoisyScore, PrivateStructureSearch
 __version__: str
 
 __all__ = [
+    "CGMEM",
+    "NLBP",
     "Allowed",
     "AutoMLE",
     "Bins",

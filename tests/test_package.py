@@ -55,9 +55,9 @@ print([m for m in ("pgmpy", "pandas", "opendp", "scipy.optimize") if m in sys.mo
 
 
 TOP_LEVEL = (
-    "Allowed AutoMLE Bins BudgetExceededError CollectiveEM CsvFile CsvFormat Dependency DiscoveredStates "
+    "Allowed AutoMLE Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat Dependency DiscoveredStates "
     "Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
-    "NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PosteriorMean PrivacyBudget "
+    "NLBP NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PosteriorMean PrivacyBudget "
     "PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures PrivateHouseholdNetwork "
     "PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
     "PrivateMixtureNetwork PrivateStructureSearch PrivateVB PublicTable ReleaseFormatError Schema SchemaError "
