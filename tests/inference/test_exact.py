@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp._threads import cores
 from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
+from pgmpy_dp.inference.tables.layout import Layout
 from pgmpy_dp.inference.trees import branches, kernel
 from pgmpy_dp.inference.trees.triangulation import (
     RULES,
@@ -321,3 +322,12 @@ def test_numbers_kept_during_elimination(seed):
             assert (state.fill[other], state.weight[other]) == (len(missing), sum(missing))
             assert state.cells[other] == cards[other] * math.prod(cards[third] for third in around)
         state.eliminate(node)
+
+
+def test_places_of_scopes_in_any_order_are_those_of_their_tables():
+    layout = Layout.of({"a": 2, "b": 3, "c": 2}, [("a", "b"), ("b",), ("c", "a")])
+    vector = np.arange(layout.size)
+    tables = layout.tables(vector)
+    for scopes in ([("c", "a"), ("a", "b")], [("b",)], list(reversed(layout.scopes)), list(layout.scopes)):
+        own = np.concatenate([tables[scope].ravel() for scope in scopes])
+        np.testing.assert_array_equal(vector[layout.places(scopes)], own)
