@@ -72,7 +72,7 @@ def finish(estimator: Any, parameters: list[Any], release: Release | tuple[Relea
             parameters = _ruled(parameters, schema)
     estimator.parameters_ = parameters
     estimator.state_names_ = schema.state_names
-    estimator.release_ = release
+    estimator.release_ = releases[0] if len(releases) == 1 else releases
     estimator.guarantee_ = compose_releases(releases)
     estimator._is_fitted = True
 
@@ -85,7 +85,9 @@ def _ruled(cpds: Sequence[TabularCPD], schema: Schema) -> list[TabularCPD]:
     ]
 
 
-def finish_tied(estimator: Any, engine: TiedTree, potentials: Vector, release: Release, nodes: Schema) -> None:
+def finish_tied(
+    estimator: Any, engine: TiedTree, potentials: Vector, release: Release | tuple[Release, ...], nodes: Schema
+) -> None:
     """Set the fitted attributes of an estimator of a Markov network with tied parameters: a factor for each clique."""
     tree = engine.tree
     finish_markov(estimator, tree, engine.expand(potentials), tree.layout.scopes, release, nodes)

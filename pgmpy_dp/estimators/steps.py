@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import add
 from typing import Any
 
 from pgmpy_dp._names import closest
@@ -18,7 +16,7 @@ from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.kinds import refuse_repeated
+from pgmpy_dp.release.kinds import compose_releases, refuse_repeated
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -55,10 +53,7 @@ def resolve(
         source = dataset_of(data, variables, estimator.epsilon, delta, estimator.neighbours, estimator.state_names)
         if public is not None:
             read_public_tables(public, source.schema)
-    if network is not None:
-        from pgmpy_dp.observed.rule_tables import require_held  # it imports pgmpy, which mixtures do without
-
-        require_held(network, source.schema)
+    _require_held(network, source.schema)
     return source
 
 
@@ -106,31 +101,78 @@ def refuse_rules(estimator: Any, schema: Schema, variables: Sequence[str]) -> No
         )
 
 
-def together(data: Any) -> Any:
-    """Join several releases of the same records into one, and return other data as they are.
+def joined(data: Any) -> Any:
+    """Join releases of the same records that have noise of one kind; other data are returned as they are.
+
+    Returns
+    -------
+    Release, or list of Release
+        Several where their noise is of several kinds, or coefficients are among them.
 
     Raises
     ------
     TypeError
-        If a list holds releases and something else, or releases that are not tables.
+        If a list holds releases and something else.
     SchemaError, ValueError
         If they cannot be joined; see `NoisyMarginals.join`.
     """
     if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
         return data
     for part in data:
-        if not isinstance(part, ReleasedTables) and len(data) > 1:
-            raise TypeError(
-                f"Only noisy tables can be joined, got {type(part).__name__}: fit releases of several kinds with "
-                "PosteriorMean."
-            )
+        if not isinstance(part, Release):
+            raise TypeError(f"A list may hold releases only, got {type(part).__name__}.")
     refuse_repeated(data)
-    try:
-        return reduce(add, data)
-    except SchemaError:
-        raise
-    except ValueError as error:
-        raise ValueError(f"{error} PosteriorMean fits releases with noise of several kinds.") from error
+    found: dict[Any, Any] = {}
+    for number, part in enumerate(data):
+        tables = isinstance(part, ReleasedTables) and part.guarantee.sampling_rate == 1
+        kind = part.guarantee.mechanism if tables else number
+        found[kind] = found[kind] + part if kind in found else part
+    return next(iter(found.values())) if len(found) == 1 else list(found.values())
+
+
+def together(data: Any) -> Any:
+    """Join several releases of the same records into one, and return other data as they are.
+
+    Raises
+    ------
+    TypeError, SchemaError, ValueError
+        As `joined`; also if the releases have noise of several kinds, or coefficients are among them.
+    """
+    found = joined(data)
+    if isinstance(found, list) and isinstance(found[0], Release):
+        raise ValueError(
+            "Only noisy tables with noise of one kind, on all records, can be joined: fit these releases with "
+            "CollectiveEM or PosteriorMean, which take each with its own noise."
+        )
+    return found
+
+
+def resolve_all(
+    estimator: Any, data: Any, variables: Sequence[str], network: Any = None, public: Any = None
+) -> tuple[Release, ...] | PrivateDataset:
+    """Find what to fit as `resolve` does, where releases need not be joined; parameters and errors are the same.
+
+    Between them, releases must hold the variables. Public tables join the first release of tables.
+    """
+    if not isinstance(data, (list, tuple)) or len(data) < 2 or not all(isinstance(part, Release) for part in data):
+        source = resolve(estimator, data, variables, network, public)
+        return (source,) if isinstance(source, Release) else source
+    from pgmpy_dp.observed.observations import agreed_schema  # it imports scipy's solvers
+
+    refuse_repeated(data)
+    for release in data:
+        paid_release(estimator, release, [variable for variable in variables if variable in release.schema.states])
+    _require_held(network, agreed_schema(data, variables))
+    compose_releases(data)  # refuses promises that differ, before the fit
+    place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
+    return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
+
+
+def _require_held(network: Any, schema: Schema) -> None:
+    if network is not None:
+        from pgmpy_dp.observed.rule_tables import require_held  # it imports pgmpy, which mixtures do without
+
+        require_held(network, schema)
 
 
 def paid_release(estimator: Any, release: Release, variables: Sequence[str]) -> Release:

@@ -60,10 +60,13 @@ class Observations(LinearObservations):
         from scipy import sparse
 
         schema = agreed_schema(releases, variables)
-        parts = []
+        parts: list[LinearObservations] = []
+        names: dict[frozenset[str], Clique] = {}
         for release in releases:
             measured = {variable for clique in release.cliques for variable in clique}
-            parts.append(release.observe([variable for variable in variables if variable in measured]))
+            part = release.observe([variable for variable in variables if variable in measured])
+            cliques = tuple(names.setdefault(frozenset(clique), clique) for clique in part.cliques)
+            parts.append(part.ordered(cliques, schema.cardinalities()))
         kept = chosen([clique for part in parts for clique in part.cliques])
         parts = [part.only(kept) for part in parts]
         before = np.cumsum([0, *(len(part.cliques) for part in parts)])

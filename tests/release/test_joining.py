@@ -161,7 +161,7 @@ def test_lists_that_are_no_releases_of_one_kind():
     for estimator in (dp.PrivateMLE(), dp.PosteriorMean()):
         with pytest.raises(ValueError, match="there twice"):
             network.fit([one, measured(0.5), one], estimator=estimator)
-    with pytest.raises(ValueError, match="PosteriorMean fits"):
+    with pytest.raises(ValueError, match="CollectiveEM or PosteriorMean"):
         network.fit([one, measured(0.5, "gaussian")], estimator=dp.PrivateMLE())
     with pytest.raises(TypeError, match="DataFrame"):
         network.fit([one, FRAME], estimator=dp.PrivateMLE())

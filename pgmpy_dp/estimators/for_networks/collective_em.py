@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,9 +10,10 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
+from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
-from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
+from pgmpy_dp.estimators.steps import joined, measure, refuse_rules, resolve_all
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
@@ -20,12 +21,14 @@ from pgmpy_dp.fitting.readings.undirected import fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.trees.engine import INFERENCE
 from pgmpy_dp.observed.factors import bayesian_network, families, markov_network, markov_scopes, tabular_cpd
-from pgmpy_dp.observed.observations import Observations, observed_of
+from pgmpy_dp.observed.observations import Observations, agreed_schema, observed_of
 from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
+
+Plan = tuple[Sequence[Clique], Sequence[float]]  # what to measure, and its shares of the budget
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +69,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     parameters_ : list of TabularCPD or DiscreteFactor
         CPDs in the order of the nodes, or factors with partition function 1.
     state_names_ : dict
-    release_ : NoisyMarginals
+    release_ : NoisyMarginals, or tuple of releases
+        Several where their noise is of several kinds.
     guarantee_ : Guarantee
     objective_ : float
         What was optimised, in nats, up to a constant.
@@ -80,7 +84,8 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
 
     The likelihood is that of Gaussian or Laplace noise. Of Laplace noise of scale b, the corner of |y - n| / b is
     rounded off within .6 b for a Markov network, so that quasi-Newton steps see a curvature; for a Bayesian network it
-    is averaged over what sampling and the noise leave open of n.
+    is averaged over what sampling and the noise leave open of n. Releases with noise of different kinds each have their
+    own likelihood.
 
     Bayesian networks: see `pgmpy_dp.fitting.readings.directed.fit_directed`. Markov networks: see
     `pgmpy_dp.fitting.readings.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
@@ -130,9 +135,9 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or PrivateMarkovNetwork
-        data : NoisyMarginals, NoisyCoefficients, list of NoisyMarginals, PrivateDataset or data frame
-            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
-            (with epsilon and declared states).
+        data : NoisyMarginals, NoisyCoefficients, NoisyResiduals, list of them, PrivateDataset or data frame
+            A release, or several of the same records (free), a data set (charged epsilon), or records (with epsilon and
+            declared states). Tables with noise of one kind are joined; releases of several kinds keep their own noise.
         sample_weight : None
             Not supported.
         public : mapping of clique to table, optional
@@ -160,15 +165,13 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
     def _fit_bayesian(self, network: DAG, data: Any, public: Any) -> CollectiveEM:
         scopes = families(network)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes, network, public)
-        if not isinstance(release, Release):
-            release = measure(self, release, *self._plan(network, release.schema), public)
-        schema = release.schema.select(nodes)
-        fit = fit_releases([release], scopes, self.max_iter, self.inference)
+        releases = self._releases(data, nodes, public, lambda schema: self._plan(network, schema), network)
+        schema = agreed_schema(releases, nodes)
+        fit = fit_releases(releases, scopes, self.max_iter, self.inference)
         warn_unless(fit.finished, self)
         self.objective_ = fit.objective
         cpds = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
-        finish(self, cpds, release, schema)
+        finish(self, cpds, releases, schema)
         return self
 
     def _fit_markov(self, network: DiscreteMarkovNetwork, data: Any, public: Any) -> CollectiveEM:
@@ -176,43 +179,55 @@ class CollectiveEM(Parameters, DiscreteParameterEstimator):
         if tying is not None:
             return self._fit_tied(tying, data, public)
         nodes = list(network.nodes())
-        release = resolve(self, data, nodes, network, public)
-        if not isinstance(release, Release):
-            release = measure(
-                self, release, *plan_measurements(network, release.schema, self.check, self.mechanism), public
-            )
-        schema = release.schema.select(nodes)
+
+        def plan(schema: Schema) -> Plan:
+            return plan_measurements(network, schema, self.check, self.mechanism)
+
+        releases = self._releases(data, nodes, public, plan, network)
+        schema = agreed_schema(releases, nodes)
 
         def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:
             return markov_scopes(network, dict.fromkeys([*cliques, *(rule.variables for rule in schema.rules)]))
 
-        seen = observed_of([release], nodes, scopes_of)
+        seen = observed_of(releases, nodes, scopes_of)
         scopes = scopes_of(seen.cliques)
         engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), self.inference)
         barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
         fit = fit_undirected(engine, scopes, seen, self.max_iter, self.prior_scale, barred)
         warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
-        finish_markov(self, engine, fit.potentials, scopes, release, schema)
+        finish_markov(self, engine, fit.potentials, scopes, releases, schema)
         return self
 
     def _fit_tied(self, tying: Tying, data: Any, public: Any) -> CollectiveEM:
         if self.inference == "loopy":
             raise ValueError("CollectiveEM fits tied parameters on a junction tree only: leave inference='auto'.")
-        release = resolve(self, data, tying.variables, public=public)
-        refuse_rules(self, release.schema, tying.variables)
-        if not isinstance(release, Release):
-            release = measure(self, release, *tying.plan(release.schema), public)
-        nodes, tables = tying.node_schema(release.schema), tying.tables(release)
+
+        def plan(schema: Schema) -> Plan:
+            refuse_rules(self, schema, tying.variables)
+            return tying.plan(schema)
+
+        releases = self._releases(data, tying.variables, public, plan)
+        schema = agreed_schema(releases, tying.variables)
+        refuse_rules(self, schema, tying.variables)
+        nodes, tables = tying.node_schema(schema), [tying.tables(release) for release in releases]
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
-        engine, seen = tying.engine(nodes, tables.schema.select(names)), Observations.of([tables], names)
+        engine, seen = tying.engine(nodes, tables[0].schema.select(names)), Observations.of(tables, names)
         fit = fit_undirected(engine, engine.layout.scopes, seen, self.max_iter, self.prior_scale)
         warn_unless(fit.finished, self)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
-        finish_tied(self, engine, fit.potentials, release, nodes)
+        finish_tied(self, engine, fit.potentials, releases, nodes)
         return self
 
-    def _plan(self, network: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+    def _releases(
+        self, data: Any, variables: Sequence[str], public: Any, plan: Callable[[Schema], Plan], network: Any = None
+    ) -> tuple[Release, ...]:
+        source = resolve_all(self, joined(data), variables, network, public)
+        if isinstance(source, PrivateDataset):
+            return (measure(self, source, *plan(source.schema), public),)
+        return source
+
+    def _plan(self, network: DAG, schema: Schema) -> Plan:
         """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
         cliques, weights = plan_measurements(network, schema, self.check, self.mechanism)
         if self.inference == "junction_tree":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,9 +11,10 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
+from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
 from pgmpy_dp.estimators.results import finish, finish_markov
-from pgmpy_dp.estimators.steps import informed, measure, paid_release, resolve
+from pgmpy_dp.estimators.steps import measure, resolve_all
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
@@ -21,9 +22,6 @@ from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, markov_network, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
-from pgmpy_dp.release import Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Schema
 
 _REGULARIZATION = 1e-9
@@ -37,8 +35,7 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
     fitted to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from
     the draws. It
     takes seconds, on large junction trees a minute or more, where `PrivateMLE` takes a tenth of one, is closer to the
-    truth where the noise is strong, and is the only estimator that fits several releases of the same records with noise
-    of several kinds.
+    truth where the noise is strong.
 
     Parameters
     ----------
@@ -128,17 +125,11 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         undirected = isinstance(model, DiscreteMarkovNetwork)
         network = markov_network(model, name) if undirected else bayesian_network(model, name)
         nodes = list(network.nodes())
-        if isinstance(data, (list, tuple)):
-            releases = self._several(data, nodes, public)
-        else:
-            release = resolve(self, data, nodes, network, public)
-            if not isinstance(release, Release):
-                cliques, weights = plan_measurements(network, release.schema, check=0)
-                require_exact(release.schema, [*([] if undirected else families(network)), *cliques])
-                release = measure(self, release, cliques, weights, public)
-            releases = [release]
-        compose_releases(releases)  # refuses promises that differ, before the draws
-        held = releases[0] if len(releases) == 1 else tuple(releases)
+        releases = resolve_all(self, data, nodes, network, public)
+        if isinstance(releases, PrivateDataset):
+            cliques, weights = plan_measurements(network, releases.schema, check=0)
+            require_exact(releases.schema, [*([] if undirected else families(network)), *cliques])
+            releases = (measure(self, releases, cliques, weights, public),)
         posterior, mean = draw_mean(network, releases, self.draws)
         if posterior.poor:
             which, more = f"the mean of one probability {posterior.poor}", f"{name}(draws={4 * self.draws})"
@@ -147,22 +138,10 @@ class PosteriorMean(Parameters, DiscreteParameterEstimator):
         tree = JunctionTree.build(layout.cardinalities, layout.scopes)
         if undirected:
             potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
-            finish_markov(self, tree, potentials, layout.scopes, held, schema)
+            finish_markov(self, tree, potentials, layout.scopes, releases, schema)
         else:
             tables = layout.tables(mean)
             cpds = [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
-            finish(self, cpds, held, schema)
+            finish(self, cpds, releases, schema)
         self.posterior_ = posterior
         return self
-
-    def _several(self, releases: Sequence[Any], nodes: list[str], public: Any) -> list[Release]:
-        """Check releases of the same records, which hold the variables between them."""
-        if not releases:
-            raise ValueError("Give at least one release.")
-        for release in releases:
-            if not isinstance(release, Release):
-                raise TypeError(f"A list may hold releases only, got {type(release).__name__}.")
-            paid_release(self, release, [node for node in nodes if node in release.schema.states])
-        joins = [isinstance(release, ReleasedTables) for release in releases]
-        place = joins.index(True) if any(joins) else 0  # public tables join one, which knows its number of records
-        return [informed(release, public if number == place else None) for number, release in enumerate(releases)]

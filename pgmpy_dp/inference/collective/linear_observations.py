@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.noise_laws import Noise
-from pgmpy_dp.inference.tables.layout import Scope, Vector
+from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,18 @@ class LinearObservations:
     def _take(self, rows: NDArray[np.bool_]) -> Self:
         matrix = None if self.matrix is None else self.matrix[np.flatnonzero(rows)]
         return replace(self, noise=self.noise.take(rows), owners=self.owners[rows], matrix=matrix)
+
+    def ordered(self, cliques: tuple[Scope, ...], cardinalities: Mapping[Variable, int]) -> Self:
+        """Put the axes of each table in the order of another name of it."""
+        if cliques == self.cliques:
+            return self
+        layout = Layout.of(cardinalities, self.cliques)
+        old = zip(self.cliques, layout.split(np.arange(layout.size, dtype=np.float64)), cliques, strict=True)
+        moved = [Table(clique, numbers).margin(name).values.ravel() for clique, numbers, name in old]
+        cells = np.concatenate(moved).astype(np.int64)
+        if self.matrix is None:
+            return replace(self, cliques=cliques, noise=self.noise.take(cells))
+        return replace(self, cliques=cliques, matrix=self.matrix[:, cells])
 
     def only(self, cliques: Sequence[Scope]) -> Self:
         """Keep the observations of some tables; coefficients are kept all, as those of one table tell of others."""
