@@ -1,4 +1,4 @@
-"""The gate turns any source of records into positions of public states, record by record. Only here are values seen."""
+"""The gate: any source of records becomes indices of public states, record by record. Values are seen only here."""
 
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.gate import Records, open_records

@@ -1,7 +1,7 @@
-"""A cell is read by a total function of that cell and the public schema, in which no other cell has a part.
+"""Reading of one cell, by a total function of that cell and the public schema, independent of all other cells.
 
 ``encode(D) = concat(encode(r) for r in D)`` is the lemma on which every sensitivity of this package rests. This module
-is its last step: it maps any value, of whatever kind, to a position and never raises.
+is its last step: it maps any value, of any type, to a position and never raises.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import pandas as pd
 from pgmpy_dp.schema import Bins, Schema, State, is_text, plain
 
 MISSING, UNDECLARED = -2, -1
-"""Positions of cells that hold nothing, and of those that hold what the schema does not declare."""
+"""Positions of empty cells, and of those with a value that the schema does not declare."""
 
-# No two of its parts can match the same letter, so a text is read in time linear in its length. It matches ASCII
-# alone, since Python's floats know neither all digits of Unicode nor a dotless i.
+# No two parts can match the same letter, so matching takes time linear in the length of the text. Only ASCII matches:
+# Python's floats do not know all digits of Unicode, nor a dotless i.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _LONGEST_NUMBER = 400
-# Longer texts, and whole numbers beyond 64 bits, are not discovered.
+# Longer texts, and integers beyond 64 bits, are not discovered.
 _LONGEST_STATE, _MOST_WHOLE = 200, 2**63
 
 EMPTY = (type(None), None)
@@ -33,9 +33,9 @@ STRANGE = (object, None)
 Key = tuple[type, Any]
 
 
-@dataclass(frozen=True, eq=False)  # states such as 1 and True compare equal, and so would their readers
+@dataclass(frozen=True, eq=False)  # states such as 1 and True compare equal, and so would the readers
 class Reader:
-    """A reader reads the cells of one variable by its states or bins, and by nothing else.
+    """Reads the cells of one variable, using only its states or bins.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Reader:
     stand_ins : tuple of (int or None, int or None)
         Positions of the states that stand for missing and for undeclared cells.
     missing_values : frozenset of str
-        Texts that say that a value is missing.
+        Texts that mark a missing value.
     """
 
     states: tuple[State, ...]
@@ -69,13 +69,13 @@ class Reader:
 
     @cached_property
     def texts(self) -> dict[str, int]:
-        """Map texts to positions: states, but of a variable in bins, and what says that a value is missing."""
+        """Map texts to positions: states (unless the variable is binned), and texts that mark a missing value."""
         states = self.states if self.bins is None else ()
         found = {state: place for place, state in enumerate(states) if isinstance(state, str)}
         return found | dict.fromkeys(self.missing_values, MISSING)
 
     def position(self, value: Any) -> int:
-        """Find the position of the state that a value is, or of the bin that it is in; or MISSING or UNDECLARED."""
+        """Return the position of a value's state or bin, or MISSING or UNDECLARED."""
         found = key(value)
         if found == EMPTY or (found[0] is str and found[1] in self.missing_values):
             return MISSING
@@ -84,7 +84,7 @@ class Reader:
         return _bin(found[1], self.bins.edges) if found[0] in (float, Decimal) else UNDECLARED
 
     def text_position(self, text: str) -> int:
-        """Find the position of what a text writes, where a file has no types: a text, a number or a boolean."""
+        """Return the position of a text in a file without types: of the text, number or boolean that it writes."""
         if text in self.texts:
             return self.texts[text]
         if text == "":
@@ -96,14 +96,14 @@ class Reader:
         return self.position(int(text) if text.lstrip("+-").isdigit() else float(text))
 
     def candidate(self, value: Any) -> State | None:
-        """Find the state that a value without one could become: a text or a whole number, and None for all others.
+        """Return the state that an undeclared value could become, a text or an integer; None for all others.
 
-        With any such states more, a schema is as sound as before, and reads the value as that state from every source.
+        Adding such states keeps a schema valid, and it then reads the value as that state from every source.
         """
         return self._declarable(key(value)) if self.position(value) == UNDECLARED else None
 
     def text_candidate(self, text: str) -> State | None:
-        """Find the state that a text without one could become, where a file has no types: the text itself."""
+        """Return the state that an undeclared text in a file without types could become: the text itself."""
         return self._declarable((str, text)) if self.text_position(text) == UNDECLARED else None
 
     def _declarable(self, found: Key) -> State | None:
@@ -114,15 +114,15 @@ class Reader:
             state = int(value)
         else:
             return None
-        # True equals 1, and the text "9" may say that a value is missing beside a number 9: neither may be a state.
+        # True equals 1, and the text "9" may mark a missing value beside a number 9: neither may become a state.
         return None if state in self.states or str(state) in self.missing_values else state
 
 
 def key(value: Any) -> Key:
-    """Pair a value with its kind, since Python takes True and 1 for the same key.
+    """Pair a value with its type, since Python takes True and 1 for the same key.
 
-    Integers, floats and complex numbers are one kind: a frame may have changed all numbers of a column for the sake of
-    one record. No method of an object of a kind that is not known here is called.
+    Integers, floats and complex numbers have one type: a frame may have converted a whole column for the sake of one
+    record. No method of an object of an unknown type is called.
     """
     kind = type(value)
     if value is None or value is pd.NA or value is pd.NaT:
@@ -152,7 +152,7 @@ def key(value: Any) -> Key:
 
 
 def _exact_float(value: Any) -> Any:
-    """Make a long double a float if one equals it; otherwise give a key that no state has."""
+    """Convert a long double to an equal float if there is one; otherwise return a key that no state has."""
     number = float(value)
     return number if number != number or np.longdouble(number) == value else STRANGE
 
@@ -165,7 +165,7 @@ def _bin(number: Any, edges: tuple[float, ...]) -> int:
 
 
 def as_float(number: Any) -> float:
-    """Return the float nearest to an integer, float or decimal, infinite beyond the largest."""
+    """Return the float nearest to an integer, float or decimal; infinite if it overflows."""
     try:
         return float(number)
     except OverflowError:

@@ -1,9 +1,8 @@
-"""Columns in memory become positions of states, and each cell is read by itself.
+"""Encoding of columns in memory, each cell independently.
 
-A column has one type, which its writer chose. Columns of numbers and of texts are read many cells at a time, with the
-same result that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell.
-Columns of dates, lists and other values that no state can be are not converted at all: only whether a cell is empty
-counts.
+A column has one type, which its writer chose. Columns of numbers and of texts are read in bulk, with the same result
+that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell. Columns of
+dates, lists and other values that cannot be states are not converted: only whether a cell is empty counts.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ Positions = NDArray[np.signedinteger[Any]]
 Reading = Callable[[NDArray[Any]], NDArray[Any]]
 
 _BLOCK = 2**16
-# States that are whole numbers are looked up by value where the largest is less than this from the least.
+# Integer states are looked up in a table if the largest and the least differ by less than this.
 _WIDEST = 2**20
-# With more edges than this, searching them is faster than comparing with every one.
+# Number of edges above which binary search is faster than comparing with every edge.
 _FEW_EDGES = 24
 
 
 @dataclass(frozen=True)
 class Found:
-    """Two flags say whether a column holds cells that have no state to stand for them."""
+    """Whether a column holds missing or undeclared cells without a state that stands for them."""
 
     missing: bool = False
     undeclared: bool = False
 
 
 def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
-    """Find the positions of the states of one column's cells, and whether some have none.
+    """Find the positions of the states of a column's cells, and whether some cells have none.
 
     Parameters
     ----------
@@ -51,15 +50,15 @@ def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
     Returns
     -------
     codes : ndarray, shape (n_records,)
-        Unsigned integers of the smallest sufficient size. Cells without a state, or one that stands for them, are 0.
+        Unsigned integers of the smallest sufficient size. Cells without a state are 0.
     found : Found
-        Whether there are such cells, which must be refused.
+        Whether there are such cells, for which the column must be refused.
     """
     return settled(positions(column, reader), reader)
 
 
 def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
-    """Put in the states that stand for missing and undeclared cells; say whether some have no such state."""
+    """Insert the states that stand for missing and undeclared cells; report whether some have no such state."""
     found = [False, False]
     if places.size and places.min() < 0:
         for role, mark in enumerate((MISSING, UNDECLARED)):
@@ -70,13 +69,13 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
 
 
 def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
-    """Name the columns that variables are read from: those of a hierarchy's coarser one are the finer one's."""
+    """Name the columns to read for some variables: for the coarser variable of a hierarchy, that of the finer one."""
     derived = schema.structure.derived
     return list(dict.fromkeys(derived[variable][0] if variable in derived else variable for variable in variables))
 
 
 def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
-    """Find each variable's codes in those of the columns that were read, record by record."""
+    """Derive each variable's codes from those of the columns that were read, record by record."""
     derived, found = schema.structure.derived, {}
     for variable in variables:
         if variable in derived:
@@ -88,22 +87,22 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
 
 
 def positions(given: Any, reader: Reader) -> Positions:
-    """Find the position of each cell, or MISSING or UNDECLARED."""
+    """Find the position of each cell, which may be MISSING or UNDECLARED."""
     column = decoded(given)
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and not native.null_count:
         import pyarrow
 
-        if pyarrow.types.is_integer(native.type):  # most batches are so, and nothing is copied
+        if pyarrow.types.is_integer(native.type):  # the case of most batches, without a copy
             return _array_positions(native.chunk(0).to_numpy(), reader)
     if nw.dependencies.is_pandas_series(native):
         if isinstance(native.dtype, pd.CategoricalDtype):
             return _category_positions(native, reader)
-        if native.dtype == object or isinstance(dtype, nw.Unknown):  # narwhals would look at all values for a type
+        if native.dtype == object or isinstance(dtype, nw.Unknown):  # narwhals would inspect all values for a type
             return _one_by_one(native.to_list(), reader)
     if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
         return _one_by_one(column.to_list(), reader)
-    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is written to
+    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is modified
     if is_number(dtype):
         places = _number_positions(column, empty, reader)
     elif isinstance(dtype, nw.Boolean):
@@ -118,7 +117,7 @@ def positions(given: Any, reader: Reader) -> Positions:
 
 
 def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
-    """Find the cells that no state stands for, and their values if a state could be of the column's type."""
+    """Find the undeclared cells, and their values if the column's type can be that of a state."""
     rows, column = np.flatnonzero(positions(given, reader) == UNDECLARED), decoded(given)
     dtype, native = column.dtype, column.to_native()
     if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
@@ -131,12 +130,12 @@ def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]
 
 
 def is_number(dtype: Any) -> bool:
-    """Say whether a column of this type holds integers or floats that numpy has; it has no 128-bit integers."""
+    """Whether a column has a type of integers or floats that numpy knows; it has no 128-bit integers."""
     return bool(dtype.is_float() or (dtype.is_integer() and not isinstance(dtype, (nw.Int128, nw.UInt128))))
 
 
 def objects(values: Any) -> NDArray[np.object_]:
-    """Make an array of the values as they are: numpy and pandas would convert them to one type."""
+    """Make an array of the values unchanged: numpy and pandas would convert them to one type."""
     array = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         array[place] = value
@@ -144,9 +143,9 @@ def objects(values: Any) -> NDArray[np.object_]:
 
 
 def decoded(given: Any) -> nw.Series[Any]:
-    """Make a column of one in memory. Arrow's arrays are taken out of pandas, and Arrow's dictionaries decoded.
+    """Return a column in memory with plain values: Arrow arrays are taken out of pandas, and dictionaries decoded.
 
-    Their values may hold nulls and NaN that the index does not show; whether pandas sees these hangs on other cells.
+    Dictionaries may hold nulls and NaN that the index does not show; whether pandas sees these depends on other cells.
     """
     dtype = given.dtype if nw.dependencies.is_pandas_series(given) else None
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
@@ -161,7 +160,7 @@ def decoded(given: Any) -> nw.Series[Any]:
 
 def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:
     by_category = [reader.position(value) for value in column.cat.categories.tolist()]
-    # The last one is for code -1, which says that a cell is empty.
+    # The last entry is for code -1, an empty cell.
     by_code = np.array([*by_category, MISSING], dtype=np.int32)
     return np.asarray(by_code[column.cat.codes.to_numpy()])
 
@@ -173,9 +172,9 @@ def _one_by_one(values: list[Any], reader: Reader) -> Positions:
 
 
 def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
-    """Find the positions of numbers; NaN is marked as empty too."""
+    """Find the positions of numbers; NaN counts as empty too."""
     values = (column.fill_null(0) if empty.any() else column).to_numpy()
-    if values.dtype == object:  # some frames' nullable columns come so
+    if values.dtype == object:  # nullable columns of some frames
         values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
     if values.dtype.kind == "f":
         empty |= np.isnan(values)
@@ -183,21 +182,21 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
 
 
 def smallest_type(states: tuple[Any, ...]) -> np.dtype[Any]:
-    """Choose the smallest type that holds the positions of these states and the marks of cells without one."""
+    """Return the smallest type that holds the positions of these states and the marks of cells without one."""
     return np.min_scalar_type(-len(states) - 2)
 
 
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
     read = _reading(reader, values.dtype)
     places = np.empty(values.shape, dtype=smallest_type(reader.states))
-    for start in range(0, values.size, _BLOCK):  # a block stays in the cache
+    for start in range(0, values.size, _BLOCK):  # blocks stay in the cache
         places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
     return places
 
 
 @functools.lru_cache(maxsize=1024)
 def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
-    """Make the function that reads an array of numbers of a type; it is the same for every batch of records."""
+    """Return a function that reads arrays of numbers of a type; it is the same for every batch of records."""
     return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
 
 
@@ -213,14 +212,14 @@ def _bin_reading(bins: Bins) -> Reading:
         else:
             places = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
         places[numbers == edges[-1]] = edges.size - 2
-        places[~(numbers <= edges[-1])] = UNDECLARED  # this marks NaN as well
+        places[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN
         return places
 
     return read
 
 
 def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
-    """Make the function that finds the positions of an array of numbers of a type among the states."""
+    """Return a function that finds the positions of numbers of a type among the states."""
     numbers = [(_as_dtype(state, dtype), place) for place, state in enumerate(states)]
     held = sorted((number, place) for number, place in numbers if number is not None)
     if not held:
@@ -241,7 +240,7 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
     by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))
 
     def whole(values: NDArray[Any]) -> NDArray[Any]:
-        with np.errstate(invalid="ignore"):  # NaN and what is too large become integers that differ from them
+        with np.errstate(invalid="ignore"):  # NaN and overflows become integers that differ from them
             integers = values.astype(np.int64)
         return np.where(integers == values, by_integer(integers), UNDECLARED)
 
@@ -249,11 +248,11 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
 
 
 def _lookup(known: NDArray[Any], order: Positions) -> Reading:
-    """Look positions up in a table from the least state to the largest, with a place for other integers at each end."""
+    """Look positions up in a table from the least to the largest state, with an entry at each end for all others."""
     least, span = int(known[0]), int(known[-1]) - int(known[0])
     table = np.full(span + 3, UNDECLARED, dtype=order.dtype)
     table[[int(number) - least + 1 for number in known]] = order
-    # Differences are taken modulo 2**64, so that numbers from 2**63 on have them too; no other number comes between.
+    # Differences are modulo 2**64, so that numbers of 2**63 and more work too; no other number collides.
     before = np.uint64((least - 1) % 2**64).astype(np.int64)
     wide = np.uint64 if known.dtype.kind == "u" else np.int64
 
@@ -264,11 +263,11 @@ def _lookup(known: NDArray[Any], order: Positions) -> Reading:
 
 
 def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert the state to a number of the column's type; return None if that type does not hold it exactly."""
+    """Convert the state to a number of the column's type; None if that type does not hold it exactly."""
     if isinstance(state, bool) or not isinstance(state, (int, float)):
         return None
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # too large a state becomes infinite
+        with np.errstate(over="ignore"):  # a state that is too large becomes infinite
             number = dtype.type(as_float(state))
         return number if float(number) == state else None
     if state != int(state) or not np.iinfo(dtype).min <= state <= np.iinfo(dtype).max:
@@ -294,6 +293,6 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
 
         numbers = list(range(len(texts)))
         at = native.cast(polars.String).replace_strict(texts, numbers, default=-1, return_dtype=polars.Int64).to_numpy()
-    else:  # hash tables of pandas compare not all texts so
+    else:  # hash tables of pandas do not compare all texts in this way
         return _one_by_one(native.astype(object).tolist(), reader)
     return np.asarray(places[at])

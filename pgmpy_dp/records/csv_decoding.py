@@ -1,10 +1,10 @@
-"""The characters of a CSV file are decoded before the file is split into records, and handed on in UTF-8.
+"""Decoding of a CSV file to UTF-8, before it is split into records.
 
-What a character becomes depends on no other record. In an encoding of one byte a character each byte is looked up by
-itself. In UTF-16 and UTF-32 each two or four bytes, counted from the beginning of the file, are a character or half of
-one; the halves of a pair stand side by side, with nothing between them that could end a record, and a half alone stays
-alone. UTF-8 is handed on as it is, since no character's bytes are those of a delimiter, a quotation mark or an end of
-line. A file that cannot be decoded at all is refused, as one is that breaks the grammar.
+How a character is decoded does not depend on other records. In an encoding with one byte per character, each byte is
+looked up by itself. In UTF-16 and UTF-32, each two or four bytes from the beginning of the file are a character or half
+of one. The halves of a pair are adjacent, with nothing between them that could end a record, and an unpaired half stays
+unpaired. UTF-8 is passed on unchanged, since no byte of a longer character is that of a delimiter, a quotation mark or
+an end of line. A file that cannot be decoded at all is refused, like one that violates the grammar.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _CHUNK_BYTES = 2**20
 
 
 def opened(file: CsvFile) -> Any:
-    """Open a file, to be read in UTF-8; bytes that are no character become others that are none, as different."""
+    """Open a file for reading in UTF-8; distinct invalid byte sequences stay invalid and distinct."""
     handle = _uncompressed(file.path)
     return handle if file.encoding == "utf-8" else _Decoded(handle, file)
 
 
 class _Decoded:
-    """A file's bytes are decoded as they are read."""
+    """A file whose bytes are decoded as they are read."""
 
     def __init__(self, handle: Any, file: CsvFile) -> None:
         self._handle, self._file = handle, file
@@ -44,7 +44,7 @@ class _Decoded:
         self._handle.close()
 
     def read(self, size: int) -> bytes:
-        """Read at most so many bytes of UTF-8, and none only at the end."""
+        """Read at most `size` bytes of UTF-8, and none only at the end."""
         while not self._ready and not self._last:
             chunk = self._handle.read(_CHUNK_BYTES)
             self._last = not chunk
@@ -57,11 +57,11 @@ class _Decoded:
             return self._decode(chunk, self._last)
         except UnicodeError:
             pass
-        # This is raised here and not above, so as not to carry the other error, which quotes bytes of records.
+        # Raised outside of the handler, so that it does not carry the other error, which quotes bytes of records.
         encoding = self._file.encoding
         raise SchemaError(
             f"{self._file.path}: not a file in {encoding}: it has no byte order mark, where utf-16 and utf-32 need one "
-            "and utf-16-le, say, does not, or bytes that are no characters. Declare its encoding, or save it as UTF-8."
+            "(utf-16-le does not), or bytes that encode no character. Declare its encoding, or save it as UTF-8."
         )
 
 

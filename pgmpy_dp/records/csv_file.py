@@ -1,4 +1,4 @@
-"""What must be known of a CSV file to read it is declared, and never guessed."""
+"""Declaration of a CSV file: its format is stated and never guessed."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from pathlib import Path
 from pgmpy_dp.schema import CsvFormat, Schema
 
 CSV_ENDINGS = tuple(f".csv{compression}" for compression in ("", ".gz", ".bz2", ".xz", ".zst"))
-"""How the names of CSV files end that are read from a path alone."""
+"""Endings of the names of CSV files that are read from a path alone."""
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file has a header line, and what must be known to read it is declared and never guessed.
+    """A CSV file with a header line, in a declared format.
 
     Parameters
     ----------
     path : str or path
         Compressed if its name ends in .gz, .bz2, .xz or .zst (which needs PyArrow).
     delimiter, encoding, strip
-        As of a :class:`~pgmpy_dp.CsvFormat`. They hold for this file, whatever the schema declares; a path alone is
-        read as the schema says.
+        As in :class:`~pgmpy_dp.CsvFormat`. They apply to this file, whatever the schema declares; a path alone is read
+        in the format of the schema.
 
     Raises
     ------
     ValueError
-        If the delimiter or the encoding is of another kind.
+        If the delimiter or the encoding is invalid.
 
     Notes
     -----
-    Files are read by RFC 4180 to the letter: every record has as many fields as the header; lines end as the header
-    does, with LF or CR LF; a field with a delimiter, a quotation mark or an end of line is quoted, and quotation marks
-    in it are doubled. Other files are refused, and so are those with a record of more than 16 MiB. Blanks belong to the
-    text, unless they are stripped. An empty field is a missing value, unless the empty text is a state.
+    Files are read strictly by RFC 4180: every record has as many fields as the header; all lines end like the header,
+    with LF or CR LF; a field with a delimiter, a quotation mark or an end of line is quoted, and quotation marks in it
+    are doubled. Other files are refused, and so are those with a record of more than 16 MiB. Blanks belong to the text
+    unless they are stripped. An empty field is a missing value unless the empty text is a state.
 
     Examples
     --------
@@ -58,5 +58,5 @@ class CsvFile:
 
 
 def declared_file(path: str | os.PathLike[str], schema: Schema) -> CsvFile:
-    """Take a path for a CSV file in the format that the schema declares."""
+    """Return a CSV file in the format that the schema declares."""
     return CsvFile(path, schema.csv.delimiter, schema.csv.encoding, strip=schema.csv.strip)

@@ -1,4 +1,4 @@
-"""CSV files are split by RFC 4180 to the letter, and the texts of their fields are numbered.
+"""Compiled code that splits CSV files strictly by RFC 4180, and numbers the texts of their fields.
 
 ::
 
@@ -9,9 +9,9 @@
     quoted = any bytes but NUL, with '""' for '"'
     end    = LF or CRLF, for the whole file as after the header
 
-Which bytes end a record, separate its fields or quote them depends on the header and on nothing that another record
-holds. A file of other bytes is refused, never mended: a lone CR, which some libraries leave unquoted and others take
-for the end of a record, would let one person's text become records of its own.
+Which bytes end a record, separate its fields or quote them depends on the header only, never on other records. A file
+that does not match is refused, never repaired: a lone CR, which some libraries leave unquoted and others take for the
+end of a record, would let one person's text become separate records.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from pgmpy_dp._compiled import compiled
 
-# These are the ends of records.
+# Ends of records.
 LF, CRLF, EITHER = 0, 1, 2
 
-# These say what is wrong with a file.
+# Problems of a file.
 SOUND, QUOTE, RETURN, FEED, NUL, WIDTH, UNCLOSED, LONG = range(8)
 
 _QUOTE, _RETURN, _FEED = 34, 13, 10
@@ -31,13 +31,13 @@ _QUOTE, _RETURN, _FEED = 34, 13, 10
 
 @compiled
 def split(buffer, start, stop, last, delimiter, ending, width, most, places, starts, stops):
-    """Find the fields of whole records between two bytes of a buffer.
+    """Find the fields of complete records between two bytes of a buffer.
 
-    `places` gives each field its row of `starts` and `stops`, or -1 for none; they get the bytes of each field without
-    its quotes, one column a record, and the work ends when they are full. `last` says that the file ends with the
-    buffer. `width` is the number of fields, or -1 for as many as there are; `most` bounds the bytes of a record without
-    its end. Returns the number of records, the first byte behind them, the number of fields of the last, and what is
-    wrong with the file.
+    `places` gives for each field its row of `starts` and `stops`, or -1 for none. These receive the first and last byte
+    of each field without its quotes, with one column per record; the function returns when they are full. `last` means
+    that the file ends with the buffer. `width` is the number of fields, or -1 if any number is allowed; `most` bounds
+    the bytes of a record without its end. Returns the number of records, the first byte after them, the number of
+    fields of the last, and the problem of the file.
     """
     special = np.zeros(256, dtype=np.bool_)
     special[delimiter] = special[_QUOTE] = special[_RETURN] = special[_FEED] = special[0] = True
@@ -68,7 +68,7 @@ def split(buffer, start, stop, last, delimiter, ending, width, most, places, sta
                 end = here
             close = here
             if here >= stop and not last:
-                return records, at, fields, SOUND  # the rest of the record is not here yet
+                return records, at, fields, SOUND  # the record continues beyond the buffer
             if 0 <= width <= fields or fields >= places.size:
                 return records, at, fields, WIDTH
             if places[fields] >= 0:
@@ -103,11 +103,11 @@ def split(buffer, start, stop, last, delimiter, ending, width, most, places, sta
 
 @compiled
 def number_texts(buffer, starts, stops, first, records, seed, slots, ends, pool, count, numbers):
-    """Number the distinct texts of a column's fields in the order in which they come.
+    """Number the distinct texts of a column's fields in order of appearance.
 
-    Numbered texts lie one behind another in `pool`, number k up to ends[k]; `slots` is a hash table of
-    numbers plus one, with linear probing. Returns the first record that has no number yet, because the table or the
-    pool is too small for its text, and how many texts have one.
+    Numbered texts are concatenated in `pool`, where number k ends at ends[k]; `slots` is a hash table of numbers plus
+    one, with linear probing. Returns the first record that has no number yet because the table or the pool is too small
+    for its text, and the number of numbered texts.
     """
     mask = np.uint64(slots.size - 1)
     for record in range(first, records):

@@ -1,4 +1,4 @@
-"""Records in a CSV file are texts, and are read as the kinds of value that the schema declares."""
+"""Encoding of the records in a CSV file, whose texts are read as the types of value that the schema declares."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from pgmpy_dp.schema import Schema
 _BLOCK_BYTES = 2**22
 _BLOCK_ROWS = 2**16
 _MOST_COLUMNS = 2**16
-# With more distinct texts than this, or more bytes of them, a column's table starts anew, which bounds memory where all
-# texts differ.
+# Number of distinct texts, or of their bytes, above which a column's table is emptied. This bounds memory if all texts
+# differ.
 _MOST_TEXTS = 2**18
 _MOST_TEXT_BYTES = 2**26
 
 MOST_RECORD_BYTES = 2**24
-"""Most bytes of a record in UTF-8, without the end of its line; compressed files could fill the memory with one."""
+"""Most bytes of a record in UTF-8, without the end of its line; a small compressed file could otherwise fill memory."""
 
 _PROBLEMS = {
-    grammar.QUOTE: 'a quotation mark inside a field without quotes, or text behind a closing one: write "" for " and '
+    grammar.QUOTE: 'a quotation mark inside a field without quotes, or text after a closing one: write "" for " and '
     "quote the whole field",
-    grammar.RETURN: "a carriage return that ends no line: quote the field that holds it",
-    grammar.FEED: "a line feed that ends no line, where lines end with CR LF: quote the field that holds it",
+    grammar.RETURN: "a carriage return that does not end a line: quote the field that contains it",
+    grammar.FEED: "a line feed that does not end a line, where lines end with CR LF: quote the field that contains it",
     grammar.NUL: "a NUL byte: remove it, or declare another encoding",
     grammar.WIDTH: "a record with more or fewer fields than the header: a blank line is such a record, and the "
-    "delimiter may be another than the one declared",
+    "delimiter may differ from the declared one",
     grammar.UNCLOSED: "a quotation mark that is never closed",
     grammar.LONG: f"a record of more than {MOST_RECORD_BYTES:,} bytes, the most that are read: leave out columns of "
     "long texts, or look for a quotation mark that is never closed",
@@ -54,7 +54,7 @@ def encode_csv(
 ) -> tuple[dict[str, Codes], NDArray[np.int64] | None, dict[str, ValueNumbers]]:
     """Encode a CSV file, block by block.
 
-    A file has no types: a text is read as a text, number or boolean if the variable's states are such.
+    A file has no types: a text is read as a text, number or boolean if the variable's states are of that type.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ def encode_csv(
     Returns
     -------
     codes : dict of str to ndarray
-        As :func:`~pgmpy_dp.records.frames.encode`, and with its errors.
+        As for :func:`~pgmpy_dp.records.frames.encode`, with the same errors.
     labels : ndarray of int64, shape (n_records,), or None
-        The unit of each row; the texts of its column tell units apart, byte by byte.
+        The unit of each row; units are distinguished by the texts of their column, byte by byte.
     values : dict of str to ValueNumbers
         The values of variables without public states.
 
     Raises
     ------
     SchemaError
-        If it is no such file, as well. Where it is damaged is not told.
+        Also if the file is not a valid CSV file. The message does not show where it is damaged.
     """
     codes, ids, _, values = _encoded(file, schema, variables, None if unit is None else unit.column)
     return codes, None if unit is None else ids, values
@@ -84,7 +84,7 @@ def encode_csv(
 def encode_csv_with_ids(
     file: CsvFile, schema: Schema, variables: Sequence[str], column: str
 ) -> tuple[dict[str, Codes], NDArray[np.object_]]:
-    """Encode a CSV file beside the texts of a column of ids, for tables that others join; see :func:`encode_csv`."""
+    """Encode a CSV file and return the texts of a column of ids, for tables that are joined; see :func:`encode_csv`."""
     codes, ids, owners, _ = _encoded(file, schema, variables, column)
     return codes, owners.texts()[ids]
 
@@ -122,16 +122,16 @@ def _encoded(
 
 
 def _text(raw: bytes) -> str:
-    """Decode the text of a field; bytes that are no text become a text that no state is."""
+    """Decode the text of a field; invalid bytes become a text that cannot be a state."""
     return raw.replace(b'""', b'"').decode("utf-8", "surrogateescape")
 
 
 @dataclass
 class _Texts:
-    """A table holds the distinct texts of a column and the position of each."""
+    """Table of the distinct texts of a column and the position of each."""
 
     count: int = 0
-    # The hashes start from a secret, so that nobody can make a file whose texts all meet in one place of the table.
+    # Hashes start from a secret, so that nobody can make a file whose texts all collide.
     seed: Any = field(default_factory=lambda: random_keys(1)[0])
     slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
     ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
@@ -139,7 +139,7 @@ class _Texts:
     places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def numbered(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int64]:
-        """Number each field's text."""
+        """Return the number of each field's text."""
         numbers = np.empty(starts.size, dtype=np.int64)
         done = 0
         while True:
@@ -161,7 +161,7 @@ class _Texts:
             self._grow(int(stops[done] - starts[done]))
 
     def positions(self, buffer: Any, starts: Any, stops: Any, read: Callable[[str], int]) -> NDArray[np.int32]:
-        """Find the position of what each field says; every distinct text is read once."""
+        """Return the position of each field's text; every distinct text is read once."""
         if self.count > _MOST_TEXTS or self.pool.size > _MOST_TEXT_BYTES:
             self.slots[:], self.count, self.places = 0, 0, self.places[:0]
             self.pool = self.pool[: 2**14].copy()
@@ -177,7 +177,7 @@ class _Texts:
         return found
 
     def texts(self) -> NDArray[np.object_]:
-        """Give the texts that were numbered, in the order of their numbers."""
+        """Return the numbered texts in the order of their numbers."""
         cuts = pairwise([0, *self.ends[: self.count].tolist()])
         return objects([_text(self.pool[start:stop].tobytes()) for start, stop in cuts])
 
@@ -192,7 +192,7 @@ class _Texts:
 
 
 def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield bytes, and where in them the fields of the wanted columns start and stop, a row for each column."""
+    """Yield bytes, and where in them the fields of the wanted columns start and stop, with a row for each column."""
     whole = file.path.stat().st_size
     with (
         opened(file) as handle,
@@ -216,7 +216,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
 
 
 class _Window:
-    """A window holds the bytes of a file that are being read."""
+    """The bytes of a file that are being read."""
 
     def __init__(self, handle: BinaryIO, file: CsvFile) -> None:
         self._handle, self._file = handle, file
@@ -227,7 +227,7 @@ class _Window:
             self._start = 3
 
     def header(self) -> tuple[list[str], int]:
-        """Read the names of the columns, and how lines end."""
+        """Read the names of the columns, and determine how lines end."""
         places = np.arange(_MOST_COLUMNS)
         starts, stops = np.empty((2, _MOST_COLUMNS, 1), dtype=np.int64)
         while not (found := self.split(grammar.EITHER, -1, places, starts, stops))[0]:
@@ -241,11 +241,11 @@ class _Window:
         return names, grammar.CRLF if crlf else grammar.LF
 
     def read_on(self) -> bool:
-        """Read more behind what is left, into a larger buffer if a record needs it; say whether there was more."""
+        """Read more bytes after the rest, into a larger buffer if a record needs it; return whether there were more."""
         if self._last:
             return False
         left = self.buffer[self._start : self._stop]
-        if left.size > MOST_RECORD_BYTES + 1:  # where the last byte may be the first of CR LF
+        if left.size > MOST_RECORD_BYTES + 1:  # the last byte may be the first of CR LF
             self._refuse(grammar.LONG)
         target = self.buffer if left.size <= self.buffer.size // 2 else np.empty(2 * self.buffer.size, dtype=np.uint8)
         target[: left.size] = left.copy()
@@ -258,7 +258,7 @@ class _Window:
         return True
 
     def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int]:
-        """Find the records in the window; say how many there are and how many fields the last one has."""
+        """Find the records in the window; return their number and the number of fields of the last."""
         records, start, fields, problem = grammar.split(
             self.buffer,
             self._start,
@@ -279,13 +279,13 @@ class _Window:
 
     def _refuse(self, problem: int) -> NoReturn:
         raise SchemaError(
-            f"{self._file.path}: not a CSV file as RFC 4180 has them. It holds {_PROBLEMS[problem]}. Which record "
-            "it is stays private: save the file anew, with a program that quotes fields."
+            f"{self._file.path}: not a valid CSV file (RFC 4180). It holds {_PROBLEMS[problem]}. Which record "
+            "it is stays private: save the file again, with a program that quotes fields."
         )
 
 
 def _stripped(buffer: Any, starts: Any, stops: Any) -> tuple[Any, Any]:
-    """Move the ends of fields inwards past blanks; what a field becomes depends on its own bytes alone."""
+    """Move the ends of fields inwards past blanks; how a field changes depends only on its own bytes."""
     starts, stops = starts.copy(), stops.copy()
     for ends, at, step in ((starts, 0, 1), (stops, -1, -1)):
         flat, left = ends.reshape(-1), np.flatnonzero(starts.reshape(-1) < stops.reshape(-1))

@@ -1,8 +1,8 @@
-"""Engines hand records over in batches: DuckDB, lazy Polars frames, Dask and Spark.
+"""Sources whose records an engine delivers in batches: DuckDB, lazy Polars frames, Dask and Spark.
 
-Each finds columns by their places. If no state or bin can have the type of a column, such as dates, an engine says only
-which cells are empty: values that Python cannot hold are never converted. Texts leave as they are, whatever collation
-an engine compares them by.
+Columns are identified by their places. If a column's type, such as dates, cannot be that of a state or bin, an engine
+reports only which cells are empty: values that Python cannot hold are never converted. Texts are delivered unchanged,
+whatever collation an engine compares them by.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batch
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
-_LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow has no such numbers
+_LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow does not have these numbers
 
 DUCKDB_FAMILIES = {
     **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
@@ -35,12 +35,12 @@ DUCKDB_FAMILIES = {
     "boolean": "booleans",
     "null": "nothing",
 }
-"""Types of DuckDB that encode alike; of all others only whether a cell is empty is read."""
+"""Types of DuckDB that are encoded alike; for all others only whether a cell is empty is read."""
 
 
 @dataclass(frozen=True)
 class DuckDBSource:
-    """The source is a relation of DuckDB."""
+    """A relation of DuckDB."""
 
     relation: Any
     places: dict[str, int]
@@ -59,12 +59,12 @@ class DuckDBSource:
 
 
 def duckdb_kind(kind: Any) -> str:
-    """Name a type of DuckDB without its parameters."""
+    """Return the name of a DuckDB type without its parameters."""
     return str(kind.id).lower()
 
 
 def duckdb_cell(place: int, kind: str) -> str:
-    """Write the expression for what DuckDB hands over of a column, found by its place."""
+    """Write the expression for the cells of a column as DuckDB delivers them, by the column's place."""
     column = f"#{place + 1}"
     family = DUCKDB_FAMILIES.get(kind)
     if family == "texts" or kind in _LONG:
@@ -75,7 +75,7 @@ def duckdb_cell(place: int, kind: str) -> str:
 
 
 def duckdb_id(place: int, kind: str) -> str:
-    """Write the expression for an id, which equals another only letter by letter and is NULL where it is missing."""
+    """Write the expression for an id, which is compared letter by letter and is NULL where it is missing."""
     column = f"#{place + 1}"
     if kind in ("float", "double"):
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
@@ -83,14 +83,14 @@ def duckdb_id(place: int, kind: str) -> str:
 
 
 def duckdb_key(unit: Unit) -> str:
-    """Write the key that orders a unit's rows at random, where rows are drawn: hashes of a secret and row numbers."""
+    """Write the key that orders a unit's rows at random if rows are sampled: hashes of a secret and row numbers."""
     if unit.max_rows is None:
         return "0"
     return f"sha256('{unit.keys(4).tobytes().hex()}' || CAST(row_number() OVER () AS VARCHAR))"
 
 
 def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> Iterator[Any]:
-    """Yield Arrow tables of a relation that has the columns c0, c1, ... alone, and u and k if there is a unit."""
+    """Yield Arrow tables of a relation that has only the columns c0, c1, ..., and u and k if there is a unit."""
     import pyarrow
 
     names = [f"c{i}" for i in range(len(kinds))]
@@ -105,7 +105,7 @@ def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> It
 
 
 def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
-    """Restore the 128-bit integers of a batch, which came as texts."""
+    """Restore the 128-bit integers of a batch, which were delivered as texts."""
     columns = {}
     for place, column in enumerate(table.columns):
         if place in places:
@@ -118,7 +118,7 @@ def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class PolarsSource:
-    """The source is a lazy frame of Polars."""
+    """A lazy frame of Polars."""
 
     frame: Any
     places: dict[str, int]
@@ -174,11 +174,11 @@ def _polars_id(place: int, kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """The source is a frame of Dask, whose partitions are counted where they are.
+    """A frame of Dask, whose partitions are counted where they are.
 
-    A frame states a type for each column, and its partitions need not keep to it: one record may have changed the type
-    of a partition's other values. Such a partition is refused. Where rows of a unit are brought together, they move as
-    an id and positions of states: what Dask makes of values on the way may depend on those of other rows.
+    A frame states a type for each column, but its partitions may deviate: one record may have changed the type of a
+    partition's other values. Such a partition is refused. To bring rows of a unit together, they are moved as an id and
+    positions of states, since what Dask does to values on the way may depend on those of other rows.
     """
 
     frame: Any
@@ -209,7 +209,7 @@ class DaskSource:
 
 @dataclass(frozen=True, eq=False)
 class _Stated:
-    """The types that a frame of Dask states are required of each partition, whose columns are named by their places."""
+    """Require the types that a Dask frame states of each partition, and name its columns by their places."""
 
     columns: tuple[str, ...]
     meta: pd.DataFrame
@@ -234,7 +234,7 @@ def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
 
 
 def _require_stable(dtype: Any, unit: Unit) -> None:
-    """Refuse ids that may be equal without being alike, as rows are brought together by what an id looks like."""
+    """Refuse ids that may be equal without looking alike, since rows are grouped by what an id looks like."""
     if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
         raise SchemaError(
             f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it with astype."
@@ -242,14 +242,14 @@ def _require_stable(dtype: Any, unit: Unit) -> None:
 
 
 def _read_cells(part: pd.DataFrame, tally: Tally | ValueTally) -> pd.DataFrame:
-    """Replace the cells of a partition by what a tally reads of them; name each row's place by its id alone."""
+    """Replace the cells of a partition by what a tally reads of them; assign each row a place by its id alone."""
     ids = part.iloc[:, -1].reset_index(drop=True)
     cells = pd.DataFrame({f"c{i}": _packed(column) for i, column in enumerate(tally.read(part))})
     return cells.assign(u=ids, place=_places(ids))
 
 
 def _places(ids: pd.Series[Any]) -> NDArray[np.int64]:
-    """Number rows alike where ids are: hash tables of other libraries may take an id for another among the rest."""
+    """Give rows with equal ids equal numbers. Hash tables of other libraries may confuse ids, depending on the rest."""
     if isinstance(ids.dtype, np.dtype):
         return (np.asarray(ids).astype(np.uint64) % 2**32).astype(np.int64)
     written = (str(value).encode("utf-8", "surrogatepass") for value in ids.astype(object))
@@ -257,12 +257,12 @@ def _places(ids: pd.Series[Any]) -> NDArray[np.int64]:
 
 
 def _packed(column: NDArray[Any]) -> Any:
-    """Write states as texts of one type, which survive any way."""
+    """Write states as texts of one type, which survive any transport."""
     return column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")
 
 
 def _count_cells(tally: Tally | ValueTally, unit: Unit, part: pd.DataFrame) -> Any:
-    """Count cells of all rows of some units."""
+    """Count the cells of all rows of some units."""
     *columns, ids, _ = (part.iloc[:, place] for place in range(part.shape[1]))
     labels = number_ids(unit.column, ids) + 1
     bounds = [np.bincount(labels)[labels], ranks_of(labels, unit), (labels == 0).astype(np.int64)]
@@ -275,7 +275,7 @@ def _unpacked(column: pd.Series[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """The source is a frame of Spark, whose partitions are counted by Python where they are."""
+    """A frame of Spark, whose partitions are counted by Python where they are."""
 
     frame: Any
     places: dict[str, int]
@@ -307,7 +307,7 @@ class SparkSource:
 
 @dataclass(frozen=True)
 class _PartTally:
-    """The batches of a partition are tallied into one row."""
+    """Tally the batches of a partition into one row."""
 
     tally: Tally | ValueTally
 
@@ -350,7 +350,7 @@ def _spark_key(unit: Unit) -> Any:
 
 
 def _require_workers(session: Any) -> None:
-    """Refuse workers of Spark that cannot count, by a job that sees no record."""
+    """Raise if Spark's workers cannot count; tested by a job that sees no record."""
     from pyspark.sql import functions
 
     def lacking(_: int) -> str:  # Spark sends its code, so that workers without this package can run it
@@ -377,7 +377,7 @@ def _require_workers(session: Any) -> None:
 
 
 def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None:
-    """Name the columns of a lazy frame, with a function from their places to its source; None for other objects."""
+    """Return the columns of a lazy frame and a function from their places to its source; None for other objects."""
     import narwhals.dependencies as known
 
     if known.is_polars_lazyframe(records):

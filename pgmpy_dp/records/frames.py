@@ -1,6 +1,6 @@
-"""Frames in memory (pandas, Polars and PyArrow) are encoded column by column, each found by its place.
+"""Encoding of frames in memory (pandas, Polars and PyArrow), column by column, by the columns' places.
 
-Cells become positions of states; numeric columns within public bounds become integers on a public grid.
+Cells become positions of states; numeric columns with public bounds become integers on a public grid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
 
 STEPS = 2**16
-"""Grid steps from the middle of a variable's bounds to either of them."""
+"""Grid steps from the middle of a variable's bounds to either bound."""
 
 Integers = NDArray[np.int32]
 
@@ -38,13 +38,13 @@ Integers = NDArray[np.int32]
 def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Replace the values of the records by the positions of their states.
 
-    Values must agree with states in value and in kind: ``"1"`` is not ``1``, ``True`` is not ``1``. Numbers
-    agree by value, so ``1.0`` in a float column is the state ``1``. A binned variable takes numbers.
+    Values must match states in value and type: neither ``"1"`` nor ``True`` is ``1``. Numbers match by value, so
+    ``1.0`` in a float column is the state ``1``. A binned variable needs numbers.
 
     Parameters
     ----------
     frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        One row a record. Columns that are not asked for are ignored.
+        One row per record. Other columns are ignored.
     schema : Schema
     variables : iterable of str
         Variables of the schema.
@@ -57,10 +57,10 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     Raises
     ------
     TypeError
-        If the frame is of another kind.
+        If the frame is of an unknown type.
     SchemaError
-        If a variable has no column, or two, or holds missing values without a state for them, or values that
-        are not among its states.
+        If a variable has no column, or two, or missing values without a state for them, or values that are not among
+        its states.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
 
 
 def labelled(records: Any, schema: Schema) -> Schema:
-    """Read binned variables by the labels of their bins where a frame holds categories, as synthetic records do."""
+    """Read binned variables by the labels of their bins if a frame holds categories, as synthetic records do."""
     kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
     labels = {v: states for v, states in schema.states.items() if isinstance(kinds.get(v), pd.CategoricalDtype)}
     return schema.replace(variables={**schema.declared, **labels}, bounds={}, rules=())
@@ -91,7 +91,7 @@ def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Cod
 
 
 def number_values(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, ValueNumbers]:
-    """Number the values of those variables that have no public states, for frames that :func:`encode` takes."""
+    """Number the values of those variables that have no public states, in frames as for :func:`encode`."""
     found = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in variables}
     for (variable, values), place in zip(found.items(), require_columns(column_names(frame), found), strict=True):
         values.of_rows = _numbered(frame, place, values, Reader.of(schema, variable))
@@ -103,13 +103,7 @@ def _numbered(frame: Any, place: int, values: ValueNumbers, reader: Reader) -> I
 
 
 def column_names(frame: Any) -> list[Any]:
-    """Name the columns of a frame in memory.
-
-    Raises
-    ------
-    TypeError
-        If it is of another kind.
-    """
+    """Return the names of the columns of a frame in memory; TypeError for other objects."""
     if nw.dependencies.is_pandas_dataframe(frame):
         return list(frame.columns)
     if nw.dependencies.is_pyarrow_table(frame):
@@ -123,16 +117,16 @@ def column_names(frame: Any) -> list[Any]:
 
 
 def column_at(frame: Any, place: int) -> Any:
-    """Get the column at a place: some libraries give names a meaning of their own."""
+    """Return the column at a place: some libraries give names a special meaning."""
     if nw.dependencies.is_pandas_dataframe(frame):
         return frame.iloc[:, place]
     if nw.dependencies.is_pyarrow_table(frame):
         return frame.column(place)
-    return frame.to_series(place).alias("c")  # some of its own methods look up its name
+    return frame.to_series(place).alias("c")  # some of its methods look up its name
 
 
 def id_column(frame: Any, name: str) -> Any:
-    """Make a column of ids whose values are as they were: missing ones are None or NaN, integers stay integers."""
+    """Return a column of ids with unchanged values: missing ones are None or NaN, integers stay integers."""
     (place,) = require_columns(column_names(frame), [name], "Unit")
     return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
 
@@ -141,9 +135,9 @@ def _ids(native: Any) -> Any:
     column = decoded(native)
     if nw.dependencies.is_pandas_series(column.to_native()):
         return native
-    if isinstance(column.dtype, nw.Time):  # Python's times are no finer than microseconds
+    if isinstance(column.dtype, nw.Time):  # Python's times resolve only microseconds
         column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
-    # Other columns stay out of numpy: its texts lose zeros at their end, and integers with missing ones become floats.
+    # Other columns avoid numpy: its texts lose trailing zero bytes, and integers with missing values become floats.
     exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
     if exact and not column.is_null().any():
         return column.to_numpy()
@@ -156,7 +150,7 @@ MOST_RECORDS = 2**31
 def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     """Scale the variables with bounds to integers from -STEPS to STEPS: (x - middle) / half width, rounded to the grid.
 
-    Values beyond a bound are moved to it, silently.
+    Values beyond a bound are clipped, without a warning.
 
     Parameters
     ----------
@@ -166,13 +160,13 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     Returns
     -------
     dict of str to ndarray of int32, shape (n_records,)
-        Empty where no variable has bounds.
+        Empty if no variable has bounds.
 
     Raises
     ------
     SchemaError
         If a variable has no column, or two, or one that is not numeric or holds missing values, NaN or infinity; or if
-        the records are no frame in memory. The message names the variable and says nothing else about the records.
+        the records are not a frame in memory. The message names the variable and nothing else about the records.
 
     Examples
     --------
@@ -205,7 +199,7 @@ def _steps(native: Any, variable: str, ends: tuple[float, float]) -> Integers:
     values = np.zeros(0) if column.is_null().any() else column.to_numpy().astype(np.float64)
     if values.size != len(column) or not np.isfinite(values).all():
         raise SchemaError(
-            f"Variable {variable!r} has missing or infinite values in the records: fill or drop them before."
+            f"Variable {variable!r} has missing or infinite values in the records: fill or drop them first."
         )
     low, high = ends
     shares = (np.clip(values, low, high) - (low + (high - low) / 2)) / ((high - low) / 2)
@@ -214,7 +208,7 @@ def _steps(native: Any, variable: str, ends: tuple[float, float]) -> Integers:
 
 def moments(numbers: Mapping[str, Integers], node: str, parents: tuple[str, ...]) -> tuple[list[list[int]], list[int]]:
     """Sum x x' and y x over records, where x = (STEPS, parents) and y is the node: exact integers."""
-    block = 2**20  # products are at most 2**32: sums of a block are whole numbers below 2**53, exact in any order
+    block = 2**20  # products are at most 2**32: sums over a block are below 2**53, where floats are exact in any order
     size = len(parents) + 1
     squares: NDArray[Any] = np.zeros((size, size), dtype=object)
     products: NDArray[Any] = np.zeros(size, dtype=object)

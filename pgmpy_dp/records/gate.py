@@ -1,9 +1,9 @@
-"""The gate opens records from any source as positions of the schema's states.
+"""The gate: it opens records from any source as positions of the schema's states.
 
 ``encode(D) = concat(encode(r) for r in D)``: a source is split into records by a public grammar, a cell becomes a value
-of one kind, and a total function of the value and the schema gives its position. Whatever one record holds, no
-other is read differently. Every sensitivity argument of the mechanisms rests on that, and ``tests/audit/test_gate.py``
-checks it for all sources.
+of one type, and a total function of the value and the schema gives its position. What one record holds never changes
+how another is read. Every sensitivity argument of the mechanisms rests on that, and ``tests/audit/test_gate.py`` checks
+it for all sources.
 """
 
 from __future__ import annotations
@@ -30,33 +30,22 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 class Records(Protocol):
-    """Records of any form have been checked, and can be counted."""
+    """Records of any form that have been checked, and can be counted."""
 
     @property
     def size(self) -> int:
-        """Return the number of records, or of units."""
+        """The number of records, or of units."""
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count the records in each cell of each clique.
+        """Count the records in each cell of each clique (checked by :meth:`Schema.require`).
 
-        Parameters
-        ----------
-        cliques : sequence of tuples of str
-            As :meth:`Schema.require` returns them.
-
-        Returns
-        -------
-        dict of clique to ndarray of int64
-            Axes in clique order, states in schema order.
+        Axes are in clique order, states in schema order.
         """
 
     def value_counts(self, variable: str) -> ValueCounts:
         """Count the rows of each value of a variable that has no public states.
 
-        Returns
-        -------
-        mapping of state to int
-            Texts and whole numbers that have a row; other values could not be states.
+        Only texts and integers that occur are included; other values could not be states.
         """
 
 
@@ -71,7 +60,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     variables : iterable of str
         The variables to count.
     unit : Unit, optional
-        Whose rows are whose, and what one unit may contribute. Without it, each record is a unit of its own.
+        Which column identifies units, and what one unit may contribute. Without it, each record is a unit of its own.
 
     Raises
     ------
@@ -80,13 +69,13 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     ImportError
         If a path needs a library that is not installed.
     SchemaError
-        If the records do not agree with the schema; the message names the variables.
+        If the records do not match the schema; the message names the variables.
     """
     asked = list(variables)
     columns = list(dict.fromkeys([*read_columns(schema, asked), *([unit.column] if unit else [])]))
     if isinstance(records, Mapping):
         if unit is not None:
-            raise ValueError("Ready-made counts do not tell whose rows they count: hand in the records, or no unit.")
+            raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")
         return counted_records(records, schema)
     if isinstance(records, np.ndarray):
         return _from_array(records, schema, asked, unit)
@@ -103,7 +92,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
                 )
             )
     if isinstance(records, CsvFile):
-        from pgmpy_dp.records.csv_reading import encode_csv  # its grammar is compiled, and other sources do not need it
+        from pgmpy_dp.records.csv_reading import encode_csv  # imports compiled code that other sources do not need
 
         codes, labels, values = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
         return EncodedRecords.bounded(codes, schema, labels, unit, values)
@@ -122,6 +111,6 @@ def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], u
     labels = None
     if unit is not None:
         if unit.column not in schema.states:
-            raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is none.")
+            raise SchemaError(f"An array has columns for the schema's variables only: {unit.column!r} is not one.")
         labels = labels_of(array[:, schema.variables.index(unit.column)], unit)
     return EncodedRecords.bounded(codes, schema, labels, unit)

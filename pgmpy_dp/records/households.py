@@ -1,28 +1,29 @@
-"""Two tables and their key become records of households: each with some of its persons, and pairs of them.
+"""Records of households, from two tables and their key: each household with its persons, and pairs of them.
 
-Three views are counted of a household with K persons (K at most `max_persons`; of more, so many are drawn uniformly):
+Three views of a household with K persons (K at most `max_persons`, to which larger households are sampled uniformly)
+are counted:
 
 - its own columns and K, once;
-- those beside the columns of one of its persons, K times with a weight of 1 / K;
-- those beside the columns of two of its persons, K (K - 1) times, in both orders, with a weight of 1 / (K (K - 1)). A
+- these with the columns of one of its persons, K times with a weight of 1 / K;
+- these with the columns of two of its persons, K (K - 1) times, in both orders, with a weight of 1 / (K (K - 1)). A
   person alone is paired with nobody, once.
 
-Sensitivity. All rows of a household are found by its key in both tables, and what it adds to a table of counts depends
-on them alone and, where persons are drawn, on draws of its own. It sums to at most UNIT_WEIGHT parts in every view:
-floor(UNIT_WEIGHT / R) a row, R times. So the tables of neighbours, which differ in one household with all of its
-persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says of a unit with a weight of 1, however
-many persons it has. (Counts of persons would differ by `max_persons`, and be so much noisier.)
+Sensitivity. All rows of a household are found by its key in both tables. What it adds to a table of counts depends only
+on them and, where persons are sampled, on random draws of its own. In every view this sums to at most UNIT_WEIGHT
+parts: floor(UNIT_WEIGHT / R) per row, R times. So the tables of neighbours, which differ in one household with all of
+its persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` states for a unit with a weight of 1,
+however many persons it has. (Counts of persons would differ by `max_persons`, and need that much more noise.)
 
-All three are margins of one distribution of the household's own, of weight 1 but for rounding: one of its persons is
-drawn, and then another. Models may take them for that; the sensitivity does not need it. Tables are priced one by one,
-each by what is said above, and their costs add up.
+All three are margins of one distribution per household, of weight 1 up to rounding: draw one of its persons, then
+another. Models may rely on that; the sensitivity does not. Tables are priced one by one, each by the argument above,
+and their costs add up.
 
-Weights bias nothing that is asked of a household, nor what a person is like given the size of the household: size is a
-variable, by which counts of persons follow from these.
+The weights bias neither statistics of households nor those of persons given the size of the household: size is a
+variable, by which counts of persons follow from these tables.
 
-Refused is, for the whole source, before anything is charged, and without saying for which: a row without a key, two
-rows of households with one key, a person of no household, and a household without persons. So every household that is
-held has a key of its own, and no other household's rows decide whether and how it is counted.
+The whole source is refused, before anything is charged and without naming a row, if it contains a row without a key,
+two rows of households with one key, a person of no household, or a household without persons. So every household has a
+key of its own, and no other household's rows decide whether and how it is counted.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HouseholdRecords:
-    """Households and their persons are held in memory as positions of states.
+    """Households and their persons in memory, as positions of states.
 
     Attributes
     ----------
     schema : HouseholdSchema
     households, persons : mapping of str to ndarray
-        Codes of each table; the size is among those of households.
+        Codes of each table; those of households include the size.
     owners : ndarray of int64, shape (persons,)
         The household of each person, in ascending order.
     size : int
@@ -75,7 +76,7 @@ class HouseholdRecords:
     size: int
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count households in each cell of each clique, in parts of their weight, each clique in the least view."""
+        """Count households in each cell of each clique, in parts of their weight, each clique in the smallest view."""
         views: list[list[Clique]] = [[], [], []]
         for clique in cliques:
             paired, alone = (any(v in names for v in clique) for names in (self.schema.another, self.persons))
@@ -87,7 +88,7 @@ class HouseholdRecords:
         return {clique: tables[clique] for clique in cliques}
 
     def value_counts(self, variable: str) -> ValueCounts:
-        """Refuse, since a household's persons share its weight and are not counted by rows."""
+        """Raise, since a household's persons share its weight and are not counted by rows."""
         raise no_values(variable)
 
     def _once(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
@@ -108,7 +109,7 @@ class HouseholdRecords:
 
     @cached_property
     def _sizes(self) -> Places:
-        """Count the persons in the household of each person."""
+        """Return the number of persons in the household of each person."""
         return np.bincount(self.owners)[self.owners]
 
     def _weighed(
@@ -142,7 +143,7 @@ def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit
     TypeError
         If a table is of another kind.
     SchemaError
-        If a table does not agree with its schema, or the keys do not agree; the message holds no value of a record.
+        If a table does not match its schema, or the keys do not match; the message shows no value of a record.
     """
     homes, home_ids = _table(households, schema.households, schema.key, "households")
     people, ids = _table(persons, schema.persons, schema.key, "persons")
@@ -157,7 +158,7 @@ def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit
 
 
 def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str, Codes], Any]:
-    """Encode the variables of one table, and find its keys."""
+    """Encode the variables of one table, and return its keys too."""
     if isinstance(records, (str, os.PathLike)):
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
@@ -171,7 +172,7 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
                 )
             )
     if isinstance(records, CsvFile):
-        from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # compiled; other sources do not need it
+        from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # imports compiled code
 
         file = records
         return sealed(lambda: encode_csv_with_ids(file, schema, schema.variables, key), str(file.path))
@@ -191,12 +192,12 @@ def _parquet(path: Path) -> Any:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise ImportError(f"{path}: tables of households are read by pip install pyarrow.") from error
+        raise ImportError(f"{path}: tables of households need PyArrow: run `pip install pyarrow`.") from error
     return sealed(lambda: parquet.ParquetFile(path).read(), str(path))
 
 
 def _owners(home_ids: Any, ids: Any, key: str) -> Places:
-    """Find the household of each person, by its row; refuse keys that do not agree."""
+    """Return the household of each person, as its row; refuse keys that do not match."""
     labels, count = sealed(lambda: number_ids(key, home_ids, ids), f"the column {key!r} of keys"), len(home_ids)
     require_ids(bool((labels < 0).any()), key)
     require_summable(labels.size)
@@ -206,7 +207,7 @@ def _owners(home_ids: Any, ids: Any, key: str) -> Places:
     if (owners >= count).any():
         raise SchemaError(
             f"Persons have keys {key!r} that no household has: leave them out, or add their households. Keys must "
-            "agree in kind too ('1' is not 1); those in a .csv file are texts."
+            "have the same type too ('1' is not 1); those in a .csv file are texts."
         )
     if np.unique(owners).size < count:
         raise SchemaError(

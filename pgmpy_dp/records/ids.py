@@ -1,7 +1,7 @@
-"""Ids say whose a row is, and two are the same person's by a function of each alone.
+"""Comparison of ids that say whose a row is: whether two are equal depends on these two alone.
 
-Hash tables of other libraries do not all compare so: pandas takes texts with a lone surrogate, and before its third
-version with a NUL, for others, and one cell that is no text makes it compare all of a column in another way.
+Hash tables of other libraries do not all satisfy this. pandas confuses texts with a lone surrogate, and before version
+3 with a NUL, and a single cell that is not a text changes how it compares a whole column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.cells import EMPTY, STRANGE, key
 
-# Kinds whose texts tell their values apart; what other kinds call equal may be anything.
+# Types whose texts tell their values apart; values of other types may be equal in any way.
 _WRITTEN = (
     bytes, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, uuid.UUID, pd.Period, pd.Timedelta,
     pd.Timestamp, complex, np.bytes_, np.complex64, np.complex128, np.clongdouble, np.longdouble,
@@ -26,18 +26,18 @@ _WRITTEN = (
 
 
 def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
-    """Number the ids of a column, or of two tables' one after the other, from 0 as they come; missing ones are -1.
+    """Number the ids of a column, or of two tables' columns in turn, from 0 in order of appearance; missing ids are -1.
 
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     columns : pandas.Series or ndarrays
 
     Raises
     ------
     SchemaError
-        For ids of a kind whose values cannot be told apart for certain.
+        For ids of a type whose values cannot be compared reliably.
 
     Examples
     --------
@@ -53,32 +53,32 @@ def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
         found = [numbers.setdefault(value if type(value) is str else _own(value), len(numbers) - 1) for value in cells]
     except _NoIdError:
         raise SchemaError(
-            f"The column {name!r} tells whose a row is, and holds values that are no numbers, texts or times: convert "
+            f"The column {name!r} tells whose a row is, and holds values that are not numbers, texts or times: convert "
             "it to texts."
         ) from None
     return np.array(found, dtype=np.int64)
 
 
 class _NoIdError(Exception):
-    """An id is of a kind that is not known here."""
+    """An id of an unknown type."""
 
 
 def _is_exact(dtype: Any) -> bool:
-    """Say whether all values of a type are numbers of one size, which pandas compares as such."""
+    """Whether all values of a type are numbers of one size, which pandas compares as such."""
     if isinstance(dtype, np.dtype):
         return dtype.kind in "iubmM" or (dtype.kind == "f" and dtype.itemsize in (4, 8))
     return isinstance(dtype, pd.DatetimeTZDtype)
 
 
 def _cells(column: Any) -> list[Any]:
-    """List the cells as they are: pandas would make a text column of an array of texts, and refuse some of them."""
+    """List the cells unchanged: pandas would make a text column of an array of texts, and refuse some of them."""
     if isinstance(column, np.ndarray) and column.dtype == object:
         return list(column)
     return list(pd.Series(column).astype(object))
 
 
 def _own(value: Any) -> Hashable:
-    """Return what an id is known by; nothing else hangs on it."""
+    """Return the key of an id, which depends only on the id."""
     found = key(value)
     if found == EMPTY:
         return None

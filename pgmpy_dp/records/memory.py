@@ -1,4 +1,4 @@
-"""Records in memory are counted by clique: encoded ones in blocks that stay in the cache, ready-made tables by sums."""
+"""Records in memory, counted by clique: encoded ones in blocks that stay in the cache, ready-made tables by sums."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MAX_CELLS = 2**26
 Counts = NDArray[np.int64]
 
 _BLOCK = 2**16
-# Cliques are counted together while their joint table has at most this many cells, so that it stays in the cache.
+# Largest joint table, in cells, of cliques that are counted together, so that it stays in the cache.
 _SHARED_CELLS = 2**13
 _LATEST = 32
-# A sum of this many counts still fits 64 bits when it is multiplied by the 2**22 of a contrast or a quantile's parts.
+# Largest total of ready-made counts: times 2**22 (a contrast, or a quantile's parts) it still fits 64 bits.
 _MOST_COUNTED = 2**40
 
 
@@ -67,16 +67,16 @@ def count(
     Raises
     ------
     SchemaError
-        If the clique does not fit the schema or has more than `MAX_CELLS` cells.
+        If the clique does not match the schema or has more than `MAX_CELLS` cells.
     """
     require_countable(schema, clique)
     shape = schema.shape(clique)
     cells = schema.cells(clique)
     columns = [codes[variable] for variable in clique]
     rows = columns[0].shape[0]
-    # Blocks keep the cell numbers in the cache; with a block shorter than the table, bincount would mostly write zeros.
+    # Blocks keep cell numbers in the cache; with blocks shorter than the table, bincount would mostly write zeros.
     block = max(_BLOCK, cells)
-    kind = np.min_scalar_type(cells)  # shorter numbers are computed faster
+    kind = np.min_scalar_type(cells)  # shorter integers are faster
     table = np.zeros(cells, dtype=np.int64)
     for start in range(0, rows, block):
         cell = columns[0][start : start + block].astype(kind)
@@ -85,13 +85,13 @@ def count(
             cell += column[start : start + block]
         if weights is None:
             table += np.bincount(cell.astype(np.intp), minlength=cells)
-        else:  # bincount adds floats: here whole numbers below 2**53
+        else:  # bincount adds floats, which are exact here: integers below 2**53
             table += np.bincount(cell, weights[start : start + block], minlength=cells).astype(np.int64)
     return table.reshape(shape)
 
 
 def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
-    """Find the distinct records over some variables, and which of them each record is.
+    """Find the distinct records over some variables, and the index of each record among them.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
     rows : ndarray, shape (n_distinct, n_variables)
     groups : ndarray of int64, shape (n_records,)
     """
-    # Each record becomes one number, which sorts some ten times faster than a row.
+    # Encode each record as one number, which sorts about ten times faster than a row.
     columns = [codes[variable] for variable in variables]
     groups, numbers = np.zeros(columns[0].size, dtype=np.int64), 1
     for column in columns:
@@ -121,13 +121,13 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
 def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Clique, list[Clique]]]:
     """Group cliques whose joint table is small, so that they are counted at once.
 
-    Larger cliques come first, and each joins the first of the latest scopes into which it fits: looking at all of them
+    Larger cliques come first, and each joins the first of the latest scopes into which it fits: trying all of them
     would take longer than counting thousands of cliques.
 
     Returns
     -------
     list of (clique, list of cliques)
-        Each joint clique, and the cliques that are its margins.
+        Each joint clique, and the cliques that are margins of it.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
 
 
 def require_countable(schema: Schema, clique: Clique) -> None:
-    """Refuse a clique whose table has more than `MAX_CELLS` cells."""
+    """Raise if a clique's table has more than `MAX_CELLS` cells."""
     cells = schema.cells(clique)
     if cells > MAX_CELLS:
         raise SchemaError(
@@ -160,9 +160,9 @@ def require_countable(schema: Schema, clique: Clique) -> None:
 
 @dataclass(frozen=True)
 class EncodedRecords:
-    """Records are held in memory as positions of their states, with the weights of rows where units have them.
+    """Records in memory as positions of their states, with the weights of rows if units have them.
 
-    Of variables without public states there are the numbers of their values as well.
+    For variables without public states, the numbers of their values are held too.
     """
 
     codes: Mapping[str, Codes]
@@ -180,7 +180,7 @@ class EncodedRecords:
         unit: Unit | None,
         values: Mapping[str, ValueNumbers] = MappingProxyType({}),
     ) -> EncodedRecords:
-        """Sample the rows of units, here and once, or weigh them; without a unit, keep all."""
+        """Sample the rows of units once, here, or weigh them; without a unit, keep all."""
         if unit is None or labels is None:
             size = next((int(column.shape[0]) for column in codes.values()), 0)
             require_summable(size)
@@ -197,13 +197,7 @@ class EncodedRecords:
         return count_all(self.codes, self.schema, cliques, self.weights)
 
     def value_counts(self, variable: str) -> ValueCounts:
-        """Count the rows of each value of a variable that has no public states.
-
-        Raises
-        ------
-        SchemaError
-            If the records came as positions, which are of public states alone.
-        """
+        """Count the rows of each value of a variable without public states; SchemaError if values were not read."""
         if variable not in self.values:
             raise no_values(variable)
         return self.values[variable].counts()
@@ -212,24 +206,19 @@ class EncodedRecords:
 def no_values(variable: str) -> SchemaError:
     return SchemaError(
         f"The states of {variable!r} cannot be discovered in positions of public states, ready-made counts or tables "
-        "of households: hand in one table of records, as a frame or a file."
+        "of households: pass one table of records, as a frame or a file."
     )
 
 
 def require_summable(records: int) -> None:
-    """Refuse more records than sums hold, when the owner hands them in: a plan's refusal would tell their number.
-
-    Raises
-    ------
-    SchemaError
-    """
+    """Refuse more records than sums hold, when the owner provides them: a plan's refusal would reveal their number."""
     if records >= 2**31:
         raise SchemaError("Memory holds fewer than 2**31 records. Only a PrivateDataset takes more, as Parquet files.")
 
 
 @dataclass(frozen=True)
 class CountedRecords:
-    """These tables were counted by somebody else."""
+    """Ready-made tables, counted by the caller."""
 
     tables: Mapping[Clique, Counts]
     size: int
@@ -239,22 +228,22 @@ class CountedRecords:
         return {clique: self._margin(clique) for clique in cliques}
 
     def value_counts(self, variable: str) -> ValueCounts:
-        """Refuse, since tables have no values."""
+        """Raise, since tables have no values."""
         raise no_values(variable)
 
     def _margin(self, clique: Clique) -> Counts:
         holding = [scope for scope in self.tables if set(clique) <= set(scope)]
         if not holding:
             counted = ", ".join(map(str, self.tables))
-            raise SchemaError(f"No ready-made table holds clique {clique}: measure parts of {counted}.")
+            raise SchemaError(f"No ready-made table contains clique {clique}: measure parts of {counted}.")
         scope = min(holding, key=lambda scope: self.tables[scope].size)
         return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 
 
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
-    """Take codes from an array of positions of states, one column for each variable of the schema."""
+    """Return the codes in an array of positions of states, with one column per variable of the schema."""
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError("Records in a masked array: put positions in place of what is masked, array.filled(...).")
+        raise TypeError("Records in a masked array: replace what is masked by positions, array.filled(...).")
     columns = len(schema.variables)
     if array.ndim != 2 or array.shape[1] != columns or array.dtype.kind not in "iu":
         raise TypeError(
@@ -273,7 +262,7 @@ def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> di
 
 
 def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:
-    """Take ready-made tables, if they count the same records."""
+    """Check that ready-made tables count the same records, and return them as records."""
     if any(isinstance(clique, str) for clique in records):
         raise TypeError(
             "Ready-made counts map cliques, which are tuples of variables, to tables. For columns by name, make a "
@@ -289,7 +278,9 @@ def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecord
                 f"got dtype {table.dtype} and shape {table.shape}."
             )
         if (table < 0).any() or table.sum(dtype=np.float64) > _MOST_COUNTED:
-            raise SchemaError(f"The ready-made table of {clique} has counts that are negative or beyond 2**40 in all.")
+            raise SchemaError(
+                f"The ready-made table of {clique} has counts that are negative, or more than 2**40 in all."
+            )
         tables[clique] = np.array(table, dtype=np.int64, order="C")
     totals = {int(table.sum()) for table in tables.values()}
     if len(totals) > 1:

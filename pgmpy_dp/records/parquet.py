@@ -1,10 +1,10 @@
-"""A Parquet file, or each of those in a folder, is read by its own types.
+"""Parquet files, each read by its own types.
 
-What one file holds must not decide how another is read. An engine that scans a folder in one call converts all of its
-files to the types of the first, and finds their columns by the names of the first, ignoring case. So only files of one
-layout, with the same names in the same order and the same types, are read in one call. Where the columns of such a file
-are found follows from its names and those of the first, which are the same: each file is read as the first is, whose
-columns are found by their places. Columns of one name that do not encode alike, such as texts and numbers, are refused.
+What one file holds must not decide how another is read. An engine that scans a folder in one call converts all files to
+the types of the first, and finds their columns by the names of the first, ignoring case. So only files of one layout,
+with the same names in the same order and the same types, are read in one call: each is then read as the first is, whose
+columns are found by their places. Columns of one name that are not encoded alike, such as texts and numbers, are
+refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgmpy_dp.records.units import Unit
 
 @dataclass(frozen=True)
 class Part:
-    """A part is the files of one layout, with the places and types of the wanted columns in it.
+    """The files of one layout, with the places and types of the wanted columns.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Part:
     types: dict[str, str]
 
     def kind(self, column: str) -> str:
-        """Name the type of a column without its parameters."""
+        """Return the type of a column without its parameters."""
         return self.types[column].partition("(")[0].lower()
 
     def cells(self, columns: Sequence[str]) -> list[str]:
-        """Write the expressions for what DuckDB hands over of some columns."""
+        """Write the expressions for the cells of some columns as DuckDB delivers them."""
         return [duckdb_cell(self.places[column], self.kind(column)) for column in columns]
 
     def nulls(self, columns: Sequence[str]) -> list[str]:
@@ -58,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """The source is Parquet files, which DuckDB reads, since it needs the least memory."""
+    """Parquet files, read by DuckDB, which needs the least memory."""
 
     connection: Any
     parts: tuple[Part, ...]
@@ -66,7 +66,7 @@ class ParquetSource:
 
     def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
-        with self.connection.cursor() as connection:  # each measurement has its own, since they may run in threads
+        with self.connection.cursor() as connection:  # one per measurement, since they may run in threads
             read = self._batches if self.unit is None else self._batches_of_units
             return sum_of_batches(read(connection, tally.variables), tally, rows)
 
@@ -77,10 +77,10 @@ class ParquetSource:
             yield from duckdb_batches(part.relation(connection).project(columns), kinds, None)
 
     def _batches_of_units(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
-        """Yield the batches of one scan over all files, since the rows of a unit may be in several.
+        """Yield the batches of one scan over all files, since a unit may have rows in several.
 
-        Every part has its own columns in the scan, which are empty in the rows of others: a column for all parts would
-        have one type for all.
+        Every part has columns of its own in the scan, which are empty in the rows of others: a column for all parts
+        would have one type for all.
         """
         assert self.unit is not None
         relations = []
@@ -115,7 +115,7 @@ def _equal(column: Any, number: int) -> Any:
 
 
 def _scan(connection: Any, paths: Sequence[str]) -> Any:
-    # Pattern characters in a name stand for themselves; folders named year=2024 do not become columns.
+    # Pattern characters in a name are literal; folders named year=2024 do not become columns.
     return connection.read_parquet([glob.escape(path) for path in paths], hive_partitioning=False)
 
 
@@ -125,16 +125,16 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If there is no file.
     ImportError
         If DuckDB or PyArrow is not installed.
     SchemaError
-        If a file lacks a column, or files have columns of one name that do not encode alike; or if one of a folder is
-        hidden, or the same as another.
+        If a file lacks a column, files have columns of one name that are not encoded alike, or a file of a folder is
+        hidden or the same as another.
     """
     files = _files(path) if path.is_dir() else [path]
     if not path.exists() or not files:
-        raise FileNotFoundError(f"{path}: there is no such file, or no .parquet file in this folder.")
+        raise FileNotFoundError(f"{path}: the file does not exist, or the folder contains no .parquet file.")
     try:
         import duckdb
         import pyarrow.parquet  # noqa: F401
@@ -153,27 +153,27 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
 
 
 def _files(folder: Path) -> list[Path]:
-    """List the Parquet files of a folder; refuse those that other programs leave out, or that are listed twice."""
+    """List the Parquet files of a folder; refuse those that other programs skip, or that are listed twice."""
     files = sorted(folder.glob("*.parquet"))
     known: dict[tuple[int, int], Path] = {}
     for file in files:
         if file.name.startswith((".", "_")):
             raise SchemaError(
-                f"{folder}: {file.name} is hidden, and most programs leave such files out: delete or move it, or "
-                "rename it if its records are to be counted."
+                f"{folder}: {file.name} is hidden, and most programs skip such files: delete or move it, or "
+                "rename it if its records should be counted."
             )
         found = file.stat()
         other = known.setdefault((found.st_dev, found.st_ino), file)
         if other is not file:
             raise SchemaError(
-                f"{folder}: {other.name} and {file.name} are one file, whose records would be counted twice: "
+                f"{folder}: {other.name} and {file.name} are the same file, whose records would be counted twice: "
                 "delete one of the links."
             )
     return files
 
 
 def _layout(connection: Any, file: Path) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Read the names and types of a file's columns; names come from PyArrow, since DuckDB changes some of them."""
+    """Return the names and types of a file's columns; names come from PyArrow, since DuckDB changes some."""
     import pyarrow.parquet
 
     names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))
@@ -190,6 +190,6 @@ def _require_alike(path: Path, parts: Sequence[Part], columns: Sequence[str], un
         whose = unit is not None and unit.column == column
         if len(families) > 1 or (whose and len({part.types[column] for part in parts}) > 1):
             raise SchemaError(
-                f"{path}: the column {column!r} has types in some of the files that do not agree with those in others: "
-                "write the files anew, with one type for each column."
+                f"{path}: the column {column!r} has a type in some of the files that does not match that in others: "
+                "write the files again, with one type for each column."
             )

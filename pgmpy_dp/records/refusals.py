@@ -1,7 +1,7 @@
-"""The gate refuses records here, with messages that tell nothing private.
+"""Refusals of records, with messages that reveal nothing private.
 
-Messages name variables, files and the way out, which are public. They never hold a value, a line or a number of
-records, and what other libraries say of records is kept back.
+Messages name variables, files and the way out, which are public. They never show a value, a line or a number of
+records, and messages of other libraries about records are suppressed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Answer = TypeVar("Answer")
 
 
 def sealed(read: Callable[[], Answer], source: str) -> Answer:
-    """Run code that reads records with other libraries, and keep back what they say.
+    """Run code that reads records with other libraries, and suppress their error messages.
 
-    Our own refusals pass, as do missing libraries, files and memory.
+    Our own refusals are raised unchanged, as are errors of missing libraries, files and memory.
     """
     try:
         return read()
@@ -27,15 +27,15 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
         raise
     except Exception as error:
         problem = type(error).__name__
-    # This is raised here and not above, so as not to carry the other error, which may quote values of records.
+    # Raised outside of the handler, so that it does not carry the other error, which may quote values of records.
     raise SchemaError(
-        f"Reading {source} failed ({problem}). The message is kept back, since it may show values of records: read it "
+        f"Reading {source} failed ({problem}). The message is suppressed, since it may show values of records: read it "
         "with its own library to see what is wrong."
     )
 
 
 def require_columns(names: list[Any], variables: Iterable[str], what: str = "Variable") -> list[int]:
-    """Find the places of the variables' columns; refuse records without exactly one for each."""
+    """Return the places of the variables' columns; refuse records without exactly one for each."""
     asked = list(variables)
     for variable in asked:
         if names.count(variable) != 1:
@@ -52,7 +52,7 @@ def require_columns(names: list[Any], variables: Iterable[str], what: str = "Var
 
 
 def require_declared(schema: Schema, found: Mapping[str, Found]) -> None:
-    """Refuse cells that no state stands for, and name all variables that have such."""
+    """Refuse missing or undeclared cells without a state that stands for them; name all their variables."""
     missing = [variable for variable, cells in found.items() if cells.missing]
     undeclared = [variable for variable, cells in found.items() if cells.undeclared]
     if missing:

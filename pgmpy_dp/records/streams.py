@@ -1,12 +1,12 @@
-"""Some records stay where they are: they are read a batch at a time, by the same encoder as frames in memory.
+"""Streamed records: they stay where they are and are read in batches, by the same encoder as frames in memory.
 
-An engine only hands batches over. It never compares, converts or groups a value: its rules for that are its own, and
-may depend on what other records hold. Columns are named by their places alone here, so that no name of a user's
-means anything to an engine or meets a column that is added.
+An engine only delivers batches. It never compares, converts or groups a value: its rules for that are its own, and may
+depend on what other records hold. Columns are named by their places here, so that no name of a user has a meaning for
+an engine or clashes with a column that is added.
 
-Where a unit of privacy has several rows, the engine says of each row how many its unit has, and which of them it is in
-a random order. Both come with the batch, in the same scan as the rows they bound: if they were read before, a source
-that gives other rows each time could let one person weigh more than one.
+If a unit of privacy has several rows, the engine states for each row how many its unit has, and its rank among them in
+a random order. Both come with the batch, in the same scan as the rows that they bound: read earlier, a source that
+returns other rows each time could let one person count more than once.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ BATCH_ROWS = 2**17
 
 @dataclass(frozen=True)
 class Tally:
-    """A tally counts a batch into one array of integers, so that batches add up.
+    """Counts of a batch in one array of integers, so that batches add up.
 
-    A batch has a column for each variable, in their order, none of them a hierarchy's coarser one; with a unit, then
-    the number of rows of its unit, the row's rank among them from 1, and whether the row is nobody's.
+    A batch has a column for each variable, in order, without the coarser variables of hierarchies. With a unit, further
+    columns hold the number of rows of its unit, the row's rank among them from 1, and whether the row has no unit.
     """
 
     schema: Schema
@@ -54,23 +54,23 @@ class Tally:
     max_rows: int | None = None
 
     def __call__(self, batch: Any) -> Numbers:
-        """Count rows, units, nobody's rows, missing and undeclared cells of each variable, and the cliques' tables."""
+        """Count rows, units, rows without a unit, each variable's missing and undeclared cells, and cliques' tables."""
         return self.count(self.read(batch), self.bounds(batch))
 
     def read(self, batch: Any) -> list[NDArray[Any]]:
-        """Find the positions of a batch's cells, an array for each variable, of a type that follows from its states."""
+        """Find the positions of a batch's cells, an array per variable, of a type that depends only on its states."""
         return [
             positions(column_at(batch, place), reader).astype(smallest_type(reader.states), copy=False)
             for place, reader in enumerate(self._readers.values())
         ]
 
     def bounds(self, batch: Any) -> list[Numbers]:
-        """Return what a batch says of each row's unit."""
+        """Return what a batch states about each row's unit."""
         start = len(self.variables)
         return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * self.has_unit)]
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Numbers:
-        """Count cells that were read, by the bounds on their rows."""
+        """Count cells that were read, using the bounds of their rows."""
         codes, found = {}, []
         for (variable, reader), places in zip(self._readers.items(), cells, strict=True):
             codes[variable], marks = settled(places, reader)
@@ -91,7 +91,7 @@ class Tally:
         )
 
     def kept(self, bounds: Sequence[Numbers]) -> NDArray[np.bool_]:
-        """Say which rows count where a unit has a most of rows."""
+        """Return which rows count if the rows of a unit are limited."""
         kept: NDArray[np.bool_] = bounds[1] <= (self.max_rows or 0)
         return kept
 
@@ -105,7 +105,7 @@ class Tally:
         return np.zeros(3 + 2 * len(self.variables) + cells, dtype=np.int64)
 
     def checked(self, numbers: Numbers, unit: Unit | None) -> tuple[tuple[int, int], dict[Clique, Counts]]:
-        """Return the numbers of rows and units, and the tables; refuse what the schema does not declare."""
+        """Return the numbers of rows and units, and the tables; refuse undeclared cells."""
         rows, units, nobody = (int(number) for number in numbers[:3])
         if unit is not None:
             require_ids(nobody > 0, unit.column)
@@ -123,7 +123,7 @@ class Tally:
 
 @dataclass
 class CountedValues:
-    """What a value tally counts: the numbers of a tally without tables, and the rows of each undeclared value."""
+    """Counts of a value tally: those of a tally without tables, and the rows of each undeclared value."""
 
     variable: str
     numbers: Numbers
@@ -136,7 +136,7 @@ class CountedValues:
         require_few(self.variable, self.counts)
         return self
 
-    def __radd__(self, start: int) -> CountedValues:  # what sum() begins with
+    def __radd__(self, start: int) -> CountedValues:  # sum() starts with 0
         return CountedValues(self.variable, self.numbers, dict(self.counts))
 
     __add__ = __iadd__
@@ -144,13 +144,13 @@ class CountedValues:
 
 @dataclass(frozen=True)
 class ValueTally:
-    """A value tally counts the rows of each undeclared value of the one variable of a tally without tables."""
+    """Counts the rows of each undeclared value of the one variable of a tally without tables."""
 
     tally: Tally
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return the variable, which is the first column of a batch."""
+        """The variable, which is the first column of a batch."""
         return self.tally.variables
 
     def __call__(self, batch: Any) -> CountedValues:
@@ -164,7 +164,7 @@ class ValueTally:
         return [*self.tally.read(batch), objects([*values.numbers, None])[of_rows]]  # of_rows is -1 for None
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> CountedValues:
-        """Count cells that were read, by the bounds on their rows."""
+        """Count cells that were read, using the bounds of their rows."""
         places, values = cells
         counts = Counter(values[self.tally.kept(bounds)] if self.tally.has_unit else values)
         del counts[None]
@@ -176,15 +176,15 @@ class ValueTally:
 
 
 class Source(Protocol):
-    """A source can be read again and again, in batches."""
+    """A source that can be read repeatedly, in batches."""
 
     def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
-        """Sum the tally over batches of all rows; their number, where it is known, is for a progress bar."""
+        """Sum the tally over batches of all rows; their number, if known, is for a progress bar."""
 
 
 @dataclass(frozen=True)
 class StreamedRecords:
-    """The records are behind an engine, and are read anew for each measurement, in one scan.
+    """Records behind an engine, read anew for each measurement, in one scan.
 
     Attributes
     ----------
@@ -205,13 +205,7 @@ class StreamedRecords:
 
     @classmethod
     def open(cls, source: Source, schema: Schema, variables: Iterable[str], unit: Unit | None) -> StreamedRecords:
-        """Check all cells, in one scan.
-
-        Raises
-        ------
-        SchemaError
-            As :func:`~pgmpy_dp.records.frames.encode`.
-        """
+        """Check all cells, in one scan, with the errors of :func:`~pgmpy_dp.records.frames.encode`."""
         tally = _tally(schema, tuple(read_columns(schema, variables)), (), unit)
         (rows, size), _ = tally.checked(_total(source, tally, None), unit)
         return cls(source, schema, unit, rows, size)
@@ -222,7 +216,7 @@ class StreamedRecords:
         Raises
         ------
         SchemaError
-            If the source gives other rows than when it was opened.
+            If the source returns other rows than when it was opened.
         """
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit)
@@ -240,8 +234,8 @@ class StreamedRecords:
     def _require_same(self, found: tuple[int, int]) -> None:
         if found != (self.rows, self.size):
             raise SchemaError(
-                "The records are not what they were when they were opened: a source must give the same rows each time "
-                "it is read. Collect it, or write it to a file, and hand that in."
+                "The records have changed since they were opened: a source must return the same rows each time "
+                "it is read. Collect it, or write it to a file, and pass that."
             )
 
 
@@ -254,7 +248,7 @@ def _total(source: Source, tally: Tally | ValueTally, rows: int | None) -> Any:
 
 
 def sum_of_batches(batches: Iterable[Any], tally: Tally | ValueTally, rows: int | None) -> Any:
-    """Add up the tallies of batches that come one after another; some are counted while others are fetched."""
+    """Add up the tallies of successive batches; some are counted while others are fetched."""
     total: Any = tally.empty()
     pending = deque[Future[Any]]()
     with (

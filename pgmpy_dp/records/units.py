@@ -1,14 +1,14 @@
-"""Each row belongs to a unit of privacy, and what one unit may contribute is bounded.
+"""Units of privacy: each row belongs to one, and what one unit may contribute is bounded.
 
-A unit with several rows is bounded in one of two ways. Either at most `max_rows` of them are counted, drawn uniformly
-without replacement; or all are, and each of K rows weighs 1 / K, as a whole number of parts, of which a unit has
+A unit with several rows is bounded in one of two ways. Either at most `max_rows` of them are counted, sampled uniformly
+without replacement; or all are, and each of K rows weighs 1 / K, as an integer number of parts, of which a unit has
 :data:`~pgmpy_dp.privacy.mechanisms.UNIT_WEIGHT`.
 
 Sensitivity. What a unit adds to a table depends on its own rows and its own part of the randomness, and sums to at
-most `max_rows`, or at most UNIT_WEIGHT parts: floor(UNIT_WEIGHT / K) a row, K times. So tables of neighbours, with
-the same draws for the units they share, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` says. The
-draws mix such pairs, which does not raise the divergence of what is released. Nothing rests on the draws being
-secret: no privacy is claimed from sampling. They come from the operating system's generator all the same.
+most `max_rows`, or to at most UNIT_WEIGHT parts: floor(UNIT_WEIGHT / K) per row, K times. So for the same samples of
+the units that neighbours share, their tables differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` states.
+Sampling mixes such pairs, which does not increase the divergence of the release. Nothing depends on the samples being
+secret, since no privacy is claimed from sampling; they come from the operating system's generator all the same.
 
 Rounding down loses less than K / UNIT_WEIGHT of a unit of K rows. A unit of more than UNIT_WEIGHT rows is not counted.
 """
@@ -32,16 +32,16 @@ from pgmpy_dp.records.refusals import sealed
 
 @dataclass(frozen=True)
 class Unit:
-    """A column identifies the unit of privacy, and what one unit contributes is bounded.
+    """Column that identifies the unit of privacy, and a bound on what one unit contributes.
 
     Attributes
     ----------
     column : str
-        Column of the records that tells whose a row is.
+        Column of the records that says whose a row is.
     max_rows : int or None
-        The most rows of a unit that are counted; None to weigh them.
+        The most rows counted per unit; None to weigh them.
     keys : callable
-        Function from a number to that many uniform random 64-bit numbers.
+        Returns a given number of uniform random 64-bit numbers.
     """
 
     column: str
@@ -50,23 +50,17 @@ class Unit:
 
     @property
     def contribution(self) -> int:
-        """Return the most that one unit adds to a table in sum, in what tables count: rows, or parts of a weight."""
+        """The largest sum that one unit adds to a table, in the unit of its counts: rows, or parts of a weight."""
         return UNIT_WEIGHT if self.max_rows is None else self.max_rows
 
     @property
     def parts(self) -> int:
-        """Return how many of what tables count make one: 1 of rows, or the parts of a weight."""
+        """Number of parts that make 1 in tables: 1 for rows, or the parts of a weight."""
         return UNIT_WEIGHT if self.max_rows is None else 1
 
 
 def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
-    """Check the unit that a caller asks for; return None where records are units of their own.
-
-    Raises
-    ------
-    ValueError
-        If the column or the bound is of the wrong kind, or the bound has no column.
-    """
+    """Check the unit that a caller asks for; None where records are units of their own."""
     if max_rows is not None:
         max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
     if column is None:
@@ -82,7 +76,7 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
 
 
 def require_single_records(unit: Unit | None) -> None:
-    """Refuse units, for mechanisms whose sensitivity is that of one record."""
+    """Raise if there are units, for mechanisms whose sensitivity is that of one record."""
     if unit is not None:
         raise ValueError(
             Message(
@@ -94,22 +88,22 @@ def require_single_records(unit: Unit | None) -> None:
 
 
 def require_ids(missing: bool, column: str) -> None:
-    """Refuse rows that are nobody's."""
+    """Raise if some rows have no unit."""
     if missing:
         raise SchemaError(
-            f"The column {column!r} of units has missing values: every row must be somebody's. Fill or drop them."
+            f"The column {column!r} of units has missing values: every row must belong to a unit. Fill or drop them."
         )
 
 
 def labels_of(ids: Any, unit: Unit) -> NDArray[np.int64]:
-    """Number the units of a column of ids from 0."""
+    """Number the units of a column of ids, from 0."""
     labels = sealed(lambda: number_ids(unit.column, ids), f"the column {unit.column!r} of units")
     require_ids(bool((labels < 0).any()), unit.column)
     return labels
 
 
 def ranks_of(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.int64]:
-    """Rank each row among those of its unit, from 1, in an order drawn uniformly."""
+    """Rank each row among those of its unit, from 1, in a uniformly random order."""
     order = np.lexsort((unit.keys(labels.size), labels))
     ordered = labels[order]
     ranks = np.empty(labels.size, dtype=np.int64)
@@ -118,12 +112,12 @@ def ranks_of(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.int64]:
 
 
 def sampled_rows(labels: NDArray[np.int64], unit: Unit) -> NDArray[np.bool_]:
-    """Mark at most `max_rows` rows of each unit, drawn uniformly without replacement."""
+    """Mark at most `max_rows` rows of each unit, sampled uniformly without replacement."""
     chosen: NDArray[np.bool_] = ranks_of(labels, unit) <= (unit.max_rows or 0)
     return chosen
 
 
 def row_weights(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Weigh each row, in parts of its unit's weight."""
+    """Return the weight of each row, in parts of its unit's weight."""
     weights: NDArray[np.int64] = UNIT_WEIGHT // np.bincount(labels)[labels]
     return weights

@@ -1,8 +1,8 @@
-"""Values that no state stands for yet are counted by what they are, for a private choice among them.
+"""Counts of undeclared values by value, for a private choice among them.
 
-What a cell gives is :meth:`~pgmpy_dp.records.cells.Reader.candidate`, a total function of the cell and the schema.
-Counts are by value, whatever the order of the records: neighbours' counts differ in the values of the neighbour's own
-rows. How many different values are held is bounded by a public number; columns of more are refused.
+A cell is read by :meth:`~pgmpy_dp.records.cells.Reader.candidate`, a total function of the cell and the schema. Counts
+do not depend on the order of the records: neighbours' counts differ only in the values of the neighbour's own rows.
+The number of different values held has a public bound; columns with more are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ValueCounts = Mapping[State, int]
 
 @dataclass
 class ValueNumbers:
-    """The values of a variable's undeclared cells are numbered as they are met.
+    """The undeclared values of a variable, numbered in order of appearance.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class ValueNumbers:
     of_rows: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def number(self, value: State | None) -> int:
-        """Return the number of a value, or -1 for what could not become a state."""
+        """Return the number of a value, or -1 if it could not become a state."""
         if value is None:
             return -1
         number = self.numbers.setdefault(value, len(self.numbers))
@@ -64,12 +64,12 @@ class ValueNumbers:
         number = known.get(value)
         if number is None:
             number = self.number(reader.candidate(value))
-            if number >= 0:  # others are not bounded in number
+            if number >= 0:  # there is no bound on the others
                 known[value] = number
         return number
 
     def text_reading(self, reader: Reader) -> Callable[[str], int]:
-        """Make a function from texts to positions, beyond those of states for values that could become states."""
+        """Return a function from texts to positions; those beyond the states are values that could become states."""
 
         def read(text: str) -> int:
             number = self.number(reader.text_candidate(text))
@@ -78,7 +78,7 @@ class ValueNumbers:
         return read
 
     def settle(self, places: Positions, reader: Reader) -> Positions:
-        """Keep the numbers of a whole column's values, and return the positions without them."""
+        """Store the numbers of a whole column's values, and return the positions without them."""
         beyond = places >= len(reader.states)
         self.of_rows = np.where(beyond, places - len(reader.states), -1).astype(np.int32)
         return np.where(beyond, UNDECLARED, places)
@@ -94,14 +94,9 @@ class ValueNumbers:
 
 
 def require_few(variable: str, values: Sized) -> None:
-    """Refuse a column of more different values than are counted; how many it has is not told.
-
-    Raises
-    ------
-    SchemaError
-    """
+    """Refuse a column with more different values than are counted, without revealing their number."""
     if len(values) > MAX_VALUES:
         raise SchemaError(
             f"Variable {variable!r} has more than {MAX_VALUES:,} different values in the records, too many to choose "
-            "states among: leave it out of the schema, or make its values coarser first."
+            "states from: leave it out of the schema, or make its values coarser first."
         )

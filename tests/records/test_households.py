@@ -76,7 +76,7 @@ def test_keys_of_two_sources_of_one_kind_agree():
         (pd.concat([HOMES, HOMES.iloc[:1]]), PEOPLE, "same key 'id'"),
         (HOMES.iloc[:2], PEOPLE, "no household has"),
         (HOMES, PEOPLE[PEOPLE["id"] != 9], "no person"),
-        (HOMES, PEOPLE.astype({"id": "str"}), "agree in kind"),
+        (HOMES, PEOPLE.astype({"id": "str"}), "have the same type"),
         (HOMES.assign(id=[7, None, 9]), PEOPLE, "missing values"),
         (HOMES, PEOPLE.drop(columns="id"), "'id' has no column"),
         (HOMES, PEOPLE.assign(sex="z"), "'sex' has values"),

@@ -70,7 +70,7 @@ def test_rows_of_a_unit_in_files_of_several_layouts_are_counted_by_what_they_are
 def test_types_that_do_not_agree_across_files_are_refused(first, second, unit, tmp_path):
     whose = unit and Unit(unit, 1, random_keys)
     schema, column = SCHEMA.select(["v"]), unit or "v"
-    with pytest.raises(dp.SchemaError, match=f"the column '{column}' has types in some of the files"):
+    with pytest.raises(dp.SchemaError, match=f"the column '{column}' has a type in some of the files"):
         open_records(write(tmp_path, first, second), schema, ["v"], whose)
 
 
@@ -82,7 +82,8 @@ def test_a_column_of_nothing_agrees_with_all_types(tmp_path):
 
 def test_a_folder_without_parquet_files_and_a_file_that_lacks_a_column_are_named(tmp_path):
     for nothing in (tmp_path, tmp_path / "none.parquet"):
-        with pytest.raises(FileNotFoundError, match=r"there is no such file, or no \.parquet file in this folder"):
+        message = r"the file does not exist, or the folder contains no \.parquet file"
+        with pytest.raises(FileNotFoundError, match=message):
             open_records(nothing, SCHEMA, ["v"])
     write(tmp_path, {"v": (pa.int8(), [1])}, {"V": (pa.int8(), [1])})
     with pytest.raises(dp.SchemaError, match="Variable 'v' has no column in the records"):
@@ -94,7 +95,7 @@ def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
     """Most programs leave it out, and its records would count beside those of the file it was made for."""
     write(tmp_path, {"v": (pa.int8(), [1])}, {"v": (pa.int8(), [1])})
     (tmp_path / "1.parquet").rename(tmp_path / name)
-    with pytest.raises(dp.SchemaError, match=f": {name} is hidden, and most programs leave such files out"):
+    with pytest.raises(dp.SchemaError, match=f": {name} is hidden, and most programs skip such files"):
         open_records(tmp_path, SCHEMA, ["v"])
     assert open_records(tmp_path / name, SCHEMA, ["v"]).size == 1
 
@@ -103,7 +104,7 @@ def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
 def test_a_file_with_two_names_in_a_folder_is_refused(link, tmp_path):
     write(tmp_path, {"v": (pa.int8(), [1])})
     link(tmp_path / "0.parquet", tmp_path / "b.parquet")
-    with pytest.raises(dp.SchemaError, match=r": 0\.parquet and b\.parquet are one file"):
+    with pytest.raises(dp.SchemaError, match=r": 0\.parquet and b\.parquet are the same file"):
         open_records(tmp_path, SCHEMA, ["v"])
     assert open_records(tmp_path / "b.parquet", SCHEMA, ["v"]).size == 1
 

@@ -67,7 +67,7 @@ def test_an_array_tells_units_by_a_variable_and_counts_cannot():
     codes = np.array([[0, 0], [1, 0], [1, 0], [1, 1]])
     unit = Unit("who", 1, random_keys)
     assert open_records(codes, schema, ["a", "who"], unit).counts([("who",)])["who",].tolist() == [1, 1]
-    with pytest.raises(SchemaError, match="'person' is none"):
+    with pytest.raises(SchemaError, match="'person' is not one"):
         open_records(codes, schema, ["a"], Unit("person", 1, random_keys))
     with pytest.raises(ValueError, match="do not tell whose"):
         open_records({("a",): [1, 2]}, schema, ["a"], unit)
