@@ -18,8 +18,9 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 from pgmpy.readwrite import BIFReader, BIFWriter
 
+from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.schema import Bins, Schema, parse_json
+from pgmpy_dp.schema import Bins, Schema
 
 NETWORKS = Path(pgmpy.__file__).parent / "utils" / "example_models"
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.coefficients import Coefficients
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.discovered import DiscoveredStates
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
-from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.informed_marginals import InformedMarginals
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
 from pgmpy_dp.release.noisy_residuals import NoisyResiduals
 from pgmpy_dp.release.public_tables import PublicTable
-
-read_release = Release.load
 
 __all__ = [
     "Coefficients",
@@ -31,5 +29,4 @@ __all__ = [
     "Release",
     "compose",
     "mutual_consistency",
-    "read_release",
 ]

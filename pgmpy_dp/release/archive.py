@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.descriptor import (
     DESCRIPTOR,
     MAX_DESCRIPTOR_BYTES,
@@ -64,7 +65,6 @@ from pgmpy_dp.release.descriptor import (
     descriptor_of,
     parts_of,
 )
-from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.schema import Clique
 
 # Each array has its values and, if they are whole numbers, the variances of their noise.

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
-from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.kinds import Release, compose_releases, interpreted
 
 SUFFIX = ".zip"

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.release.guarantee import Guarantee
-from pgmpy_dp.schema import Clique, Schema, parse_json
+from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.schema import Clique, Schema
 
 FORMAT_VERSION = 2
 DESCRIPTOR = "datapackage.json"

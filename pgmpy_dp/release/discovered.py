@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted, require_payments
 from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.release.promises import require_payments
 from pgmpy_dp.schema import Schema, State
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.privacy.posterior import draw_cost, range_of
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted, frozen_array, require_payments
 from pgmpy_dp.release.kinds import Release
+from pgmpy_dp.release.promises import frozen_array, require_payments
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]

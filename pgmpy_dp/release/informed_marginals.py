@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, weighted

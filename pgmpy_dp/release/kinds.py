@@ -18,10 +18,10 @@ from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.guarantee import Guarantee
 from pgmpy_dp.release.observations import noise_law
 from pgmpy_dp.schema import Clique, Schema
 

@@ -14,22 +14,15 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import (
-    Guarantee,
-    check_gaussian,
-    checked_number,
-    checked_total,
-    counted,
-    frozen_array,
-    require_payments,
-)
 from pgmpy_dp.release.kinds import Release, compose_releases
 from pgmpy_dp.release.observations import IndependentTables, noise_law, pooled_counts
+from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array, require_payments
 from pgmpy_dp.schema import Clique, Schema
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}

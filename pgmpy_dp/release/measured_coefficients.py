@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.fourier import Floats, coefficient_weights, contrasts
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.guarantee import Guarantee, checked_total, counted, frozen_array, require_payments
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import holding_cliques, maximal, observed_parts
+from pgmpy_dp.release.promises import checked_total, frozen_array, require_payments
 from pgmpy_dp.schema import Clique, Schema
 
 # The matrix of all coefficients then takes about 0.8 GB.

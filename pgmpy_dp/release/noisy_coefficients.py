@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.fourier import Floats, fourier_sensitivity
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
-from pgmpy_dp.release.guarantee import Guarantee, checked_number
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,

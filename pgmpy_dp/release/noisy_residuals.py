@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.fourier import Floats, contrasts, residual_sensitivity
 from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.guarantee import Guarantee, checked_number
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales
 from pgmpy_dp.release.descriptor import entry
-from pgmpy_dp.release.guarantee import Guarantee, check_gaussian, checked_number
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,
@@ -30,6 +30,7 @@ from pgmpy_dp.release.measured_coefficients import (
     stated_subsets,
 )
 from pgmpy_dp.release.observations import holding_cliques
+from pgmpy_dp.release.promises import check_gaussian
 from pgmpy_dp.schema import Clique, Schema
 
 _MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22

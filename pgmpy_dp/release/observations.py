@@ -14,7 +14,7 @@ from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.tables.table import Table, Vector, pooled
-from pgmpy_dp.release.guarantee import Guarantee
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
 Variance = float | Vector  # of all cells of a table, or one each

@@ -1,6 +1,5 @@
 """Public declarations about the records: variables, states, bins and rules. Nothing here is read from records."""
 
-from pgmpy_dp._files import parse_json
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.household_schema import HouseholdSchema
@@ -21,6 +20,5 @@ __all__ = [
     "Schema",
     "State",
     "is_text",
-    "parse_json",
     "plain",
 ]

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.composition import compose
-from pgmpy_dp.release.guarantee import Guarantee
 
 ONE = Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, "person", max_rows=2)
 NOISY = replace(ONE, delta=1e-7, rho=0.01, mechanism="gaussian")

@@ -21,6 +21,7 @@ from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -28,7 +29,6 @@ from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable
 from pgmpy_dp.release import Guarantee, NoisyMarginals
-from pgmpy_dp.release.guarantee import counted
 from pgmpy_dp.schema import Clique
 
 Shares = Mapping[Clique, Fraction]

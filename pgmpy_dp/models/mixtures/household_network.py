@@ -19,8 +19,8 @@ from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, readi
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.numbers import Numbers, decoded
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 _FORMAT = "pgmpy_dp household network"

@@ -20,8 +20,8 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import Refinement
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release.carrying import SUFFIX, write_carrying
-from pgmpy_dp.release.guarantee import checked_number
 from pgmpy_dp.schema import Schema
 
 _VERSION = 1

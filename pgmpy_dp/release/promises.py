@@ -1,4 +1,4 @@
-"""Parts of releases are checked by what they promise."""
+"""Parts of releases are held against what their guarantee promises."""
 
 from __future__ import annotations
 
@@ -9,19 +9,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.gaussian import gaussian_delta
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Schema
-
-__all__ = [
-    "Guarantee",
-    "check_gaussian",
-    "checked_number",
-    "checked_total",
-    "counted",
-    "frozen_array",
-    "require_payments",
-]
-
 
 _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # for rounding, of epsilon and of delta
 
