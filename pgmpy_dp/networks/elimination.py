@@ -104,7 +104,10 @@ class VariableElimination(Elimination):
         if virtual_evidence is not None:
             weighted, given = self._weighted(virtual_evidence, given)
             return weighted.map_query(asked, given, None, elimination_order, show_progress)
-        answer = self._eliminated(asked, "marginalize", given, elimination_order, show_progress)
+        if isinstance(elimination_order, str) and elimination_order == "greedy":  # pgmpy has it for `query` alone
+            answer = self.query(asked, given)
+        else:
+            answer = self._eliminated(asked, "marginalize", given, elimination_order, show_progress)
         (state,) = answer.assignment([int(np.argmax(answer.values))])
         return {variable: dict(state)[variable] for variable in asked}
 

@@ -58,7 +58,7 @@ def test_answers_are_conditional_distributions(kind, seed, order):
     single = elimination.query(["b", "d"], {"a": "a1"}, elimination_order=order, joint=False, **QUIET)
     assert single["d"].values == pytest.approx(given_a.sum(axis=(0, 1)))
     best = [f"{v}{place}" for v, place in zip("bcd", np.unravel_index(given_a.argmax(), (3, 3, 3)), strict=True)]
-    assert elimination.map_query(None, {"a": "a1"}, **QUIET) == dict(zip("bcd", best, strict=True))
+    assert elimination.map_query(None, {"a": "a1"}, None, order, **QUIET) == dict(zip("bcd", best, strict=True))
     assert elimination.max_marginal(None, {"a": "a1"}, **QUIET) == pytest.approx(given_a.max())
 
 
