@@ -1,4 +1,4 @@
-"""A release is what left the wall, with its guarantee; its file format is here too."""
+"""Releases: what left the wall, with its guarantee, and the file format."""
 
 from __future__ import annotations
 

@@ -1,34 +1,33 @@
-"""A release file is a zip of two members, and readable without this library.
+"""Release files: a zip of two members that can be read without this library.
 
-``measurements.csv`` has one row a table cell: ``clique`` (position in the list of cliques), ``cell``
-(row-major position in the table, last axis fastest), ``value`` (noisy count; where the guarantee's ``max_rows`` is
-null, in units of 2**-20, which are the parts that the weight of a person is divided into) and ``variance`` (of the
-noise in the count). ``datapackage.json`` is a Frictionless Data Package (version 2) that describes it; its property
-``pgmpy_dp:release`` holds the format version, the kind of the release, the schema of the records (a Table
-Schema), the guarantee, the public number of records where there is one, and the cliques with their axes, shapes
-and exact noise scales. Numbers are written so that they read back to the same float.
+``measurements.csv`` has one row per table cell: ``clique`` (index in the list of cliques), ``cell`` (row-major index in
+the table, last axis fastest), ``value`` (noisy count; if the guarantee's ``max_rows`` is null, in units of 2**-20, the
+parts into which a person's weight is divided) and ``variance`` (of the noise in the count). ``datapackage.json`` is a
+Frictionless Data Package (version 2) that describes it. Its property ``pgmpy_dp:release`` holds the format version, the
+kind of the release, the schema of the records (a Table Schema), the guarantee, the number of records if it is public,
+and the cliques with their axes, shapes and exact noise scales. Numbers are written so that they read back to the same
+float.
 
-In the kind "tables" the measurements are the cells of the cliques' tables. In the kind "coefficients" they are integer
-Fourier coefficients: ``clique`` is the position in a list of subsets of the cliques, ``cell`` that in the subset's
-array of coefficients, and the contrasts of every number of states and the one noise scale b are given. A coefficient
-is the sum over records of the product of contrasts; its noise has scale b over its weight, the product of
-sqrt(states / sum of squares of the contrast). In the kind "residuals" they are the same coefficients with discrete
-Gaussian noise, in parts of a record: each subset states how many ``parts`` make one, and the ``scale`` s of its noise
-in records. The noise of a coefficient has standard deviation s, times the root of the sum of squares of each of its
-contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
+In the kind "tables", the measurements are the cells of the cliques' tables. In the kind "coefficients", they are
+integer Fourier coefficients: ``clique`` is the index in a list of subsets of the cliques, ``cell`` that in the subset's
+array of coefficients, and the contrasts for every number of states and the one noise scale b are given. A coefficient
+is the sum over records of the product of contrasts; its noise has scale b divided by its weight, the product of
+sqrt(states / sum of squares of the contrast). In the kind "residuals", they are the same coefficients with discrete
+Gaussian noise, in fractions of a record: each subset states the number of ``parts`` of a record, and the ``scale`` s of
+its noise in records. The noise of a coefficient has standard deviation s, times the root of the sum of squares of each
+of its contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
 
-In the kinds "posterior_draws" and "regression_draws" they are the parameters of a network's families, drawn and with
-no noise to state: a row is ``clique`` (position of the family), ``cell`` (row-major, where the draws are the first
-axis) and ``value``, a decimal fraction. In the kind "discovered_states" there are no measurements: the states stand in
-the schema.
+In the kinds "posterior_draws" and "regression_draws", they are parameters of a network's families, drawn at random and
+without noise to state: a row is ``clique`` (index of the family), ``cell`` (row-major, with the draws as first axis)
+and ``value``, a decimal fraction. In the kind "discovered_states" there are no measurements: the states are in the
+schema.
 
-The package gives the SHA-256 of ``measurements.csv``. It reveals accidents and careless edits, but it is no
-signature: whoever edits the file can write a new hash. Where authenticity matters, sign the file or use a
-channel that does.
+The package contains the SHA-256 of ``measurements.csv``. It detects accidents and careless edits, but it is not a
+signature: whoever edits the file can write a new hash. If authenticity matters, sign the file or use a channel that
+does.
 
-Members are stored uncompressed with fixed times, so equal releases give equal bytes wherever they are
-written, and no member can be larger than the file. A file compressed again by another tool is read too,
-within limits.
+Members are stored uncompressed with fixed times, so equal releases give equal bytes wherever they are written, and no
+member can be larger than the file. A file compressed again by another tool is read too, within limits.
 """
 
 from __future__ import annotations
@@ -67,11 +66,11 @@ from pgmpy_dp.release.descriptor import (
 )
 from pgmpy_dp.schema import Clique
 
-# Each array has its values and, if they are whole numbers, the variances of their noise.
+# For each array its values and, if these are noisy integers, the variances of their noise.
 Measurements = list[tuple[NDArray[Any], NDArray[np.float64] | None]]
 
-MAX_MEASUREMENTS_BYTES = 2**31 - 1  # a larger zip needs its 64-bit extension
-MAX_COMPRESSION = 100  # a csv of this kind compresses about tenfold
+MAX_MEASUREMENTS_BYTES = 2**31 - 1  # a larger zip would need its 64-bit extension
+MAX_COMPRESSION = 100  # largest ratio; a csv of this kind compresses about tenfold
 MAX_DIRECTORY_BYTES = 4096
 
 _NUMBER = rb"[0-9]{1,20}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?"
@@ -79,7 +78,7 @@ _NUMBER = rb"[0-9]{1,20}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?"
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns say what a row holds: the numbers' types, its text, its fewest bytes, and words for it."""
+    """Format of a row: the types of its numbers, its text, its least number of bytes, and words for it."""
 
     dtype: np.dtype[Any]
     row: bytes
@@ -111,7 +110,7 @@ _LONGEST_ROW = 200
 _BLOCK_BYTES = 2**20
 _BLOCK_ROWS = 2**16
 
-# The modules zipfile and zlib raise these on damaged files.
+# Errors that the modules zipfile and zlib raise on damaged files.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -125,19 +124,19 @@ _DAMAGE = (
 
 
 class Archived(Protocol):
-    """A release looks like this to its file."""
+    """A release as seen by the file format."""
 
     @property
     def guarantee(self) -> Guarantee: ...
     @property
     def drawn(self) -> bool:
-        """Say whether the measurements are draws, and not whole numbers with noise."""
+        """Whether the measurements are draws, not noisy integers."""
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor says of the release."""
+        """Return what the descriptor states about the release."""
 
     def measurements(self) -> Measurements:
-        """Give what the rows say of the release, array by array."""
+        """Return the arrays of numbers in the file."""
 
 
 Kind = TypeVar("Kind", bound=Archived)
@@ -145,7 +144,7 @@ Kind = TypeVar("Kind", bound=Archived)
 
 @dataclass(frozen=True)
 class Contents(Generic[Kind]):
-    """A checked descriptor gives the shapes of the arrays of measurements, and how a release is made of them."""
+    """A checked descriptor: the shapes of the arrays of measurements, and how to make a release of them."""
 
     kind: str
     drawn: bool
@@ -160,7 +159,7 @@ def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
 
 
 def write_release(release: Archived, handle: IO[bytes]) -> None:
-    """Write what a release file holds."""
+    """Write the content of a release file."""
     if release.guarantee.mechanism == "none":
         raise ValueError(
             "Exact counts are never written to a release file: save a release that was measured with noise."
@@ -195,9 +194,9 @@ def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str,
 
 
 def stored_member(name: str) -> zipfile.ZipInfo:
-    """Describe a member of a zip that has the same bytes on every system, at any time."""
+    """Describe a member of a zip with the same bytes on every system at any time."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.create_system = 3  # makes it the same on every system
+    info.create_system = 3  # the same on every system
     info.external_attr = 0o644 << 16
     info.compress_type = zipfile.ZIP_STORED
     return info
@@ -217,7 +216,7 @@ def _measurement_blocks(release: Archived) -> Iterator[bytes]:
 
 
 def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
-    """Read and check what a release file holds."""
+    """Read and check the content of a release file."""
     check_ending(handle, 2, f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else.")
     with damage_named(), zipfile.ZipFile(handle) as archive:
         members = _checked_members(archive)
@@ -240,7 +239,7 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
             release = checked.release(
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
-        # A variance that was computed elsewhere may differ in its last digits.
+        # Variances computed elsewhere may differ in the last digits.
         variances = np.split(found["variance"], np.cumsum(sizes)[:-1]) if sizes and "variance" in found else []
         for (_, expected), part in zip(release.measurements(), variances, strict=not checked.drawn):
             if expected is None or not np.allclose(part, expected, rtol=1e-9, atol=0.0):
@@ -250,13 +249,13 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
 
 @contextmanager
 def damage_named() -> Iterator[None]:
-    """Say in one way what the modules zipfile and zlib say of damaged files in many."""
+    """Unify the errors of the modules zipfile and zlib about damaged files."""
     try:
         yield
     except ReleaseFormatError:
         raise
     except _DAMAGE as error:
-        raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it anew.") from error
+        raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it again.") from error
 
 
 def check_ending(handle: IO[bytes], most: int, otherwise: str) -> None:
@@ -269,7 +268,7 @@ def check_ending(handle: IO[bytes], most: int, otherwise: str) -> None:
     handle.seek(0)
     if len(tail) < 42 or tail[-22:-18] != b"PK\x05\x06":
         if start == b"PK\x03\x04":
-            raise ReleaseFormatError("the zip file is truncated or has something after its end: get it anew.")
+            raise ReleaseFormatError("the zip file is truncated or has data after its end: get it again.")
         raise ReleaseFormatError("not a release file: it is not a zip file, or its beginning is damaged.")
     disk, directory_disk, here, entries, directory, _, comment = struct.unpack("<4H2LH", tail[-18:])
     if disk or directory_disk or comment or tail[:4] == b"PK\x06\x07":
@@ -304,12 +303,12 @@ def _check_hash(member: IO[bytes], resource: Mapping[str, Any], size: int) -> No
         digest.update(block)
     if resource["hash"] != f"sha256:{digest.hexdigest()}" or resource["bytes"] != size:
         raise ReleaseFormatError(
-            f"{MEASUREMENTS} was changed after the release was saved (its hash or size differs): get it anew."
+            f"{MEASUREMENTS} was changed after the release was saved (its hash or size differs): get it again."
         )
 
 
 def _read_measurements(member: IO[bytes], columns: _Columns, sizes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Read what follows the two indices, column by column; the rows must be all cells of all cliques, in order."""
+    """Read the columns after the two indices; the rows must be all cells of all cliques, in order."""
     if member.read(len(columns.header)) != columns.header:
         raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {columns.header.decode().strip()}.")
     size = int(sizes.sum())

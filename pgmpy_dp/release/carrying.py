@@ -1,8 +1,8 @@
-"""A model that carries its releases is a zip too: its own JSON, and the files of the releases that it was fitted to.
+"""Files of models that carry their releases: a zip of the model's JSON and the files of its releases.
 
-The members are ``model.json``, ``release-1.zip``, ``release-2.zip`` and so on, stored and not compressed, so that none
-is larger than the file. Each release is checked as a file of its own is. The file is no signature: that the model was
-fitted to these releases is what its maker says, as with `attach_release`.
+The members are ``model.json``, ``release-1.zip``, ``release-2.zip`` and so on, stored without compression, so that none
+is larger than the file. Each release is checked like a file of its own. The file is not a signature: that the model was
+fitted to these releases is the claim of its maker, as with `attach_release`.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from pgmpy_dp.release.kinds import Release, compose_releases, interpreted
 
 SUFFIX = ".zip"
 MODEL = "model.json"
-MODEL_AT = 30 + len(MODEL)  # the model's first byte: it is the first member, behind a header
+MODEL_AT = 30 + len(MODEL)  # offset of the model, which is the first member, after its header
 MOST_RELEASES = 16
 _WANTED = (
-    f"not a model that carries its release: the zip must hold {MODEL} and release-1.zip, and the like. A release by "
+    f"not a model that carries its release: the zip must hold {MODEL}, release-1.zip and so on. A release by "
     "itself is read by Release.load."
 )
 
 
 def carries(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file begins as a model does that carries its releases."""
+    """Whether a file starts like a model that carries its releases."""
     with open(path, "rb") as file:
         start = file.read(MODEL_AT)
     return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())
 
 
 def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | Sequence[Release] | None) -> None:
-    """Write a model and the release or releases that it holds; an existing file is replaced only when complete.
+    """Write a model and its releases; an existing file is replaced only when the new one is complete.
 
     Raises
     ------
     ValueError
-        If it holds none.
+        If there is no release.
     """
     if held is None:
         raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
@@ -58,13 +58,10 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | S
 
 
 def require_promised(promise: Guarantee, releases: Sequence[Release]) -> None:
-    """Refuse a model that promises less epsilon or delta than the releases it carries cost, or something else.
+    """Raise if a model promises less epsilon or delta than its releases cost, or protects something else.
 
-    It may promise more: a file of an earlier version counts what chose its release, and the release does not.
-
-    Raises
-    ------
-    ReleaseFormatError
+    It may state more: files of earlier versions count the release by which a release was chosen, which that release
+    does not.
     """
     carried = compose_releases(releases)
     if not promise.covers(carried):
@@ -80,9 +77,9 @@ def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, .
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ReleaseFormatError
-        If the file is damaged or something else, or a release in it is not sound.
+        If the file is damaged or of another kind, or a release in it is invalid.
     """
     with Path(path).open("rb") as handle:
         try:

@@ -1,4 +1,4 @@
-"""Fourier coefficients make up marginals that agree with each other."""
+"""Fourier coefficients, which determine marginals that agree with each other."""
 
 from __future__ import annotations
 
@@ -22,20 +22,14 @@ MAX_COEFFICIENTS = 2**22
 
 
 def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
-    """List all subsets of the cliques, the empty one first: their coefficients make up the cliques' marginals.
+    """List all subsets of the cliques, the empty one first: their coefficients determine the cliques' marginals.
 
-    Variables of a subset stand in schema order. A variable with one state has no contrasts, and is in no subset.
-
-    Parameters
-    ----------
-    schema : Schema
-    cliques : iterable of iterables of str
+    Variables of a subset are in schema order. A variable with one state has no contrasts, and is in no subset.
 
     Raises
     ------
     SchemaError
-        If a clique does not fit the schema, or there are more than `MAX_COEFFICIENTS` coefficients: the message says
-        how many.
+        If a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
 
     Examples
     --------
@@ -74,29 +68,29 @@ def _refuse_size(size: int, what: str) -> None:
 
 
 def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
-    """Compute a table's coefficients (integers of counts), same shape; index 0 of an axis is the constant function."""
+    """Compute a table's coefficients, of the same shape; index 0 of an axis is the constant function."""
     for axis, states in enumerate(cardinalities):
         table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
     return table
 
 
 def subset_index(clique: Sequence[str], subset: Iterable[str]) -> tuple[Any, ...]:
-    """Find where the coefficients of a subset stand in the transform of a clique's table."""
+    """Return the index of a subset's coefficients in the transform of a clique's table."""
     inside = set(subset)
     return tuple(slice(1, None) if variable in inside else 0 for variable in clique)
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Marginals of cliques are given by the Fourier coefficients of all subsets, so that they agree whatever these are.
+    """Fourier coefficients of all subsets of some cliques; the cliques' marginals agree for any values of these.
 
     Attributes
     ----------
     schema : Schema
     cliques : tuple of tuples of str
     values : mapping of subset to ndarray of float64
-        Sum over records of the product of integer contrasts (`pgmpy_dp.privacy.fourier.contrasts`), one axis a
-        variable in schema order, with one entry less than states; the empty subset holds the number of records.
+        Sum over records of the product of integer contrasts (`pgmpy_dp.privacy.fourier.contrasts`), with one axis per
+        variable in schema order and one entry less than states; the empty subset has the number of records.
 
     Examples
     --------
@@ -111,7 +105,7 @@ class Coefficients:
     values: Mapping[Clique, Floats]
 
     def table(self, clique: Clique) -> Floats:
-        """Compute the marginal of any clique within a measured one, axes in clique order; cells may be negative."""
+        """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
         place = {variable: number for number, variable in enumerate(self.schema.variables)}
         ordered = sorted(clique, key=place.__getitem__)
         varied = [v for v in ordered if self.schema.cardinality(v) > 1]
@@ -120,7 +114,7 @@ class Coefficients:
             for subset in combinations(varied, size):
                 if subset not in self.values:
                     raise SchemaError(
-                        f"The coefficients of {subset} are missing: no measured clique holds {tuple(clique)}. "
+                        f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
                         f"Measured were {', '.join(map(str, self.cliques[:8]))}."
                     )
                 full[subset_index(ordered, subset)] = self.values[subset]
@@ -131,16 +125,16 @@ class Coefficients:
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
-        """Return the marginals of the cliques."""
+        """Marginals of the cliques."""
         return MappingProxyType({clique: self.table(clique) for clique in self.cliques})
 
     def non_negative(self, at_least: float = 0.0) -> Coefficients:
         """Add the least number of records that makes every cell of every clique non-negative.
 
-        The increment s is spread evenly, s / cells for each cell of a table, so that the marginals still agree; it is
-        the largest of cells * (minus the least cell) over the cliques. It is computed from coefficients that are
-        released already, and costs no privacy. (Zhang et al. 2016 take an increment fixed in advance, since the least
-        one for the true table would depend on the data.)
+        The increment s is spread evenly, s / cells for each cell of a table, so that the marginals still agree. It is
+        the largest of cells * (minus the least cell) over the cliques, computed from released coefficients without
+        privacy cost. (Zhang et al. 2016 fix the increment in advance, since the least one for the true table would
+        depend on the data.)
 
         Parameters
         ----------
@@ -148,7 +142,7 @@ class Coefficients:
             A larger increment to use, such as :func:`pgmpy_dp.papers.printed_increment`.
         """
         needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
-        # It is a little more than needed, so that rounding leaves the smallest cell at 0 or above.
+        # Slightly more than needed, so that rounding leaves the smallest cell at 0 or above.
         increment = max(at_least, needed * (1 + 1e-12))
         raised = replace(self, values=MappingProxyType({**self.values, (): self.values[()] + increment}))
         tables = {clique: np.maximum(table, 0.0) for clique, table in raised.tables.items()}
@@ -157,5 +151,5 @@ class Coefficients:
 
 
 def noise_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
-    """Compute the scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
+    """Return the scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
     return np.asarray(scale / coefficient_weights([schema.cardinality(v) for v in subset]))

@@ -1,4 +1,4 @@
-"""Several releases of the same records have one guarantee together."""
+"""Joint guarantee of several releases of the same records."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pgmpy_dp.privacy.guarantee import Guarantee, exact, exact_sum
 
 
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Compose what holds for all releases together: epsilons and deltas add (basic composition), as do rhos.
+    """Compose guarantees by basic composition: epsilons and deltas add, and so do rhos.
 
-    Sums hold whatever was measured next in view of earlier answers. The epsilon that follows from a sum of rhos is
-    less, but at an order that must not depend on answers. What was paid once and is part of several of the promises,
-    such as a search of which they are steps or what found the states of their schema, is counted once.
+    The sums hold even if measurements were chosen in view of earlier answers. The epsilon implied by the sum of rhos
+    would be smaller, but at an order that must not depend on answers. A payment that several guarantees include, such
+    as a search of which they are steps or what found the states of their schema, is counted once.
 
     Parameters
     ----------
     guarantees : sequence of Guarantee
-        At least one. One alone is returned as it is.
+        At least one. A single one is returned unchanged.
 
     Raises
     ------
     ValueError
-        If they are for different changes of the records, or one is for exact counts.
+        If they have different neighbours or units, or one is for exact counts.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     if len(guarantees) == 1:
         return first
     if any(guarantee.mechanism == "none" for guarantee in guarantees):
-        raise ValueError("Exact counts are no release: they promise nothing, and nor does what is fitted to them.")
+        raise ValueError("Exact counts are not a release: they promise nothing, and nor do models fitted to them.")
     for name in ("neighbours", "unit", "max_rows"):
         if len({getattr(guarantee, name) for guarantee in guarantees}) > 1:
             raise ValueError(f"The releases have different {name}: no one promise holds for all of them together.")
@@ -65,14 +65,14 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def sharing(own: Guarantee, parts: Iterable[Guarantee]) -> Guarantee:
-    """Add to a promise what was paid before and shapes what is released under it, as shared parts.
+    """Add to a guarantee, as shared parts, the earlier payments that shape the release.
 
-    What it promises stays that of its own noise, whose mechanism and number of rows it states.
+    The mechanism and number of rows remain those of its own noise.
 
     Raises
     ------
     ValueError
-        If a part is for another change of the records, or for exact counts.
+        If a part has other neighbours or another unit, or is for exact counts.
     """
     new = tuple(part for part in dict.fromkeys(parts) if part not in own.shared)
     if not new or own.mechanism == "none":
@@ -80,7 +80,7 @@ def sharing(own: Guarantee, parts: Iterable[Guarantee]) -> Guarantee:
     for part in new:
         if part.mechanism == "none":
             raise ValueError(
-                "The schema was found in exact counts, which are no release: nothing is promised under it."
+                "The schema was found in exact counts, which are not a release: nothing is promised under it."
             )
         for name in ("neighbours", "unit"):
             if getattr(part, name) != getattr(own, name):

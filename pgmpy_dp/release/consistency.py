@@ -1,4 +1,4 @@
-"""Mutual consistency makes tables agree where they overlap (Chowdhury et al., equations 16 to 18; PriView)."""
+"""Mutual consistency: tables that agree where they overlap (Chowdhury et al., equations 16 to 18; PriView)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ Tables = Mapping[Clique, NDArray[np.float64]]
 
 
 def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance") -> dict[Clique, NDArray[np.float64]]:
-    """Change the tables of a release least so that all agree on the marginals of all variables they share.
+    """Change the tables of a release as little as possible so that they agree on all shared marginals.
 
-    It is post-processing and costs no privacy. Cells may be negative, before and after.
+    This is post-processing and costs no privacy. Cells may be negative, before and after.
 
     Parameters
     ----------
     release : NoisyMarginals or InformedMarginals
     weights : {"epsilon", "inverse_variance"}
-        What a common marginal weighs its tables with: their privacy loss, as published, or the inverse variance of
-        that marginal in each, which is the better.
+        Weights of the tables in a common marginal: their privacy loss, as published, or the inverse variance of the
+        marginal in each, which is more accurate.
 
     Returns
     -------
     dict of clique to ndarray
-        Counts. Where the number of records is public, the tables sum to it.
+        Counts. If the number of records is public, the tables sum to it.
 
     Raises
     ------
@@ -58,13 +58,14 @@ def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance
 
 
 def consistency_weights(release: ReleasedTables, weights: str) -> dict[Clique, float]:
-    """Weigh each measured table in the common marginals; see `mutual_consistency`.
+    """Return the weight of each measured table in common marginals; see `mutual_consistency`.
 
-    A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, |A| being common to all.
+    A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, and |A| is the same for all
+    tables.
     """
     choice(*WEIGHTS)("weights", weights)
     if weights == "epsilon" and isinstance(release, InformedMarginals):
-        raise ValueError('Public tables cost no epsilon to weigh them by: leave weights="inverse_variance".')
+        raise ValueError('Public tables have no epsilon to weight them by: leave weights="inverse_variance".')
     if release.guarantee.mechanism == "none":
         return dict.fromkeys(release.cliques, 1.0)
     if weights == "epsilon":
@@ -78,8 +79,8 @@ def make_consistent(
     """Make any tables of counts agree, as `mutual_consistency` does.
 
     For each set A of variables that tables have in common, smallest first, the marginals over A are averaged (17) and
-    each table's deviation from the average is spread evenly over its cells (18). A later, larger A leaves the marginals
-    over smaller ones as they are, since its average agrees with them.
+    each table's deviation from the average is spread evenly over its cells (18). A later, larger A does not change the
+    marginals over smaller ones, since its average agrees with them.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def make_consistent(
     weights : mapping of clique to float
         Positive.
     total : float, optional
-        What all tables should sum to, where that is known.
+        Known sum of all tables.
     """
     agreed = {clique: np.array(table, dtype=np.float64) for clique, table in tables.items()}
     for common in intersections(tables):
@@ -106,7 +107,7 @@ def make_consistent(
 
 
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
-    """Find all intersections of two or more cliques, smallest first: the empty set always, cliques inside others too.
+    """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques within others.
 
     Raises
     ------

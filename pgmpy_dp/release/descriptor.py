@@ -1,4 +1,4 @@
-"""The descriptor of a release file, ``datapackage.json``, is written here, and checked before it is believed."""
+"""The descriptor of a release file, ``datapackage.json``: written, and checked before use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELEASE_PROPERTY = "pgmpy_dp:release"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 MAX_DESCRIPTOR_BYTES = 2**24  # 50,000 states of long names in a hierarchy take half of it
-MAX_DESCRIPTOR_PARTS = 2**17  # parts are lists and objects; an empty one, once parsed, takes thirty times its text
+MAX_DESCRIPTOR_PARTS = 2**17  # lists and objects; an empty one, once parsed, takes thirty times its text
 
 
 def descriptor_of(contents: Mapping[str, Any], columns: np.dtype[Any], digest: str, size: int) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             )
         if version < 1:
             raise ValueError(f"unknown format version {version}.")
-        if version == 1:  # version 1 had no kinds
+        if version == 1:  # without kinds
             if "kind" in contents:
                 raise ValueError(f"{RELEASE_PROPERTY} has no property 'kind' in version 1.")
             contents = {**contents, "kind": "tables"}
@@ -74,7 +74,7 @@ def checked_descriptor(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def parts_of(content: bytes) -> int:
-    """Bound the number of lists and objects in a text of JSON from above."""
+    """Bound the number of lists and objects in a JSON text from above."""
     return content.count(b"[") + content.count(b"{")
 
 
@@ -95,7 +95,7 @@ def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
         entry(each, "versions", dict)
     guarantee = Guarantee.from_dict(stated)
     if guarantee.mechanism == "none":
-        raise ValueError("exact counts are no release.")
+        raise ValueError("exact counts are not a release.")
     return guarantee
 
 
@@ -104,7 +104,7 @@ def check_shape(stated: Mapping[str, Any], clique: Clique, expected: tuple[int, 
     if set(stated) != properties or any(type(length) is not int for length in shape):
         raise ValueError(f"{clique} must state {', '.join(sorted(properties))}, and nothing else.")
     if tuple(shape) != expected:
-        raise ValueError(f"{clique} has shape {expected} by the schema, {tuple(shape)} is given.")
+        raise ValueError(f"{clique} has shape {expected} by the schema, got {tuple(shape)}.")
 
 
 def entry(mapping: Any, name: str, *kinds: type) -> Any:

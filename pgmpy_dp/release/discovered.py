@@ -1,4 +1,4 @@
-"""States of a variable that were discovered in private records."""
+"""Release of states of a variable that were discovered in private records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgmpy_dp.schema import Schema, State
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiscoveredStates(Release, kind="discovered_states", properties=("variable", "scale", "threshold")):
-    """A release of states holds the values of a variable that enough units have.
+    """Release of the values of a variable that many units have.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         With the discovered states: declare it for the data set that is measured.
     variable : str
     scale : float
-        Of the noise on the number of rows of every value.
+        Scale of the noise on the number of rows of every value.
     threshold : int
-        What a noisy number has to reach.
+        Noisy number of rows from which on a value is released.
     guarantee : Guarantee
 
     Raises
@@ -61,7 +61,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         require_payments(self.schema, self.guarantee)
         self.schema.require([(self.variable,)])
         if self.guarantee.mechanism != "partition_selection" or self.variable not in self.schema.other:
-            raise ValueError("DiscoveredStates: partition selection finds states beside one for other values.")
+            raise ValueError("DiscoveredStates: partition selection needs a state for other values.")
         scale = checked_number("DiscoveredStates: scale", self.scale)
         if not scale > 0:
             raise ValueError("DiscoveredStates: scale must be greater than 0.")
@@ -70,16 +70,16 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Return the discovered states, without those that stand for missing and other values."""
+        """The discovered states, without those for missing and other values."""
         stand_ins = {role[self.variable] for role in (self.schema.other, self.schema.missing) if self.variable in role}
         return tuple(state for state in self.schema.states[self.variable] if state not in stand_ins)
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return super().contents() | {"variable": self.variable, "scale": self.scale, "threshold": self.threshold}
 
     def measurements(self) -> Measurements:
-        """Give none: the states are in the schema."""
+        """Return none: the states are in the schema."""
         return []
 
     @classmethod
@@ -90,7 +90,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         return Contents(cls.kind, cls.drawn, {}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
 
     def _refusal(self) -> TypeError:
-        return TypeError("DiscoveredStates hold states of a variable: they measure no tables.")
+        return TypeError("DiscoveredStates contain states of a variable, not tables.")
 
     def __repr__(self) -> str:
         return f"DiscoveredStates: {counted(len(self.states), 'state')} of {self.variable}\n  {self.guarantee}"

@@ -1,4 +1,4 @@
-"""The samplers release draws from a private posterior."""
+"""Releases of draws from a private posterior."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 class _Draws(Release):
-    """Networks were drawn; each is given by the arrays of its families."""
+    """Draws of a network, each given by arrays of its families."""
 
     drawn: ClassVar[bool] = True
     cliques = ()
@@ -35,31 +35,31 @@ class _Draws(Release):
 
     @property
     def families(self) -> tuple[Clique, ...]:
-        """List each node with its parents."""
+        """Each node with its parents."""
         return tuple(self.draws[0])
 
     def mean(self) -> Mapping[Clique, Floats]:
-        """Average the draws, family by family."""
+        """Average the draws of each family."""
         means = {family: np.mean([draw[family] for draw in self.draws], axis=0) for family in self.families}
         return MappingProxyType(means)
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         families = [
             {"variables": list(f), "shape": list(table.shape)} | self._stated(f) for f, table in self.draws[0].items()
         ]
         return super().contents() | {"draws": len(self.draws), "families": families}
 
     def measurements(self) -> Measurements:
-        """Give all draws of each family, flat: the draws are the first axis."""
+        """Return all draws of each family, flat: the draws are the first axis."""
         return [(np.concatenate([draw[family].ravel() for draw in self.draws]), None) for family in self.families]
 
     def _stated(self, family: Clique) -> dict[str, float]:
-        """Give the public numbers of a family in the descriptor."""
+        """Return the public numbers of a family in the descriptor."""
         raise NotImplementedError
 
     def _check(self, mechanisms: tuple[str, ...]) -> None:
-        """Check what both kinds have in common, and keep read-only copies of the draws."""
+        """Check what both kinds have in common, and store read-only copies of the draws."""
         name = type(self).__name__
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
             raise ValueError(f"{name} needs a Schema and a Guarantee.")
@@ -70,14 +70,14 @@ class _Draws(Release):
             raise ValueError(f"{name} needs at least one draw of at least one family.")
         families = self.families
         if len({family[0] for family in families}) < len(families):
-            raise ValueError(f"{name}: the families must begin with different nodes.")
+            raise ValueError(f"{name}: the families must start with different nodes.")
         if any(set(draw) != set(families) for draw in self.draws):
             raise ValueError(f"{name}: every draw must have the same families.")
         copies = [{family: frozen_array(draw[family], np.float64) for family in families} for draw in self.draws]
         object.__setattr__(self, "draws", tuple(MappingProxyType(copy) for copy in copies))
 
     def _keep_positive(self, name: str, keys: tuple[Any, ...]) -> None:
-        """Keep a read-only mapping of these keys to positive numbers."""
+        """Store a read-only mapping of these keys to positive numbers."""
         numbers = getattr(self, name)
         if not isinstance(numbers, Mapping) or set(numbers) != set(keys):
             raise ValueError(f"{type(self).__name__}: {name} must have a number for each family, and no other.")
@@ -90,26 +90,26 @@ class _Draws(Release):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "families", "power")):
-    """A release of CPDs holds draws from a truncated posterior.
+    """Release of draws of CPDs from a truncated posterior.
 
     Attributes
     ----------
     schema : Schema
     draws : tuple of mappings of family to ndarray
-        P(node | parents) of every family of a network, axes in family order; one mapping a draw.
+        P(node | parents) of every family of a network, axes in family order; one mapping per draw.
     floors : mapping of family to float
-        The smallest probability that a draw could have.
+        Smallest possible probability.
     power : float
         Power to which the likelihood was raised.
     guarantee : Guarantee
-        What holds for all draws together.
+        Guarantee of all draws together.
 
     Raises
     ------
     SchemaError
-        If a family does not fit the schema.
+        If a family does not match the schema.
     ValueError
-        If a draw is no CPD with these floors, or the floors and the power contradict the guarantee.
+        If a draw is not a CPD above its floors, or floors and power contradict the guarantee.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
                 raise ValueError(f"PosteriorDraws: {shape[0]} states leave no room for the floor of {family}.")
             for draw in self.draws:
                 table = draw[family]
-                # A comparison with NaN is false, so NaN is refused.
+                # Comparisons with NaN are false, so NaN is refused.
                 if table.shape != shape or not (table >= least * (1 - _ROUNDING)).all():
                     raise ValueError(f"PosteriorDraws: {family} needs shape {shape}, and no cell below its floor.")
                 if not (np.abs(table.sum(axis=0) - 1) <= _ROUNDING).all():
@@ -154,7 +154,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
             )
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return super().contents() | {"power": self.power}
 
     def _stated(self, family: Clique) -> dict[str, float]:
@@ -177,29 +177,29 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "families")):
-    """A release of linear regressions of nodes on their parents holds draws from a truncated posterior.
+    """Release of draws of linear regressions of nodes on their parents from a truncated posterior.
 
     Attributes
     ----------
     schema : Schema
         With the variables' bounds.
     draws : tuple of mappings of family to ndarray
-        Intercept and one slope a parent, in the variables' own units, of every family; one mapping a draw.
+        Intercept and one slope per parent, in the variables' own units, of every family; one mapping per draw.
     std : mapping of node to float
-        Standard deviations about the regressions, given and not drawn.
+        Residual standard deviations, which are given and not drawn.
     coefficient_bound : mapping of node to float
         Largest norm of the coefficients of values scaled to [-1, 1].
     powers : mapping of node to float
         Power to which the likelihood was raised.
     guarantee : Guarantee
-        What holds for all draws together.
+        Guarantee of all draws together.
 
     Raises
     ------
     SchemaError
         If a variable has no bounds.
     ValueError
-        If coefficients are missing, no finite numbers or beyond their bound.
+        If coefficients are missing, not finite or beyond their bound.
 
     Examples
     --------
@@ -283,14 +283,14 @@ def _positive(name: str, value: Any) -> float:
 
 
 def _require_bounds(schema: Schema, families: tuple[Clique, ...]) -> None:
-    """Refuse families with variables that are not numbers with bounds."""
+    """Raise unless all variables of the families are numbers with bounds."""
     for family in families:
         if not family or not all(isinstance(variable, str) and variable in schema.bounds for variable in family):
             raise SchemaError("RegressionDraws: every family needs variables with bounds in the schema.")
         if len(set(family)) < len(family):
             raise SchemaError(f"RegressionDraws: {family} repeats a variable.")
     if len(set(families)) < len(families):
-        raise SchemaError("RegressionDraws: a family is there twice.")
+        raise SchemaError("RegressionDraws: a family occurs twice.")
 
 
 def _number(contents: Mapping[str, Any]) -> int:

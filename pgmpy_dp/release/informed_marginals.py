@@ -1,4 +1,4 @@
-"""A release of noisy tables is joined with tables that are published elsewhere."""
+"""A release of noisy tables together with tables that are published elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Var
 from pgmpy_dp.release.public_tables import PublicTable, read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
-# Errors of public tables count as variances of at least this share of the release's least.
+# Least variance of a public table, as a share of the least variance of the release.
 _LEAST_SHARE = 0.01
 
 
@@ -30,10 +30,10 @@ _LEAST_SHARE = 0.01
 class InformedMarginals(  # type: ignore[override]  # cliques follow from the tables
     IndependentTables, Release, kind="informed_tables", properties=("public_total", "cliques", "public")
 ):
-    """A release of noisy tables, and public tables beside it that say more of the same records at no privacy cost.
+    """Noisy tables of a release, with public tables that say more about the same records at no privacy cost.
 
-    What is fitted to it takes every public table for one more observation of the records, with its own standard errors
-    in the place of noise. ``network.fit(noisy, public=...)`` makes it on the way.
+    Models fitted to it treat every public table as one more observation of the records, with its own standard errors
+    in place of noise. ``network.fit(noisy, public=...)`` creates it internally.
 
     Parameters
     ----------
@@ -42,29 +42,30 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
     public : mapping of clique or variable to table
         Exact counts of any population, or shares: an array with the clique's axes, or a pandas series or cross table
         whose axes are named after the variables. `PublicTable` adds standard errors.
+        whose axes are named after the variables. `PublicTable` adds standard errors.
 
     Attributes
     ----------
     tables : mapping of clique to ndarray
-        Public tables as counts of the release's (estimated) number of records, then noisy ones. Where both have the
-        same variables, their mean by precision.
+        Public tables, as counts of the release's (estimated) number of records, followed by noisy ones. If both have
+        the same variables, their average weighted by precision.
     variances : mapping of clique to float
-        Mean variances of a cell's error. A public table has at least a tenth of the standard deviation of the least
-        noise, and half a record: beside the release that is exact, and no fit is stopped by one table's precision.
+        Mean variances of a cell's error. For a public table the standard deviation is at least a tenth of the least of
+        the noise, and half a record: next to the release that is exact, and keeps fits numerically stable.
 
     Raises
     ------
     SchemaError
-        If a table does not fit the schema; the message names the variable.
+        If a table does not match the schema; the message names the variable.
     ValueError
         If it has numbers that are negative or not finite, or two tables have the same variables.
 
     Notes
     -----
-    Public tables are taken for tables of the records themselves. Where they are of a population that the records are a
-    sample of, give them standard errors that count the sampling, sqrt(share (1 - share) / N): otherwise what is fitted
-    is drawn to the population's tables, as by raking. Joined, errors of a public table count as noise of the
-    mechanism's kind, independent from cell to cell.
+    Public tables are treated as tables of the records themselves. If they describe a population from which the records
+    are a sample, give them standard errors that include sampling, sqrt(share (1 - share) / N): otherwise the fit is
+    pulled to the population's tables, as by raking. Errors of a public table are treated as noise of the mechanism's
+    kind, independent between cells.
 
     Examples
     --------
@@ -81,47 +82,47 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     def __post_init__(self) -> None:
         if not isinstance(self.noisy, NoisyMarginals):
-            raise TypeError(f"Public tables join noisy tables, got {type(self.noisy).__name__}: measure tables.")
+            raise TypeError(f"Public tables can be joined to noisy tables only, got {type(self.noisy).__name__}.")
         object.__setattr__(self, "public", MappingProxyType(read_public_tables(self.public, self.noisy.schema)))
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]  # it is the release's
-        """Return the schema of the noisy tables."""
+        """The schema of the noisy tables."""
         return self.noisy.schema
 
     @property
     def guarantee(self) -> Guarantee:  # type: ignore[override]
-        """Return the guarantee of the noisy tables: public ones cost nothing."""
+        """The guarantee of the noisy tables: public ones cost nothing."""
         return self.noisy.guarantee
 
     @property
     def public_total(self) -> int | None:  # type: ignore[override]
-        """Return the number of records where it is public."""
+        """The number of records if it is public."""
         return self.noisy.public_total
 
     @property
     def total(self) -> float:
-        """Return the number of records as the noisy tables tell it; public ones are of other numbers."""
+        """The number of records by the noisy tables; public tables may be of other numbers."""
         return self.noisy.total
 
     @property
     def total_variance(self) -> float:
-        """Return the variance of `total`."""
+        """The variance of `total`."""
         return self.noisy.total_variance
 
     @property
     def scales(self) -> Mapping[Clique, float]:
-        """Return the noise scales of the noisy tables."""
+        """The noise scales of the noisy tables."""
         return self.noisy.scales
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Return the scale and standard deviation of the noise in a cell of a table, errors in that of a public one."""
+        """Return the scale and standard deviation of the noise (or public error) in a cell of a table."""
         deviation = self.variances[clique] ** 0.5
         return self.scales.get(clique, deviation), deviation
 
     @cached_property
     def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
-        """Bring public tables to the number of records, and put those of the same variables together."""
+        """Scale public tables to the number of records, and average tables of the same variables."""
         own = {frozenset(clique): clique for clique in self.noisy.cliques}
         least = max(LEAST_VARIANCE, _LEAST_SHARE * min(self.noisy.variances.values()))
         apart: dict[Clique, tuple[Vector, Variance]] = {}
@@ -142,12 +143,12 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     @cached_property
     def tables(self) -> Mapping[Clique, NDArray[Any]]:  # type: ignore[override]  # they follow from both
-        """Return all tables in numbers of records."""
+        """All tables, in numbers of records."""
         return MappingProxyType({clique: table for clique, (table, _) in self._joined.items()})
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
-        """Return the mean variance of the cells of each table."""
+        """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
 
     def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
@@ -157,7 +158,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return Table(measured, np.asarray(variance)).margin(clique).values
 
     def join(self, other: ReleasedTables) -> InformedMarginals:
-        """Join another release of the same records; see `NoisyMarginals.join`. Public tables stay, of both."""
+        """Join another release of the same records, see `NoisyMarginals.join`; the public tables of both are kept."""
         if not isinstance(other, InformedMarginals):
             return InformedMarginals(self.noisy + other, self.public)
         return InformedMarginals(self.noisy + other.noisy, {**self.public, **other.public})
@@ -168,7 +169,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
     __radd__ = __add__
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         public = [
             {
                 "variables": list(clique),
@@ -181,7 +182,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return self.noisy.contents() | {"kind": self.kind, "public": public}
 
     def measurements(self) -> Measurements:
-        """Give the arrays of numbers in the release's file: those of the noisy tables."""
+        """Return the arrays of numbers in the file: those of the noisy tables."""
         return self.noisy.measurements()
 
     @classmethod
@@ -219,7 +220,7 @@ def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Ve
 
 
 def require_tables(release: Any, refusal: str) -> ReleasedTables:
-    """Refuse other releases, for methods that need the noise of a table's cells to be independent."""
+    """Return a release of tables; ValueError for others, where the noise of cells must be independent."""
     if not isinstance(release, ReleasedTables):
         raise ValueError(refusal)
     return release

@@ -1,4 +1,4 @@
-"""All releases have a guarantee, a file, and observations in common."""
+"""Base class of all kinds of releases."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, che
 from pgmpy_dp.release.observations import noise_law
 from pgmpy_dp.schema import Clique, Schema
 
-# Ends of names that say that a file is something else.
+# Ends of names of files that are not releases.
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
 
 
 class Release:
-    """A release is what left the wall around the records, with the guarantee that holds for it.
+    """What left the wall around the records, with its guarantee.
 
-    All that is computed from it is post-processing and costs no privacy. A kind of release is a frozen dataclass that
-    derives from this class and says by what name files know it.
+    Everything computed from a release is post-processing and costs no privacy. A kind of release is a frozen dataclass
+    that derives from this class and states the name by which files know it.
 
     Attributes
     ----------
     schema : Schema
     guarantee : Guarantee
     cliques : tuple of tuples of str
-        Those whose marginals were measured, in order; none where networks were drawn.
+        The measured cliques, in order; none if networks were drawn.
     public_total : int or None
-        The number of records where it is public and released with the measurements.
+        The number of records if it is public and released with the measurements.
     chosen_among : mapping of tuple of str to int
-        Tables that were measured because they are far from a network, each with the number of candidates.
+        For each table that was measured because it is far from a network, the number of candidates.
     """
 
     kind: ClassVar[str]
-    properties: ClassVar[frozenset[str]]  # its descriptor has these beside those of every kind
+    properties: ClassVar[frozenset[str]]  # of its descriptor, beside those of every kind
     drawn: ClassVar[bool] = False
     schema: Schema
     guarantee: Guarantee
@@ -60,7 +60,7 @@ class Release:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Name the variables that were measured, in the order of the schema."""
+        """The measured variables, in schema order."""
         measured = {variable for clique in self.cliques for variable in clique}
         return tuple(variable for variable in self.schema.variables if variable in measured)
 
@@ -100,13 +100,13 @@ class Release:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a release file and check all of it; `Release.load` reads every kind.
 
-        The file's hash reveals accidents and careless edits. It is not a signature: whoever edits a file can
-        also write a new hash. Accept releases only from sources you trust, over channels you trust.
+        The hash in the file detects accidents and careless edits. It is not a signature: whoever edits a file can write
+        a new hash. Accept releases only from sources and over channels that you trust.
 
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         ReleaseFormatError
             If the file is damaged, altered, inconsistent, of a newer format or of another kind.
         """
@@ -119,17 +119,17 @@ class Release:
 
     @property
     def law(self) -> Law:
-        """Return the law of the noise in what was measured."""
+        """Distribution of the noise in the measurements."""
         return noise_law(self.guarantee)
 
     @property
     def total(self) -> float:
-        """Return the number of records, or its estimate where it is private; at least 1."""
+        """The number of records, estimated if it is private; at least 1."""
         raise self._refusal()
 
     @property
     def total_variance(self) -> float:
-        """Return the variance of `total` before its floor of 1; 0 where the number is public."""
+        """The variance of `total` before its floor of 1; 0 if the number is public."""
         raise self._refusal()
 
     def noise(self, clique: Clique) -> tuple[float, float]:
@@ -137,7 +137,7 @@ class Release:
         raise self._refusal()
 
     def marginal(self, clique: Clique) -> tuple[Vector, float]:
-        """Read the least noisy table of a clique, and the noise variance of its cells.
+        """Return the least noisy table of a clique, and the noise variance of its cells.
 
         Raises
         ------
@@ -147,25 +147,20 @@ class Release:
         raise self._refusal()
 
     def observe(self, variables: Sequence[str]) -> LinearObservations:
-        """Observe the marginals of these variables through noisy linear functions of counts.
+        """Return noisy linear observations of the marginals of these variables.
 
         Raises
         ------
         ValueError
-            If it says nothing of a variable.
+            If the release contains no observation of a variable.
         """
         raise self._refusal()
 
     @property
     def copy(self) -> NoReturn:
-        """Say what to do where pgmpy's own estimators, which copy the frame that they read, are handed a release.
-
-        Raises
-        ------
-        AttributeError
-        """
+        """Raise with advice: pgmpy's own estimators copy the frame that they read, and reach here with a release."""
         raise AttributeError(
-            "A release is no data frame, which pgmpy's own estimators read: name an estimator of pgmpy_dp, as in "
+            "A release is not a data frame, which pgmpy's own estimators need: name an estimator of pgmpy_dp, as in "
             "network.fit(release, estimator=dp.AutoMLE())."
         )
 
@@ -178,29 +173,29 @@ class Release:
         return table(f"A release of {kind}. {self.guarantee.sentence()}", ["table", "cells", "noise in a cell"], rows)
 
     def _refusal(self) -> TypeError:
-        return TypeError(f"{type(self).__name__} hold draws of a network: they measure no tables.")
+        return TypeError(f"{type(self).__name__} contain draws of a network, not tables.")
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return {"kind": self.kind, "schema": self.schema.to_dict(), "guarantee": self.guarantee.to_dict()}
 
     def measurements(self) -> Measurements:
-        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Return the arrays of numbers in the file, flat, with the variances of their noise."""
         raise NotImplementedError
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """Invert `contents`: find which arrays the file has, and how a release is made of them."""
+        """Invert `contents`: state which arrays the file has, and how to make a release of them."""
         raise NotImplementedError
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:
-        """List what was paid for it, so that what is chosen by it can count that: see `Guarantee.shared`."""
+        """The payments for this release, so that the guarantee of what it helps to choose can include them."""
         return self.guarantee.parts(self._name)
 
     @property
     def _name(self) -> str:
-        """Name it by what it says: equal releases have one name."""
+        """Name by content: equal releases have the same name."""
         digest = hashlib.sha256(json.dumps(self.contents(), sort_keys=True).encode())
         for values, _ in self.measurements():
             digest.update(np.ascontiguousarray(values).tobytes())
@@ -217,7 +212,7 @@ class Release:
     def __hash__(self) -> int:
         return hash((type(self), self.schema, self.guarantee))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # since read-only mappings cannot be pickled
+    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
 
 
@@ -228,7 +223,7 @@ def _plain(value: Any) -> Any:
 
 
 def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
-    """Read a descriptor by the rules of its kind."""
+    """Interpret a descriptor by the rules of its kind."""
     kind = KINDS.get(name := entry(contents, "kind", str))
     if kind is None:
         raise ValueError(f"unknown kind of release {name!r}.")
@@ -239,13 +234,7 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
 
 
 def compose_releases(releases: Sequence[Release]) -> Guarantee:
-    """Compose what holds for releases together, counting once one by which the schema or tables of others were chosen.
-
-    Raises
-    ------
-    ValueError
-        As `compose`.
-    """
+    """Compose the guarantees of releases; one by which the schema or tables of others were chosen counts once."""
     counted = {part.payment for release in releases for part in release.guarantee.shared}
     left = [release.guarantee for release in releases if not counted or release._name not in counted]
     whole = compose(left)
@@ -254,17 +243,12 @@ def compose_releases(releases: Sequence[Release]) -> Guarantee:
 
 
 def refuse_repeated(releases: Sequence[Release]) -> None:
-    """Refuse a release that is there twice.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise if a release occurs twice."""
     if any(one == other for one, other in combinations(releases, 2)):
-        raise ValueError("One release is there twice: the same noise, averaged, is no less.")
+        raise ValueError("A release is given twice: averaging the same noise does not reduce it.")
 
 
 def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
-    """Find the first release with a measured clique that contains this one, if there is one."""
+    """Return the first release with a measured clique that contains this one, or None."""
     wanted = set(clique)
     return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)

@@ -1,4 +1,4 @@
-"""Noisy tables leave the wall around the records."""
+"""Release of noisy tables."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 class NoisyMarginals(  # type: ignore[override]  # cliques follow from the tables
     IndependentTables, Release, kind="tables", properties=("public_total", "cliques")
 ):
-    """A release of tables holds noisy contingency tables of chosen cliques.
+    """Release of noisy contingency tables of some cliques.
 
-    All that is computed from it is post-processing and costs no privacy.
+    Everything computed from it is post-processing and costs no privacy.
 
     Parameters
     ----------
     schema : Schema
-        The public schema the tables are counted by.
+        The public schema by which the tables are counted.
     tables : mapping of clique to ndarray of int64 or float64
-        Noisy counts in numbers of records, axes in clique order, states in schema order. May be negative.
-        Copied, and read-only afterwards. Where the rows of a unit share a weight of 1 (the guarantee's max_rows is
-        None), floats: whole multiples of 2**-20 units, to which the noise was added as whole numbers.
+        Noisy counts in numbers of records, axes in clique order, states in schema order. May be negative. Copied, and
+        read-only afterwards. If the rows of a unit share a weight of 1 (the guarantee's max_rows is None), floats:
+        integer multiples of 2**-20 units, to which the noise was added as integers.
     scales : mapping of clique to float
         Noise scale of each table's cells, in numbers of records (or units): b of the discrete Laplace, sigma of the
         discrete Gaussian distribution; 0 for exact counts.
     guarantee : Guarantee
-        What holds for all tables together.
+        Guarantee of all tables together.
     public_total : int or None
-        Where the number of units is public (``replace_one``) and each counts once, their number; else None. Units
-        of several rows have a private number of rows.
+        The number of units if it is public (``replace_one``) and each counts once; else None, since units of several
+        rows have a private number of rows.
     chosen_among : mapping of clique to int
-        Of tables that were chosen by their distance from a network, the number of tables they were chosen among. A test
-        of fit counts it: the farthest of many is far off by chance.
+        For each table that was chosen by its distance from a network, the number of candidates. A test of fit uses it:
+        the farthest of many tables is far off by chance.
 
     Raises
     ------
     SchemaError
-        If a clique does not fit the schema.
+        If a clique does not match the schema.
     ValueError
         If a table has the wrong shape or type, or the scales or the total contradict the guarantee.
 
@@ -86,7 +86,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         if not isinstance(self.tables, Mapping) or not isinstance(self.scales, Mapping):
             raise ValueError("NoisyMarginals: tables and scales must map cliques, such as ('smoke', 'lung').")
         if self.guarantee.mechanism not in (*_VARIANCE, "none"):
-            raise ValueError(f"NoisyMarginals: {self.guarantee.mechanism!r} is no mechanism for tables.")
+            raise ValueError(f"NoisyMarginals: {self.guarantee.mechanism!r} is not a mechanism for tables.")
         cliques = self.schema.require(list(self.tables))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
@@ -107,26 +107,26 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]  # they follow from the scales
-        """Return the variance of the noise in each cell of each table, exact and in records squared.
+        """The variance of the noise in each cell of each table, exact and in records squared.
 
-        A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), a little
-        under 2 b**2.
+        A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), slightly less than
+        2 b**2.
         """
         if self.guarantee.mechanism == "none":
             return MappingProxyType(dict.fromkeys(self.tables, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
-        parts = self._parts  # noise is a whole number of these
+        parts = self._parts  # noise is an integer number of these
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
     @property
     def total(self) -> float:
-        """Return the number of records (of units, if weighted), or its estimate where it is private; at least 1.
+        """The number of records (of units, if weighted), estimated if it is private; at least 1.
 
-        Under ``replace_one`` it is the public number, unless units have several rows. Else it is private and estimated
-        from the tables: each table's sum is the number of records plus noise of variance v_C times its number of
-        cells, and the sums are averaged with the inverse of those variances as weights (the best linear
-        unbiased estimate; Bernstein et al. 2017 take the number as known).
+        Under ``replace_one`` it is the public number, unless units have several rows. Otherwise it is estimated from
+        the tables: each table's sum is the number of records plus noise of variance v_C times its number of cells, and
+        the sums are averaged, weighted by the inverse of those variances (the best linear unbiased estimate; Bernstein
+        et al. 2017 assume that the number is known).
 
         Examples
         --------
@@ -142,30 +142,30 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @property
     def total_variance(self) -> float:
-        """Return the variance of `total` before its floor of 1; 0 where the number is public or exact."""
+        """The variance of `total` before its floor of 1; 0 if the number is public or exact."""
         if self.public_total is not None or self.guarantee.mechanism == "none":
             return 0.0
         return float(1.0 / (1.0 / self._sum_variances()).sum())
 
     def _sum_variances(self) -> NDArray[np.float64]:
-        # The variance of very small noise underflows to 0, and exact counts have none: one common floor keeps
-        # the weights finite, and then only the numbers of cells matter.
+        # The variance of tiny noise underflows to 0, and that of exact counts is 0: a common floor keeps the weights
+        # finite, so that only the numbers of cells matter.
         return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
 
     def join(self, other: NoisyMarginals) -> NoisyMarginals:
-        """Join two releases with noise of one kind into one, at the sum of their epsilons; so does ``noisy + other``.
+        """Join two releases with the same kind of noise, also as ``noisy + other``; their epsilons add up.
 
-        It serves tables of different data sets about the same units, such as the steps and the starts of people's days,
-        and tables measured one after the other. Two tables of the same variables are averaged by their precision, and
-        rounded; the mean of Laplace noise is taken for Laplace noise of its variance.
+        Use it for tables of different data sets about the same units, such as the steps and the starts of people's
+        days, and for tables measured one after the other. Two tables of the same variables are averaged, weighted by
+        precision, and rounded; the mean of Laplace noise is treated as Laplace noise of its variance.
 
         Raises
         ------
         SchemaError
             If a variable has other states in the other release.
         ValueError
-            If it is the same release, or has other noise, another number of records, or a guarantee that is not for the
-            same change of the records.
+            If it is the same release, or has another kind of noise, another number of records, or a guarantee for other
+            neighbours or units.
 
         Examples
         --------
@@ -177,12 +177,12 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
         if self == other:
-            raise ValueError("A release cannot be joined with itself: the same noise, averaged, is no less.")
+            raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
         guarantee = compose_releases([self, other])
         sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1
         if guarantee.mechanism not in _VARIANCE or sampled:
             raise ValueError(
-                "Only releases with noise of one kind, on all records, can be joined: both Laplace or both Gaussian."
+                "Only releases with the same kind of noise, on all records, can be joined: both Laplace or Gaussian."
             )
         if self.public_total != other.public_total:
             raise ValueError("The releases have different public numbers of records: they are about different units.")
@@ -207,16 +207,16 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     @property
     def _parts(self) -> int:
-        """Counts are whole multiples of one by this number."""
+        """Counts are integer multiples of 1 over this number."""
         return UNIT_WEIGHT if self.guarantee.max_rows is None else 1
 
     def to_coefficients(self) -> Coefficients:
         """Make the tables agree on common variables, by their Fourier coefficients.
 
-        Every table that holds a set of variables measures that set's coefficients with independent noise; they are
-        averaged with the inverse of its variance (the noise variance of a cell times the number of cells) as weights.
-        The contrasts being orthogonal, that is the least-squares fit of one, possibly negative, distribution to all
-        tables. ``noisy.to_coefficients().tables`` leads back.
+        Every table that contains a set of variables measures that set's coefficients with independent noise. These are
+        averaged, weighted by the inverse of its variance (the noise variance of a cell times the number of cells). As
+        the contrasts are orthogonal, this is the least-squares fit of one, possibly negative, distribution to all
+        tables. ``noisy.to_coefficients().tables`` converts back.
 
         Examples
         --------
@@ -250,7 +250,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return self.scales[clique], self.variances[clique] ** 0.5
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
             "cliques": [
@@ -261,7 +261,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         }
 
     def measurements(self) -> Measurements:
-        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Return the arrays of numbers in the file, flat, with the variances of their noise."""
         each, parts = self.variances, self._parts
         return [
             ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
@@ -318,7 +318,7 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
             fits = (np.abs(array) < 2.0**43) & (array * UNIT_WEIGHT == np.rint(array * UNIT_WEIGHT))
         if not fits.all():
             raise ValueError(
-                f"NoisyMarginals: the table of {clique} must hold whole multiples of 2**-20, less than 2**43 in size."
+                f"NoisyMarginals: the table of {clique} must hold integer multiples of 2**-20, less than 2**43 in size."
             )
     return frozen_array(array, np.float64 if weighted else np.int64)
 
@@ -326,14 +326,14 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
 def _checked_candidates(chosen_among: Mapping[Clique, int], cliques: Sequence[Clique]) -> dict[Clique, int]:
     for clique, candidates in chosen_among.items():
         if clique not in cliques:
-            raise ValueError(f"NoisyMarginals: {clique} is said to be chosen, and was not measured.")
+            raise ValueError(f"NoisyMarginals: {clique} is stated to be chosen, but was not measured.")
         whole_number(f"the number of candidates of {clique}", candidates)
     return dict(chosen_among)
 
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
-    """Refuse a guarantee that promises more than the noise gives one unit."""
-    rows = guarantee.max_rows or 1  # without max_rows, a unit has the weight of 1
+    """Raise if a guarantee promises more than the noise gives one unit."""
+    rows = guarantee.max_rows or 1  # without max_rows, a unit has a weight of 1
     if guarantee.mechanism == "laplace":
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), float(guarantee.of_noise()[0])
         loss = sum(sensitivity / scale for scale in scales)

@@ -1,4 +1,4 @@
-"""Noisy coefficients of chosen cliques' marginals are read, observed and written alike, whatever noise they have."""
+"""Noisy coefficients of the marginals of some cliques, whatever their noise."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from pgmpy_dp.release.observations import holding_cliques, maximal, observed_par
 from pgmpy_dp.release.promises import checked_total, frozen_array, require_payments
 from pgmpy_dp.schema import Clique, Schema
 
-# The matrix of all coefficients then takes about 0.8 GB.
+# Largest number of entries of the matrix of all coefficients, which then takes about 0.8 GB.
 MAX_ENTRIES = 2**26
 
 
 class MeasuredCoefficients(Release):
-    """All coefficients of the cliques' marginals have independent noise: tables made of them agree with each other.
+    """Coefficients of the cliques' marginals with independent noise: tables computed from them agree with each other.
 
     Attributes
     ----------
     values : mapping of subset to ndarray of int64
-        Noisy integer coefficients of every subset of the cliques, one axis a variable in schema order; under
+        Noisy integer coefficients of every subset of the cliques, with one axis per variable in schema order; under
         ``replace_one`` without the empty subset, whose coefficient is the public number of records.
     noise_variances : mapping of subset to ndarray of float64
-        Of the noise in every integer coefficient, in records.
+        Variances of the noise in every integer coefficient, in records squared.
     """
 
     values: Mapping[Clique, NDArray[np.int64]]
     noise_variances: Mapping[Clique, Floats]
 
     def parts(self, subset: Clique) -> int:
-        """Say how many of what `values` count make one record, for the coefficients of a subset."""
+        """Return the number of parts of a record in which `values` count the coefficients of a subset."""
         return 1
 
     @cached_property
@@ -54,20 +54,20 @@ class MeasuredCoefficients(Release):
         return Coefficients(self.schema, self.cliques, MappingProxyType(values))
 
     def to_coefficients(self) -> Coefficients:
-        """Return the coefficients as plain numbers, from which marginals, and non-negative ones, are made."""
+        """Return the coefficients as plain numbers, for marginals and non-negative ones."""
         return self._coefficients
 
     def table(self, clique: Clique) -> Floats:
-        """Compute the unbiased marginal of any clique within a measured one; cells may be negative."""
+        """Compute the unbiased marginal of any subset of a measured clique; cells may be negative."""
         return self._coefficients.table(clique)
 
     @property
     def tables(self) -> Mapping[Clique, Floats]:
-        """Return unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
+        """Unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
         return self._coefficients.tables
 
     def variance(self, clique: Clique) -> float:
-        """Average the noise variance over the cells of the clique's marginal; noise in cells is correlated."""
+        """Average the noise variance over the cells of a clique's marginal; the noise of cells is correlated."""
         inside = set(clique)
         cells = self.schema.cells(clique)
         total = 0.0
@@ -79,31 +79,31 @@ class MeasuredCoefficients(Release):
 
     @property
     def total(self) -> float:
-        """Return the number of records, public or as measured by the coefficient of the empty set; at least 1."""
+        """The number of records, public or measured by the coefficient of the empty set; at least 1."""
         return max(float(self._coefficients.values[()]), 1.0)
 
     @property
     def total_variance(self) -> float:
-        """Return the variance of `total` before its floor of 1; 0 where the number is public."""
+        """The variance of `total` before its floor of 1; 0 if the number is public."""
         return 0.0 if self.public_total is not None else float(self.noise_variances[()])
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
-        """Return the one table of a clique that the coefficients stand for, and the mean variance of its cells."""
+        """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
         holding_cliques(self.cliques, clique)
         return self.table(clique), self.variance(clique)
 
     def observe(self, variables: Sequence[str]) -> LinearObservations:
         """Observe the coefficients of all sets of these variables, with contrasts of mean square 1.
 
-        Each is a function of the smallest measured clique that holds its set. The coefficient of the empty set is the
-        number of records, observed apart.
+        Each is a function of the smallest measured clique that contains its set. The coefficient of the empty set, the
+        number of records, is observed separately.
 
         Raises
         ------
         ValueError
-            If they say nothing of a variable, or are too many to fit.
+            If the release contains no observation of a variable, or too many coefficients to fit.
         """
-        from scipy import sparse  # it takes long to import, and only fits need it
+        from scipy import sparse  # slow to import, and only fits need it
 
         measured = maximal(observed_parts(self.cliques, variables).values())
         schema = self.schema
@@ -121,7 +121,7 @@ class MeasuredCoefficients(Release):
         def rows(subset: Clique, clique: Clique) -> list[Any]:
             return [functions[v][1:] if v in subset else functions[v][:1] for v in clique]
 
-        # These are Python's integers, since the number of entries may not fit 64 bits.
+        # Python's integers, since the number of entries may exceed 64 bits.
         entries = sum(reduce(lambda n, part: n * int(part.nnz), rows(s, c), 1) for s, c in holder.items())
         if entries > MAX_ENTRIES:
             raise ValueError(
@@ -133,7 +133,7 @@ class MeasuredCoefficients(Release):
         variance: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
         for subset, clique in holder.items():
             blocks[clique].append(reduce(lambda a, b: sparse.kron(a, b, format="csr"), rows(subset, clique)))
-            # Rows follow the order of the clique's axes, and coefficients follow that of the schema.
+            # Rows follow the clique's order of axes, coefficients that of the schema.
             order = [subset.index(v) for v in clique if v in subset]
             weights = coefficient_weights([schema.cardinality(v) for v in subset])
             observed[clique].append((weights * self._coefficients.values[subset]).transpose(order).ravel())
@@ -156,7 +156,7 @@ class MeasuredCoefficients(Release):
         return LinearObservations(measured, self.law(*noisy), owners, matrix)
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
             "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self.cliques],
@@ -165,7 +165,7 @@ class MeasuredCoefficients(Release):
         }
 
     def measurements(self) -> Measurements:
-        """Give the arrays of numbers in the release's file, flat, with the variances of their noise."""
+        """Return the arrays of numbers in the file, flat, with the variances of their noise."""
         return [
             (array.ravel(), (variance * self.parts(subset) ** 2).ravel())
             for (subset, array), variance in zip(self.values.items(), self.noise_variances.values(), strict=True)
@@ -189,12 +189,12 @@ class MeasuredCoefficients(Release):
 def checked_coefficients(
     kind: str, schema: Any, guarantee: Any, cliques: Iterable[Iterable[str]], values: Any, total: Any, mechanism: str
 ) -> tuple[tuple[Clique, ...], dict[Clique, NDArray[np.int64]], int | None]:
-    """Check what all such releases are made of, and find their cliques, coefficients and public total.
+    """Check the common parts of such releases; return the cliques, coefficients and public total.
 
     Raises
     ------
     SchemaError
-        If a clique does not fit the schema, or the closure is too large.
+        If a clique does not match the schema, or the closure is too large.
     ValueError
         If something is missing or of the wrong kind.
     """
@@ -235,8 +235,8 @@ def stated_cliques(contents: Mapping[str, Any], schema: Schema) -> tuple[Clique,
 def stated_subsets(
     contents: Mapping[str, Any], schema: Schema, cliques: Sequence[Clique], further: Iterable[str] = ()
 ) -> dict[Clique, Mapping[str, Any]]:
-    """Read the subsets of a descriptor, all of those of the cliques; each states its variables, shape and more."""
-    closure = downward_closure(schema, cliques)  # this refuses what would be too large
+    """Read the subsets of a descriptor, which must be all those of the cliques; each states its variables and shape."""
+    closure = downward_closure(schema, cliques)  # raises if it would be too large
     if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
         raise ValueError("the contrasts are not those of this version of the format.")
     expected = closure if contents["public_total"] is None else closure[1:]
@@ -249,7 +249,7 @@ def stated_subsets(
 
 
 def coefficient_shape(schema: Schema, subset: Clique) -> tuple[int, ...]:
-    """Count the contrasts of each variable of a subset."""
+    """Return the number of contrasts of each variable of a subset."""
     return tuple(schema.cardinality(variable) - 1 for variable in subset)
 
 

@@ -1,4 +1,4 @@
-"""Noisy Fourier coefficients can be released in place of tables."""
+"""Release of noisy Fourier coefficients instead of tables."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from pgmpy_dp.schema import Clique, Schema
 class NoisyCoefficients(
     MeasuredCoefficients, kind="coefficients", properties=("public_total", "cliques", "scale", "subsets", "contrasts")
 ):
-    """A release of noisy Fourier coefficients of chosen cliques' marginals has tables that agree with each other.
+    """Release of noisy Fourier coefficients of some cliques' marginals, whose tables agree with each other.
 
-    All that is computed from it is post-processing and costs no privacy.
+    Everything computed from it is post-processing and costs no privacy.
 
     Parameters
     ----------
     schema : Schema
         The public schema.
     cliques : tuple of tuples of str
-        What was measured, in the order of the tables' axes.
+        The measured cliques, in the order of the tables' axes.
     values : mapping of subset to ndarray of int64
-        Noisy integer coefficients of every subset of the cliques, one axis a variable in schema order; under
+        Noisy integer coefficients of every subset of the cliques, with one axis per variable in schema order; under
         ``replace_one`` without the empty subset, whose coefficient is the public number of records.
     scale : float
         Noise scale b of the coefficients with contrasts of mean square 1, in records; an integer coefficient of weight
         w has discrete Laplace noise of scale b / w (`pgmpy_dp.privacy.fourier.coefficient_weights`).
     guarantee : Guarantee
     public_total : int or None
-        The number of records where it is public (``replace_one``), else None.
+        The number of records if it is public (``replace_one``), else None.
 
     Raises
     ------
     SchemaError
-        If a clique does not fit the schema, or the closure is too large.
+        If a clique does not match the schema, or the closure is too large.
     ValueError
         If coefficients are missing or of the wrong kind, or the scale contradicts the guarantee.
 
@@ -100,7 +100,7 @@ class NoisyCoefficients(
 
     @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:  # type: ignore[override]
-        """Return the variance of the noise in every integer coefficient, by subset."""
+        """The variance of the noise in every integer coefficient, by subset."""
         found = {}
         for subset in self.values:
             scales = noise_scales(self.schema, subset, self.scale)
@@ -109,11 +109,11 @@ class NoisyCoefficients(
         return MappingProxyType(found)
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Return the scale of the coefficients' noise, and the standard deviation in a cell of a clique's table."""
+        """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
         return self.scale, self.variance(clique) ** 0.5
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         return super().contents() | {"scale": self.scale}
 
     @classmethod

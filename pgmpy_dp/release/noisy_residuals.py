@@ -1,4 +1,4 @@
-"""Noisy residuals can be released in place of tables: of all Gaussian noise, that which tables cost least with."""
+"""Release of noisy residuals instead of tables, with the Gaussian noise for which tables cost least."""
 
 from __future__ import annotations
 
@@ -40,39 +40,40 @@ _MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
 class NoisyResiduals(
     MeasuredCoefficients, kind="residuals", properties=("public_total", "cliques", "subsets", "contrasts")
 ):
-    """A release of noisy residuals of chosen cliques' marginals has tables that agree with each other.
+    """Release of noisy residuals of some cliques' marginals, whose tables agree with each other.
 
-    The residuals of a set of variables are what its table tells beyond those of its subsets. All that is computed from
-    the release is post-processing and costs no privacy.
+    The residuals of a set of variables are what its table says beyond the tables of its subsets. Everything computed
+    from the release is post-processing and costs no privacy.
 
     Parameters
     ----------
     schema : Schema
         The public schema.
     cliques : tuple of tuples of str
-        Whose tables the residuals make up, in the order of their axes.
+        The cliques whose tables the residuals determine, in the order of their axes.
     values : mapping of subset to ndarray of int64
-        Noisy integer coefficients of every subset of the cliques, in parts of a record (`parts`), one axis a variable
-        in schema order; under ``replace_one`` without the empty subset, the public number of records.
+        Noisy integer coefficients of every subset of the cliques, in fractions of a record (`parts`), with one axis per
+        variable in schema order; under ``replace_one`` without the empty subset, the public number of records.
     scales : mapping of subset to float
-        Standard deviation of the noise in a set's residuals, in records: independent noise of it is on all cells of its
-        table, projected on what sums to 0 along every axis. Coefficients with contrasts of length 1 have it each.
+        Standard deviation of the noise in a set's residuals, in records: the noise is independent with this deviation
+        on all cells of the table, projected on the tables that sum to 0 along every axis. So are coefficients with
+        contrasts of length 1.
     guarantee : Guarantee
     public_total : int or None
-        The number of records where it is public (``replace_one``), else None.
+        The number of records if it is public (``replace_one``), else None.
 
     Raises
     ------
     SchemaError
-        If a clique does not fit the schema, or the closure is too large.
+        If a clique does not match the schema, or the closure is too large.
     ValueError
         If coefficients or scales are missing or of the wrong kind, or the scales contradict the guarantee.
 
     Notes
     -----
-    All cells of a table have noise of one variance: the sum over its subsets of their squared scale, times
-    ``(n - 1) / n`` for each variable in the subset and ``1 / n**2`` for each other one, n being its states (Xiao et al.
-    2023). Noise in cells of a table is correlated, and tables that share variables share noise.
+    All cells of a table have the same noise variance: the sum over its subsets of their squared scale, times
+    ``(n - 1) / n`` for each variable in the subset and ``1 / n**2`` for each other one, where n is its number of states
+    (Xiao et al. 2023). The noise of cells of a table is correlated, and tables with common variables share noise.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class NoisyResiduals(
             "NoisyResiduals", self.schema, self.guarantee, self.cliques, self.values, self.public_total, "gaussian"
         )
         if not isinstance(self.scales, Mapping) or set(self.scales) != set(values):
-            raise ValueError("NoisyResiduals: scales must have every subset that values have, and no other.")
+            raise ValueError("NoisyResiduals: scales and values must have the same subsets.")
         scales = {subset: checked_number("scale", self.scales[subset]) for subset in values}
         if not all(2.0**-50 <= scale <= 2.0**50 for scale in scales.values()):
             raise ValueError("NoisyResiduals: noise scales must be positive, from 2**-50 to 2**50.")
@@ -114,29 +115,29 @@ class NoisyResiduals(
             object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)
 
     def parts(self, subset: Clique) -> int:
-        """Say how many of what `values` count make one record, for the coefficients of a subset."""
+        """Return the number of parts of a record in which `values` count the coefficients of a subset."""
         return coefficient_parts(self.schema, subset)
 
     @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:  # type: ignore[override]
-        """Return the variance of the noise in every integer coefficient, by subset, in records."""
+        """The variance of the noise in every integer coefficient, by subset, in records squared."""
         return MappingProxyType({s: coefficient_scales(self.schema, s, each) ** 2 for s, each in self.scales.items()})
 
     def variance(self, clique: Clique) -> float:
-        """Return the noise variance of every cell of the clique's marginal; noise in cells is correlated."""
+        """Return the noise variance of every cell of a clique's marginal; the noise of cells is correlated."""
         try:
             return residual_variance(self.schema, self.scales, clique)
         except KeyError:
-            holding_cliques(self.cliques, clique)  # which says what is held
+            holding_cliques(self.cliques, clique)  # raises with the measured cliques
             raise
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Return the scale of the noise in a clique's residuals, and the standard deviation in a cell of its table."""
+        """Return the noise scale of a clique's residuals, and the standard deviation in a cell of its table."""
         deviation = self.variance(clique) ** 0.5
         return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
 
     def contents(self) -> dict[str, Any]:
-        """Give what the descriptor of the release's file says of it."""
+        """Return what the descriptor of the file states about the release."""
         held = super().contents()
         noise = [{"scale": scale, "parts": self.parts(subset)} for subset, scale in self.scales.items()]
         return held | {"subsets": [each | more for each, more in zip(held["subsets"], noise, strict=True)]}
@@ -156,22 +157,22 @@ class NoisyResiduals(
 
 
 def coefficient_parts(schema: Schema, subset: Clique) -> int:
-    """Say how many parts a record is counted in: noise on whole parts is nearly that on any number.
+    """Return the number of parts in which a record is counted, so that integer noise is nearly continuous.
 
-    It is a power of two, up to 2**10; with contrasts so large that sums of records times contrasts and parts might not
-    fit 64 bits, it is less.
+    It is a power of two of at most 2**10, and smaller if sums of records times contrasts and parts might not fit 64
+    bits.
     """
     largest = math.prod(int(abs(contrasts(schema.cardinality(variable)).values).max()) for variable in subset)
     return int(min(_MOST_PARTS, 2 ** ((_MOST_MULTIPLE // largest).bit_length() - 1)))
 
 
 def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
-    """Compute the standard deviation of the noise in each integer coefficient: that of length 1 times its length."""
+    """Return the standard deviation of the noise in each integer coefficient: `scale` times the contrast's length."""
     return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
 
 
 def varied_variables(schema: Schema, clique: Clique) -> Clique:
-    """Name the variables of a clique with two states or more, in schema order: its residuals are theirs."""
+    """Return the variables of a clique with two states or more, in schema order, which have its residuals."""
     place = {variable: number for number, variable in enumerate(schema.variables)}
     return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__))
 
@@ -183,18 +184,18 @@ def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Cl
     found = 0.0
     for size in range(len(varied) + 1):
         for subset in combinations(varied, size):
-            scale = scales[subset] if subset else scales.get((), 0.0)  # the number of records may be public
+            scale = scales[subset] if subset else scales.get((), 0.0)  # 0 if the number of records is public
             found += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
     return found
 
 
 def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:
-    """Compute the epsilon of residuals with noise of these scales as one block at a delta, rounded up.
+    """Compute the epsilon, at a given delta, of residuals with these noise scales as one block, rounded up.
 
     Raises
     ------
     ValueError
-        If delta is out of range, or the noise would not fit 64-bit integers or be too little for them.
+        If delta is out of range, or the noise is too large or too small for 64-bit integers.
     """
     drawn = [
         coefficient_scales(schema, each, scale) * coefficient_parts(schema, each) for each, scale in scales.items()
@@ -202,7 +203,7 @@ def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours:
     least, largest = min(float(each.min()) for each in drawn), max(float(each.max()) for each in drawn)
     if not LEAST_SCALE <= least <= largest <= MAX_SCALE:
         raise ValueError(
-            f"Noise of {min(scales.values()):.3g} to {max(scales.values()):.3g} records is too little or too much for "
+            f"Noise of {min(scales.values()):.3g} to {max(scales.values()):.3g} records is too small or too large for "
             "64-bit integers: choose other scales."
         )
     squared = 2.0 * residual_rho(schema, scales, neighbours)
@@ -210,6 +211,6 @@ def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours:
 
 
 def residual_rho(schema: Schema, scales: Mapping[Clique, float], neighbours: str) -> float:
-    """Compute the rho for which residuals with noise of these scales are rho-zCDP, rounded up."""
+    """Compute the rho of zCDP of residuals with these noise scales, rounded up."""
     sizes = {variable: schema.cardinality(variable) for subset in scales for variable in subset}
     return residual_sensitivity(scales, sizes, neighbours) / 2.0

@@ -1,4 +1,4 @@
-"""Releases of tables observe noisy counts; tables of the same variables are pooled."""
+"""Noisy counts observed by releases of tables, and pooling of tables of the same variables."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from pgmpy_dp.inference.tables.table import Table, Vector, pooled
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
-Variance = float | Vector  # of all cells of a table, or one each
+Variance = float | Vector  # common to all cells of a table, or one per cell
 
-# Noise below half a record counts as half a record: that is nothing beside sampling, and better conditioned.
+# Least variance of noise, that of half a record: less is negligible beside sampling, and badly conditioned.
 LEAST_VARIANCE = 0.25
 
 
-# Rounding to whole numbers adds a twelfth to the variance of a cell.
+# Variance, in records squared, that rounding to integers adds to a cell.
 _ROUNDING = 1.0 / 12.0
 
 _LAWS: Mapping[str, Law] = {"gaussian": GaussianNoise}
 
 
 def noise_law(guarantee: Guarantee) -> Law:
-    """Find the law of the noise in a release, of exact counts that of no noise."""
+    """Return the distribution of the noise in a release; for exact counts that of no noise."""
     return _LAWS.get(guarantee.mechanism, LaplaceNoise)
 
 
 class IndependentTables:
-    """Tables are read and observed alike where their cells have independent noise, of one variance a table."""
+    """Tables whose cells have independent noise, with one variance per table."""
 
     schema: Schema
     tables: Mapping[Clique, NDArray[Any]]
@@ -44,11 +44,11 @@ class IndependentTables:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Return the measured cliques, in order."""
+        """The measured cliques, in order."""
         return tuple(self.tables)
 
     def holding_clique(self, clique: Clique) -> Clique:
-        """Find the clique from which a clique's table is read: the least noisy of those measured that contain it.
+        """Return the measured clique from which a clique's table is read: the least noisy that contains it.
 
         Raises
         ------
@@ -59,15 +59,15 @@ class IndependentTables:
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
-        """Read the least noisy table of a clique, and the noise variance of its cells.
+        """Return the least noisy table of a clique, and the noise variance of its cells.
 
-        A measured clique that contains the clique is summed over the other variables, which adds their noise.
+        A measured clique that contains the clique is summed over the other variables, which adds up their noise.
 
         Parameters
         ----------
         clique : tuple of str
         tables : mapping of clique to ndarray, optional
-            What to read in place of the release's own tables.
+            Tables to read instead of the release's own.
 
         Raises
         ------
@@ -78,19 +78,19 @@ class IndependentTables:
 
     @property
     def law(self) -> Law:
-        """Return the law of the noise."""
+        """Distribution of the noise."""
         return noise_law(self.guarantee)
 
     def observe(self, variables: Sequence[str]) -> LinearObservations:
-        """Sum every table over all but these variables: what the release says of their marginals.
+        """Sum every table over all but these variables, as observations of their marginals.
 
-        The noise of a sum is taken for noise of the mechanism's kind with the sum's variance. Tables of the same
-        variables are averaged, weighted by their precision.
+        The noise of a sum is treated as noise of the mechanism's kind with the sum's variance. Tables of the same
+        variables are averaged, weighted by precision.
 
         Raises
         ------
         ValueError
-            If they say nothing of a variable.
+            If the release contains no observation of a variable.
         """
         names: dict[frozenset[str], Clique] = {}
         tables: dict[Clique, list[tuple[Vector, Variance]]] = {}
@@ -113,12 +113,12 @@ class IndependentTables:
         return self.variances[measured] * self.tables[measured].size / cells
 
     def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
-        """Say how noisy the cells of `_summed` are, one by one where they differ."""
+        """Return the noise variance of the cells of `_summed`, one by one if they differ."""
         return self._summed_variance(measured, clique)
 
 
 def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]:
-    """Average noisy tables of the same counts by their precision; give the variance of the mean as well."""
+    """Average noisy tables of the same counts, weighted by precision; return the variance of the mean too."""
     tables, variances = zip(*same, strict=True)
     mean, precision = pooled(tables, [1.0 / np.maximum(variance, LEAST_VARIANCE) for variance in variances])
     return mean, 1.0 / precision
@@ -127,18 +127,17 @@ def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]
 def pooled_counts(
     tables: tuple[NDArray[Any], NDArray[Any]], scales: tuple[float, float], law: Law, parts: int = 1
 ) -> tuple[NDArray[Any], float]:
-    """Average two noisy tables of counts by their precision, and round the mean.
+    """Average two noisy tables of counts, weighted by precision, and round the mean.
 
     Parameters
     ----------
-    tables : pair of ndarrays
-        Of one shape.
+    tables : pair of ndarrays of one shape
     scales : pair of float
-        Of their noise.
+        Their noise scales.
     law : type
-        The pooled noise is taken for noise of this law, of the mean's variance. Of Gaussian noise it is.
+        The noise of the mean is treated as noise of this law with its variance, which is exact for Gaussian noise.
     parts : int
-        Counts are whole multiples of one by this number, and so is the mean.
+        Counts, and so the rounded mean, are integer multiples of 1 over this number.
 
     Returns
     -------
@@ -157,13 +156,7 @@ def pooled_counts(
 
 
 def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
-    """Find the measured cliques that contain a clique.
-
-    Raises
-    ------
-    ValueError
-        If none does.
-    """
+    """Return the measured cliques that contain a clique; ValueError if none does."""
     wanted, measured = set(clique), tuple(measured)
     holding = [held for held in measured if wanted <= set(held)]
     if not holding:
@@ -178,12 +171,12 @@ def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
 
 
 def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[Clique, Clique]:
-    """Cut every measured clique down to the variables that are asked for; those that hold none are left out.
+    """Restrict every measured clique to the given variables; those without any are left out.
 
     Raises
     ------
     ValueError
-        If no clique holds one of the variables.
+        If no clique contains one of the variables.
     """
     known = set(variables)
     parts = {clique: tuple(variable for variable in clique if variable in known) for clique in cliques}
@@ -191,19 +184,19 @@ def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[
     unseen = [variable for variable in variables if variable not in seen]
     if unseen:
         raise ValueError(
-            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique holds them. It holds "
+            f"The release says nothing of {', '.join(map(repr, unseen))}: no measured clique contains them. It holds "
             f"{', '.join(map(str, cliques))}."
         )
     return {clique: part for clique, part in parts.items() if part}
 
 
 def joined_pairs(cliques: Iterable[Clique]) -> set[frozenset[str]]:
-    """Collect the pairs of variables that lie in a table together."""
+    """Return the pairs of variables that are in a table together."""
     return {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
 
 
 def maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Keep the cliques that no other contains; of those with equal variables, the first."""
+    """Return the cliques that no other contains; of those with equal variables, the first."""
     kept: dict[frozenset[str], Clique] = {}
     for clique in cliques:
         kept.setdefault(frozenset(clique), clique)

@@ -1,4 +1,4 @@
-"""Parts of releases are held against what their guarantee promises."""
+"""Checks of the parts of releases against their guarantees."""
 
 from __future__ import annotations
 
@@ -12,36 +12,27 @@ from pgmpy_dp.privacy.gaussian import gaussian_delta
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Schema
 
-_SLACK, _DELTA_SLACK = 1e-9, 1e-6  # for rounding, of epsilon and of delta
+_SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of epsilon and of delta
 
 
 def require_payments(schema: Schema, guarantee: Guarantee) -> None:
-    """Refuse a guarantee that leaves out what was paid for the states of the schema.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise if a guarantee leaves out what was paid for the states of the schema."""
     if guarantee.mechanism != "none" and not set(schema.payments) <= set(guarantee.shared):
         found = ", ".join(map(repr, schema.found_by))
         raise ValueError(f"The states of {found} were found in records, and the guarantee does not count the cost.")
 
 
 def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
-    """Refuse an epsilon and a delta below the exact price of Gaussian noise that has this rho.
+    """Raise if epsilon and delta are below the exact price of Gaussian noise with this rho.
 
-    Discrete noise costs a little more than continuous noise of its scale, whose price is taken. Whatever else the
+    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Whatever else the
     guarantee counts, such as the choices of a search, adds to it.
-
-    Raises
-    ------
-    ValueError
     """
     epsilon, delta = (float(amount) for amount in guarantee.of_noise())
     if not epsilon > 0 or gaussian_delta(2.0 * rho, epsilon * (1.0 + _SLACK)) > delta * (1.0 + _DELTA_SLACK):
         raise ValueError(
-            f"{name}: Gaussian noise of these scales costs rho={rho:.6g}, for which no epsilon={epsilon:.6g} with "
-            f"delta={delta:.6g} holds."
+            f"{name}: Gaussian noise of these scales costs rho={rho:.6g}, which does not guarantee "
+            f"epsilon={epsilon:.6g} at delta={delta:.6g}."
         )
 
 
@@ -54,12 +45,12 @@ def checked_total(total: Any, guarantee: Guarantee) -> int | None:
     if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
         raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
     if several:
-        raise ValueError("NoisyMarginals: how many rows the units have is private: leave public_total out.")
+        raise ValueError("NoisyMarginals: the units' numbers of rows are private: leave public_total out.")
     return whole_number("NoisyMarginals: public_total", total, 0)
 
 
 def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
-    """Make a read-only copy."""
+    """Return a read-only copy."""
     copy = np.array(array, dtype=dtype, order="C")
     copy.setflags(write=False)
     return copy

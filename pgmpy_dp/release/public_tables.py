@@ -1,4 +1,4 @@
-"""Tables that are published elsewhere are read by a schema."""
+"""Tables that are published elsewhere, read by a schema."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class PublicTable:
     ----------
     table : ndarray, pandas Series or DataFrame
         Counts of any population, or shares: it is divided by its sum. An array has the axes of the clique that it is
-        given for, states in the schema's order. A series or frame (a cross table) has an index, and columns, that are
-        named after the variables, in any order; for one variable names may be left out.
+        given for, with states in schema order. A series or frame (a cross table) has an index and columns named after
+        the variables, in any order; for one variable the names may be omitted.
     standard_errors : float, ndarray, pandas Series or DataFrame
-        Of its numbers, in their unit: one for all, or one each. 0 says that the table is exact.
+        Standard errors of its numbers, in their unit: one for all, or one each. 0 means that the table is exact.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class PublicTable:
     standard_errors: Any = 0.0
 
     def read(self, clique: Clique, schema: Schema) -> PublicTable:
-        """Bring the table and its standard errors into arrays with the axes of a clique.
+        """Convert the table and its standard errors to arrays with the axes of a clique.
 
         Raises
         ------
         SchemaError
-            If names or states are not those of the clique; the message names the variable.
+            If names or states do not match those of the clique; the message names the variable.
         ValueError
             If a number is negative or not finite, or all are zero.
         """
@@ -65,13 +65,13 @@ class PublicTable:
         return PublicTable(counts, _numbers(errors, clique, schema, "standard errors"))
 
     def scaled(self, total: float) -> tuple[Vector, Vector]:
-        """Give a table that was read as counts of so many records, and their standard errors."""
+        """Return a table that was read as counts of `total` records, and their standard errors."""
         factor = total / self.table.sum()
         return factor * self.table, factor * self.standard_errors
 
 
 def read_public_tables(public: Any, schema: Schema) -> dict[Clique, PublicTable]:
-    """Read public tables, each given for a clique or for a single variable; errors as `PublicTable.read`."""
+    """Read public tables, each given for a clique or a single variable, with the errors of `PublicTable.read`."""
     if not isinstance(public, Mapping) or not public:
         raise TypeError(
             "Public tables are a dict of variables to tables, as in public={('sex', 'age'): table}, "
@@ -84,7 +84,7 @@ def read_public_tables(public: Any, schema: Schema) -> dict[Clique, PublicTable]
 
 
 def _numbers(given: Any, clique: Clique, schema: Schema, what: str) -> NDArray[np.float64]:
-    """Read numbers in a clique's axes, none of them negative."""
+    """Read non-negative numbers in a clique's axes."""
     where = f"The public {what} of {clique}"
     values = _labelled(given, clique, schema, where) if hasattr(given, "iloc") else given  # of pandas
     try:
@@ -108,7 +108,7 @@ def _labelled(given: Any, clique: Clique, schema: Schema, where: str) -> Any:
         named = ", ".join(map(repr, names))
         raise SchemaError(f"{where}: its axes must be named after these variables, got {named}: use rename_axis.")
     if not all(axis.is_unique for axis in axes):
-        raise SchemaError(f"{where}: a combination of states is there twice.")
+        raise SchemaError(f"{where}: a combination of states occurs twice.")
     labels = [[_states(label) for label in axis] for axis in axes]
     joined = [sum(parts, ()) for parts in product(*labels)]
     for place, variable in enumerate(names):
@@ -116,7 +116,7 @@ def _labelled(given: Any, clique: Clique, schema: Schema, where: str) -> Any:
     values = dict(zip(joined, np.asarray(given).ravel().tolist(), strict=True))
     cells = list(product(*(schema.states[variable] for variable in names)))
     if len(values) < len(cells):
-        raise SchemaError(f"{where}: combinations of states are missing; reindex with 0 where nobody is counted.")
+        raise SchemaError(f"{where}: combinations of states are missing; reindex with 0 where the count is zero.")
     ordered = np.array([values[cell] for cell in cells], dtype=object).reshape(schema.shape(names))
     return Table(names, ordered).margin(clique).values
 
@@ -133,6 +133,6 @@ def _check_states(variable: str, labels: Iterable[Any], schema: Schema, where: s
 
 
 def _states(label: Any) -> tuple[Any, ...]:
-    """Take one label of an axis apart, into plain values."""
+    """Split one label of an axis into plain values."""
     parts = label if isinstance(label, tuple) else (label,)
     return tuple(part.item() if isinstance(part, np.generic) else part for part in parts)

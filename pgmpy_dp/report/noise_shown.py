@@ -98,7 +98,7 @@ def table_noise(release: NoisyMarginals) -> list[TableNoise]:
 
 
 def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
-    """Find the least noisy table of a clique, summed from a measured one; None if no measured clique holds it."""
+    """Find the least noisy table of a clique, summed from a measured one; None if no measured clique contains it."""
     if first_holding([release], clique) is None:
         return None
     cells = release.schema.cells(clique)

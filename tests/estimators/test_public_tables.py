@@ -165,5 +165,5 @@ def test_what_cannot_use_them_is_refused_unpaid(network, estimator, public, name
 def test_coefficients_are_refused_in_words():
     data = dataset(1.0)
     release = data.measure_coefficients(EDGES, 1.0)
-    with pytest.raises(TypeError, match="Public tables join noisy tables"):
+    with pytest.raises(TypeError, match="Public tables can be joined to noisy tables only"):
         dp.PrivateBayesianNetwork(EDGES).fit(release, estimator=dp.CollectiveEM(), public={"a": [1, 2]})

@@ -202,7 +202,7 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
 
 def test_a_clique_that_was_not_measured_is_named():
     noisy = dataset().measure_coefficients(CLIQUES, 1.0)
-    with pytest.raises(dp.SchemaError, match=r"no measured clique holds \('a', 'c'\)"):
+    with pytest.raises(dp.SchemaError, match=r"no measured clique contains \('a', 'c'\)"):
         noisy.table(("a", "c"))
 
 

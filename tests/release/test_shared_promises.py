@@ -276,7 +276,7 @@ def test_releases_of_two_kinds_of_noise_promise_both(budget):
     pairs = data_set(merged, budget).measure([("area", "age")], 1.0, delta=1e-6, mechanism="gaussian")
     both = compose_releases([places, pairs])
     assert (both.epsilon, both.delta, both.rho, both.mechanism) == (1.5, 1e-6, None, "several")
-    with pytest.raises(ValueError, match="noise of one kind"):
+    with pytest.raises(ValueError, match="the same kind of noise"):
         places + pairs
 
 
