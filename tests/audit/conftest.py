@@ -5,7 +5,6 @@ A test with an argument `mechanism` or `fit` runs for each of them. A new one is
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +15,7 @@ import pandas as pd
 import pytest
 from dp_accounting import get_sigma_gaussian
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
+from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
@@ -79,45 +79,6 @@ def households(records, budget, relation, noise):
     return dp.PrivateHouseholds(homes, records[["person", "w", "n"]], HOUSEHOLDS, budget, relation, noise)
 
 
-class Noise:
-    """OpenDP's noise at some times the scale asked for, drawn thousands of cells at a time: audits ask very often."""
-
-    private = True
-
-    def __init__(self, times=1.0):
-        self.times = times
-        self.drawn = defaultdict(lambda: np.empty(0, np.int64))
-
-    def _draw(self, draw, counts, scale):
-        if self.drawn[draw, scale].size < counts.size:
-            self.drawn[draw, scale] = draw(np.zeros(8192, np.int64), self.times * scale)
-        noise, self.drawn[draw, scale] = np.split(self.drawn[draw, scale], [counts.size])
-        return counts + noise
-
-    def discrete_laplace(self, counts, scale):
-        return self._draw(OPENDP_NOISE.discrete_laplace, counts, scale)
-
-    def discrete_gaussian(self, counts, scale):
-        return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
-
-    def least(self, scores, scale):
-        return OPENDP_NOISE.least(scores, self.times * scale)
-
-    def exponential_least(self, scores, scale):
-        return OPENDP_NOISE.exponential_least(scores, self.times * scale)
-
-    coins, choose, keys, below = OPENDP_NOISE.coins, OPENDP_NOISE.choose, OPENDP_NOISE.keys, OPENDP_NOISE.below
-
-
-class Bottomless(PrivacyBudget):
-    """For any number of trials."""
-
-    protects = None
-
-    def charge(self, charge):
-        self.protects = charge.protects
-
-
 @dataclass(frozen=True)
 class Mechanism:
     """A method of the wall, for one relation.
@@ -131,7 +92,7 @@ class Mechanism:
     trials : int
         Of the slow audit.
     quick : int
-        Trials of the quick one, which must catch noise at an eightieth.
+        Trials of the quick one, which must catch noise at an eightieth. Fewer than 80 could refute nothing.
     draws : bool
         Whether it adds no noise but draws: then the planted bug is an epsilon that is so much larger. Such draws give
         away less than they may cost; tests/data/test_posterior.py has their exact odds.
@@ -143,7 +104,7 @@ class Mechanism:
     delta: float = 0.0
     times: float = 0.7
     trials: int = 8000
-    quick: int = 120
+    quick: int = 80
     draws: bool = False
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
@@ -476,12 +437,6 @@ FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name,
 def mechanisms():
     """All of them, for a test that needs some."""
     return MECHANISMS
-
-
-@pytest.fixture
-def quick_noise():
-    """Function: times to OpenDP's noise at that many times its scale, quick where little is drawn very often."""
-    return Noise
 
 
 def pytest_generate_tests(metafunc):

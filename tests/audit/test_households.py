@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from trials import Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
@@ -103,12 +104,12 @@ TWELVE = ("one", "x", [("x", "x")] * 12)
 
 
 @pytest.fixture
-def audited(quick_noise):
+def audited():
     """A household of twelve persons who are alike, more or less, or in the place of one of twelve others."""
 
     def run(cliques, relation):
         without = FIXED if relation == "add_remove" else [*FIXED, ("one", "y", [("y", "z")] * 12)]
-        pair = tuple(opened(own, relation, 12, quick_noise()) for own in (without, [*FIXED, TWELVE]))
+        pair = tuple(opened(own, relation, 12, Noise()) for own in (without, [*FIXED, TWELVE]))
         return audit(lambda data: data.measure(cliques, 1.0), pair, 1.0, trials=200, confidence=CONFIDENCE)
 
     return run

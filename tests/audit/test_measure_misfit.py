@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from trials import Bottomless
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import TablesInSteps
@@ -23,13 +24,6 @@ VARIABLES = ("a", "b", "c")
 SCHEMA = dp.Schema({variable: ["x", "y"] for variable in VARIABLES})
 SHORT = pd.DataFrame([list("xxy"), list("yyy"), list("xyx"), list("yxx")], columns=VARIABLES)
 LONG = pd.concat([SHORT, pd.DataFrame([list("xxx")], columns=VARIABLES)])
-
-
-class Bottomless(dp.PrivacyBudget):
-    """For any number of trials."""
-
-    def charge(self, charge):
-        pass
 
 
 @pytest.fixture(scope="module")

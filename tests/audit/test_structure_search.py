@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
@@ -31,13 +32,6 @@ SCHEMA = dp.Schema({variable: ["x", "y"] for variable in VARIABLES})
 SHORT = pd.DataFrame([list("xxy"), list("yyy"), list("xyx"), list("yxx")], columns=VARIABLES)
 LONG = pd.concat([SHORT, pd.DataFrame([list("xxx")], columns=VARIABLES)])
 STEPS = Steps(singles=0.1, forest=Round(0.1, 0.2), rounds=(Round(0.1, 0.1, 0.4),))
-
-
-class Bottomless(dp.PrivacyBudget):
-    """For any number of trials."""
-
-    def charge(self, charge):
-        pass
 
 
 @pytest.fixture
@@ -153,13 +147,13 @@ def chosen_and_measured(data, method):
 
 
 @pytest.mark.parametrize(("method", "caught"), [(TablesInSteps, False), (OwnPrice, True)])
-def test_a_searchs_release_with_its_own_price_is_caught(method, caught, quick_noise):
+def test_a_searchs_release_with_its_own_price_is_caught(method, caught):
     """A release by itself tells which tables were chosen: what it promises must hold for that as well.
 
     One table is chosen in .63 of runs with the record and in .10 without it: of 900 trials, all but 1e-9 of audits
     catch the planted price.
     """
-    noise = quick_noise()
+    noise = Noise()
     data = [dp.PrivateDataset(records, SCHEMA, Bottomless(2.0), noise=noise) for records in (SHORT, LONG)]
     promised = chosen_and_measured(data[0], method).guarantee.epsilon
     result = audit(

@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from trials import Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
@@ -128,11 +129,11 @@ def test_quantiles_pay_for_every_person(relation, max_rows):
 
 
 @pytest.fixture
-def audited(quick_noise):
+def audited():
     """Three rows of a person more or less; nobody has more than three, so that none are drawn."""
 
     def run(release, max_rows, epsilon, trials):
-        pair = tuple(opened(rows, "add_remove", max_rows, quick_noise()) for rows in ((), (("x", 3.5),) * 3))
+        pair = tuple(opened(rows, "add_remove", max_rows, Noise()) for rows in ((), (("x", 3.5),) * 3))
         return audit(release, pair, epsilon, trials=trials, confidence=CONFIDENCE)
 
     return run

@@ -1,0 +1,48 @@
+"""What very many trials of an audit draw from and are charged to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
+
+
+class Noise:
+    """OpenDP's noise at some times the scale asked for, drawn thousands of cells at a time: audits ask very often."""
+
+    private = True
+
+    def __init__(self, times=1.0):
+        self.times = times
+        self.drawn = defaultdict(lambda: np.empty(0, np.int64))
+
+    def _draw(self, draw, counts, scale):
+        if self.drawn[draw, scale].size < counts.size:
+            self.drawn[draw, scale] = draw(np.zeros(8192, np.int64), self.times * scale)
+        noise, self.drawn[draw, scale] = np.split(self.drawn[draw, scale], [counts.size])
+        return counts + noise
+
+    def discrete_laplace(self, counts, scale):
+        return self._draw(OPENDP_NOISE.discrete_laplace, counts, scale)
+
+    def discrete_gaussian(self, counts, scale):
+        return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
+
+    def least(self, scores, scale):
+        return OPENDP_NOISE.least(scores, self.times * scale)
+
+    def exponential_least(self, scores, scale):
+        return OPENDP_NOISE.exponential_least(scores, self.times * scale)
+
+    coins, choose, keys, below = OPENDP_NOISE.coins, OPENDP_NOISE.choose, OPENDP_NOISE.keys, OPENDP_NOISE.below
+
+
+class Bottomless(PrivacyBudget):
+    """For any number of trials."""
+
+    protects = None
+
+    def charge(self, charge):
+        self.protects = charge.protects
