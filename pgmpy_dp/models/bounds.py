@@ -76,3 +76,9 @@ def check_interval(interval: Any) -> None:
     """Refuse what is no share between 0 and 1."""
     if isinstance(interval, (bool, str)) or not 0 < interval < 1:
         raise ValueError(f"interval is {interval!r}; it must be between 0 and 1, such as 0.9.")
+
+
+def check_target(target: str) -> None:
+    """Raise unless bounds are for "records" or the "population"."""
+    if target not in ("records", "population"):
+        raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")

@@ -1,41 +1,38 @@
-"""Fitted networks answer with their uncertainty, simulate records, and go into files."""
+"""Networks answer by junction trees, keep what they were fitted to, and go into files."""
 
 from __future__ import annotations
 
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pgmpy.factors.discrete import DiscreteFactor
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, mixes_slowly
-from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.bounds import ATTACH_RELEASE, NAME_RELEASE, bounds_frame, check_interval, state_index
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.models.formats.formats import read_network, save_network
-from pgmpy_dp.models.numbers import Numbers, numbered, require_numbers
+from pgmpy_dp.models.model import Model, named_evidence, places
+from pgmpy_dp.models.numbers import Numbers, labelled, numbered
 from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
-from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states
-from pgmpy_dp.models.simulation import simulate, simulate_from_draws
+from pgmpy_dp.models.questions import checked_evidence
+from pgmpy_dp.models.trees.answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.models.trees.deviations import Deviations
 from pgmpy_dp.models.trees.farthest_pairs import measure_farthest
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.observed.observations import agreed_total
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyMarginals, Release, compose
 from pgmpy_dp.release.carrying import require_promised
@@ -43,21 +40,10 @@ from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.schema import Schema
 
-_STRUCTURE = Message(
-    "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell",
-    "plan_measurements(..., check=0.15) measures such pairs",
-    "pgmpy-dp release --check 0.15 measures such pairs",
-)
 
-# Joint states of which `map_probability` draws the whole table.
-_FEW_STATES = 1000
-
-
-class PrivateNetwork(Provenance):
+class PrivateNetwork(Model, Provenance):
     """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
 
-    schema_: Schema
     _posterior: PosteriorNetworks
     _read_by: tuple[Schema, ...]
 
@@ -81,188 +67,34 @@ class PrivateNetwork(Provenance):
         tree.factors = [named(factor) for factor in tree.factors]
         return tree
 
-    def query(
-        self,
-        variables: Sequence[str],
-        evidence: Mapping[str, Any] | None = None,
-        interval: float | None = None,
-        target: str = "population",
-    ) -> DiscreteFactor | pd.DataFrame:
-        """Find the distribution of some variables given the states of others.
-
-        Parameters
-        ----------
-        variables : sequence of str
-        evidence : mapping of variable to state, optional
-            With a release, a number stands for the bin that holds it, and a text among the `missing_values` of its
-            schema for the state of missing values.
-        interval : float in (0, 1), optional
-            Bounds have this share of the posterior probability between them, such as 0.9; without it there are none.
-        target : {"population", "records"}
-            Bounds are for the distribution behind the records, or for the answer that the same records would give
-            without noise. The first are wider: they count the chance in which records were sampled as well.
-
-        Returns
-        -------
-        DiscreteFactor, or with `interval` a DataFrame
-            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
-            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
-            are 0 or 1.
-
-        Raises
-        ------
-        SchemaError
-            If a variable or state is unknown, or no bin holds a number.
-        ValueError
-            If the evidence has probability zero, if the interval is not between 0 and 1, or if the network has no
-            release.
-        TreeTooLargeError
-            If a junction tree does not fit in memory; without an interval, one of what the answer depends on.
-
-        Warns
-        -----
-        UserWarning
-            With an interval, if the release does not tell whether the evidence occurs at all. Once, if the test of fit
-            fails; it is made at the first answer where it takes about a second, else at the first with an interval.
-
-        Notes
-        -----
-        With an interval, the value is the mean of draws, and bounds are their equal-tailed quantiles: draws of
-        `posterior_`, moved and widened by how far the release deviates from the network, see
-        `pgmpy_dp.models.trees.deviations`. Where variables were measured together, that is known. Otherwise it is
-        judged by other pairs of variables that the network does not join, if the release has at least three, as those
-        of ``plan_measurements(..., check=0.15)``; bounds for the records then hold the records' own answer. If it has
-        none, bounds take the structure for right, and say so in ``attrs["note"]``.
-
-        Records count as independent: with several rows a person, the population's bounds are too narrow. Where the
-        release hides the evidence they are those of the prior, and no better than it.
-
-        Examples
-        --------
-        >>> import pgmpy_dp as dp
-        >>> records = pd.DataFrame({"age": [7, 40, 41, 64] * 250, "smoke": ["no", "yes", "no", "no"] * 250})
-        >>> schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"]})
-        >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(10.0))
-        >>> network = dp.PrivateBayesianNetwork([("age", "smoke")]).fit(data.measure([("age", "smoke")], epsilon=10.0))
-        >>> answer = network.query(["smoke"], {"age": 40})  # that of {"age": "18_to_65"}
-        >>> round(float(answer.get_value(smoke="yes")), 1)
-        0.3
-        """
-        schema, asked, given = self._checked(variables, evidence)
-        if interval is None:
-            return self._point(asked, given)
-        check_interval(interval)
-        values, draws, records = self._answers(asked, given, target)
-        index = state_index(schema, asked)
-        frame = bounds_frame(values.ravel(), draws.reshape(len(draws), -1), interval, index, records)
-        return self._noted(frame, self._deviations.tell(asked, given))
-
-    def map_query(
-        self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all that are not given.
-
-        Other variables are summed out first. Of states that are equally probable it is the first, in the order in
-        which variables are asked for.
-
-        Raises
-        ------
-        SchemaError
-            If a variable or state is unknown.
-        ValueError
-            If the evidence has probability zero.
-        TreeTooLargeError
-            If the tables of an exact answer do not fit in memory.
-        """
-        schema, asked, given = self._checked(variables, evidence)
-        (answer,) = self._most_probable(schema, asked, [given])
-        return answer
-
-    def map_probability(
-        self,
-        variables: Sequence[str] | None = None,
-        evidence: Mapping[str, Any] | None = None,
-        target: str = "population",
-    ) -> tuple[dict[str, Any], float]:
-        """Find the most probable joint state of some variables, and how sure the release makes it.
-
-        Parameters
-        ----------
-        variables, evidence
-            They are those of `map_query`.
-        target : {"population", "records"}
-            It is that of `query`.
-
-        Returns
-        -------
-        state : dict
-        probability : float
-            The share of draws in which the state is the most probable one.
-
-        Notes
-        -----
-        Of up to a thousand joint states, draws are those of `query` with an interval: moved and widened by how far the
-        release deviates from the network, so that the state may be another than that of `map_query`, which takes the
-        fitted network at its word. Of more, they are those of `posterior_`, and the state is that of `map_query`.
-        """
-        schema, asked, given = self._checked(variables, evidence)
-        if math.prod(schema.shape(tuple(asked))) <= _FEW_STATES:
-            with suppress(TreeTooLargeError):
-                mean, draws, _ = self._answers(asked, given, target)
-                best = int(mean.argmax())
-                places = np.unravel_index(best, mean.shape)
-                answer = {v: schema.states[v][int(place)] for v, place in zip(asked, places, strict=True)}
-                return answer, float(np.mean(draws.reshape(len(draws), -1).argmax(axis=1) == best))
-        answer = self.map_query(asked, given)
-        found = self._conditioning.most_probable(self.posterior_.draws(target), asked, given)
-        place = tuple(schema.states[variable].index(answer[variable]) for variable in asked)
-        return answer, float(np.mean([place == states for states in found]))
-
-    def expectation(
-        self,
-        values: Mapping[str, Mapping[Any, float]],
-        evidence: Mapping[str, Any] | None = None,
-        interval: float = 0.9,
-        target: str = "population",
-    ) -> pd.DataFrame:
-        """Find the expected values of numbers attached to states, with bounds.
-
-        Parameters
-        ----------
-        values : mapping of variable to mapping of state to float
-            Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
-        evidence, interval, target
-            They are those of `query`.
-
-        Returns
-        -------
-        DataFrame
-            It has a row for each variable, and columns `value`, `lower` and `upper`.
-        """
-        check_interval(interval)
-        rows, told = [], True
-        for variable, weights in numbers_of_states(self._fitted(), values).items():
-            _, asked, given = self._checked([variable], evidence)
-            answer, draws, _ = self._answers(asked, given, target)
-            told &= self._deviations.tell(asked, given)
-            rows.append(bounds_frame(np.array([answer @ weights]), (draws @ weights)[:, None], interval, asked, None))
-        return self._noted(pd.concat(rows).rename_axis("variable"), told)
+    def _answering(self, names: Collection[str] | None = None) -> TreeAnswers:
+        schema = self._fitted()
+        layout, logs, _ = log_linear(self, schema.states)
+        return TreeAnswers(schema, layout, logs, self._drawn_answers)
 
     @property
-    def posterior_(self) -> PosteriorNetworks:
-        """Return networks drawn from what the release leaves open: 200, unless `sample_posterior` was called."""
+    def draws_(self) -> PosteriorNetworks:
+        """Return networks drawn from what the release leaves open: 200, unless `sample_draws` was called.
+
+        Bounds are equal-tailed quantiles of their answers, moved and widened by how far the release deviates from the
+        network, and values are the means; see `pgmpy_dp.models.trees.deviations`. Where variables were measured
+        together, that deviation is known. Otherwise it is judged by other pairs of variables that the network does not
+        join, if the release has at least three, as those of ``plan_measurements(..., check=0.15)``; bounds for the
+        records then hold the records' own answer. If it has none, bounds take the structure for right, and say so in
+        ``attrs["note"]``. Where the release hides the evidence they are those of the prior, and no better than it.
+        """
         getattr(self, "release_", None)  # a network that was changed drops its draws
         return vars(self).get("_posterior") or self._drawn_afresh(200, 0)
 
-    def sample_posterior(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
-        """Draw `posterior_` afresh, and keep it; see `pgmpy_dp.fitting.readings.posterior_networks.draw_networks`.
+    def sample_draws(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+        """Draw `draws_` afresh, and keep them; see `pgmpy_dp.fitting.readings.posterior_networks.draw_networks`.
 
         Parameters
         ----------
         draws : int
             Bounds have an error from a finite number of draws; 20 are the least.
         seed : int
-            The same seed gives the same draws; no privacy hangs on them.
+            The same seed gives the same draws; privacy does not depend on them.
 
         Warns
         -----
@@ -272,49 +104,34 @@ class PrivateNetwork(Provenance):
         whole_number("draws", draws, 20)
         posterior = self._drawn_afresh(draws, seed)
         if posterior.poor:
-            warnings.warn(_slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=2)
+            warnings.warn(slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=2)
         return posterior
 
     def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
         self._fitted()
-        releases = self._releases()
-        vars(self).pop("_conditioning", None)
-        self._posterior = draw_networks(self, releases, draws, seed)
+        self._posterior = draw_networks(self, self._releases(), draws, seed)
         return self._posterior
+
+    def _drawn_answers(self) -> Drawn:
+        """Return the draws with what answers from them."""
+        posterior, held = self.draws_, vars(self).get("_drawn")
+        if held is None or held.posterior is not posterior:
+            conditioning = Conditioning(posterior.layout)
+            held = self._drawn = Drawn(posterior, conditioning, Deviations(posterior, self._releases(), conditioning))
+        return held
+
+    def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
+        return self._drawn_answers().deviations.tell(asked, given)
+
+    def _total(self) -> float:
+        if getattr(self, "release_", None) is None:
+            raise ValueError("The network has no release, which tells the number of records: give n_samples.")
+        return agreed_total(self._releases())[0]
 
     @property
     def fit_checked_(self) -> bool:
         """Whether `check_fit` was made: answers make it themselves where that takes little work."""
         return "_check" in vars(self)
-
-    def check_fit(self) -> FitCheck:
-        """Hold the release against the network: post-processing, at no cost to privacy.
-
-        The release says how noisy it is, so that the misfit of a right network has a known law, whatever the estimator;
-        see `pgmpy_dp.fitting.checks.misfit`. The result is kept until the network changes.
-
-        Returns
-        -------
-        FitCheck
-            `p_value`, `z2`, the frames `tables` and `pairs` of what is off and by how much, and `fails`.
-
-        Raises
-        ------
-        ValueError
-            If the network has no release.
-        TreeTooLargeError
-            If a junction tree, or derivatives of all measured tables, do not fit in memory.
-
-        Notes
-        -----
-        Tables of families say little of edges that are missing. `measure_misfit` looks for them at the least cost, and
-        `plan_measurements(..., check=0.15)` measures some other tables in the first place.
-
-        Records are counted as independent; where units have several rows, the test errs to the side of the network.
-        """
-        self._fitted()
-        self._releases()  # a network that was changed has none, and drops the check
-        return self._check
 
     def measure_misfit(
         self, data: PrivateDataset, epsilon: float | Fraction, *, delta: float = 0.0, pairs: int = 3
@@ -383,18 +200,6 @@ class PrivateNetwork(Provenance):
     def _check(self) -> FitCheck:
         return check_network(self, self._releases())
 
-    def _releases(self) -> tuple[Release, ...]:
-        held = getattr(self, "release_", None)
-        if held is None:
-            raise ValueError(
-                Message(
-                    "The network has no release, or was changed since it was fitted",
-                    f"fit it, or {ATTACH_RELEASE}",
-                    NAME_RELEASE,
-                )
-            )
-        return held if isinstance(held, tuple) else (held,)
-
     def __repr__(self) -> str:
         network: Any = self
         size = f"{len(network.nodes())} variables, {len(network.edges())} edges"
@@ -457,105 +262,72 @@ class PrivateNetwork(Provenance):
                 self.guarantee_ = promise
         return self
 
-    @overload
     def simulate(
         self,
-        n_samples: int = 10,
+        n_samples: int | None = None,
         *,
         evidence: Mapping[str, Any] | None = None,
         seed: int | None = None,
-        include_latents: bool = False,
-        show_progress: bool = True,
-        data_sets: int,
         numbers: Numbers = "states",
-    ) -> list[pd.DataFrame]: ...
-    @overload
-    def simulate(
-        self,
-        n_samples: int = 10,
-        *,
-        evidence: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        include_latents: bool = False,
-        show_progress: bool = True,
-        data_sets: None = None,
-        numbers: Numbers = "states",
-    ) -> pd.DataFrame: ...
-    def simulate(
-        self,
-        n_samples: int = 10,
-        *,
-        evidence: Mapping[str, Any] | None = None,
-        seed: int | None = None,
+        predicting: str | None = None,
         include_latents: bool = False,
         show_progress: bool = True,
         data_sets: int | None = None,
-        numbers: Numbers = "states",
-    ) -> pd.DataFrame | list[pd.DataFrame]:
-        """Draw independent synthetic records exactly, as `pgmpy_dp.networks.simulate` does for any network.
-
-        The names of the other arguments are pgmpy's; `show_progress` has no effect, since nothing takes long enough to
-        show.
+    ) -> Any:
+        """Draw independent synthetic records exactly; see `Model.simulate`.
 
         Parameters
         ----------
-        evidence : mapping of variable to state, optional
-            It is that of `query`.
+        n_samples, evidence, seed, numbers, predicting
+            As for every model.
+        include_latents : bool
+            Latent variables have columns too.
+        show_progress : bool
+            pgmpy has it; nothing takes long enough to show.
         data_sets : int, optional
-            Give a list of so many data frames, each drawn from another network of `posterior_`. What is estimated from
+            Give a list of this many data frames, each drawn from another network of `draws_`. What is estimated from
             each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
-        numbers : {"states", "uniform", "midpoint"}
-            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
-            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
 
         Returns
         -------
         DataFrame, or with `data_sets` a list of DataFrame
             Columns in the order of the release's schema; without a release, in that of the nodes.
-
-        Raises
-        ------
-        ValueError
-            If numbers are asked for, and the network has no release, which says the edges of bins.
-        SchemaError
-            If numbers are asked for, and a bin is open.
-
-        Warns
-        -----
-        UserWarning
-            Once, if the test of fit fails, as in `query`.
         """
-        schema, schemas = self._fitted(), self._schemas_of_numbers(numbers)
-        evidence = checked_evidence(schema, evidence, schemas)
-        self._warn_of_misfit(stacklevel=3)
-        if data_sets is None:
-            return numbered(simulate(self, n_samples, seed, evidence, include_latents), schemas, numbers, seed)
-        frames = simulate_from_draws(self, self.posterior_, self._conditioning, n_samples, data_sets, seed, evidence)
-        return [
-            numbered(frame, schemas, numbers, None if seed is None else seed + place)
-            for place, frame in enumerate(frames)
-        ]
+        if data_sets is not None:
+            return self._data_sets(self._count(n_samples), data_sets, seed, evidence, numbers)
+        hidden: Collection[str] = () if include_latents else self.latents  # type: ignore[attr-defined]
+        shown = [variable for variable in self._shown() if variable not in hidden]
+        return self._records(n_samples, evidence, seed, numbers, predicting, shown)
+
+    def _data_sets(
+        self, count: int, data_sets: int, seed: int | None, evidence: Mapping[str, Any] | None, numbers: Numbers
+    ) -> list[pd.DataFrame]:
+        """Draw each data set from another draw of the population, evenly spread over the draws."""
+        schemas, whole = self._read_as(numbers), whole_number("data_sets", data_sets)
+        given = checked_evidence(self._fitted(), evidence, schemas)
+        self._warn_of_misfit()
+        posterior, generator = self.draws_, np.random.default_rng(seed)
+        draws, own = posterior.population, posterior.schema
+        if whole > len(draws):
+            raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
+        found = []
+        for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
+            answers = TreeAnswers(own, posterior.layout, draws[place], self._drawn_answers)
+            with named_evidence(given):
+                codes = answers.codes(count, places(own, given), generator)
+            within = np.random.default_rng(None if seed is None else [seed + number, 1])
+            found.append(numbered(labelled(codes, own, self._shown()), schemas, numbers, within))
+        return found
+
+    def _within_bins(self, seed: int | None) -> np.random.Generator:
+        return np.random.default_rng(None if seed is None else [seed, 1])
+
+    def _shown(self) -> list[str]:
+        return list(self.nodes())  # type: ignore[attr-defined]
 
     def _declared(self) -> tuple[Schema, ...]:
         """List the schemas that the records were read by, if the network has or had a release."""
         return vars(self).get("_read_by", ())  # type: ignore[no-any-return]
-
-    def _schemas_of_numbers(self, numbers: Numbers) -> tuple[Schema, ...]:
-        """List those schemas, which must say the edges of bins unless names are asked for."""
-        schemas = self._declared()
-        if numbers == "states":
-            return schemas
-        if not schemas:
-            raise ValueError(
-                Message(
-                    "The network has no release, which states the edges of its bins",
-                    f'use numbers="states", or {ATTACH_RELEASE}',
-                    f"use --numbers states, or {NAME_RELEASE}",
-                )
-            )
-        for schema in schemas:
-            require_numbers({v: bins for v, bins in schema.bins.items() if v in self.nodes()}, numbers)  # type: ignore[attr-defined]
-        return schemas
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
         """Write the network as `pgmpy_dp.networks.save_network` does, in the format that the end of the name says.
@@ -614,20 +386,9 @@ class PrivateNetwork(Provenance):
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior
 
-    def _fitted(self) -> Schema:
-        raise NotImplementedError
-
-    def _checked(
-        self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
-    ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Refuse what the network does not have; warn where the test of fit fails."""
-        schema = self._fitted()
-        question = checked_question(schema, variables, evidence, self._declared())
-        self._warn_of_misfit()
-        return schema, *question
-
-    def _warn_of_misfit(self, most_work: float = QUICK, stacklevel: int = 4) -> None:
-        """Warn once if the test of fit fails, where it has been made or takes no more work."""
+    def _warn_of_misfit(self, bounds: bool = False) -> None:
+        """Warn once if the test of fit fails: for bounds it is made, else where that takes little work."""
+        most_work = math.inf if bounds else QUICK
         released = getattr(self, "release_", None) is not None
         if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
             self._tried = most_work
@@ -646,68 +407,8 @@ class PrivateNetwork(Provenance):
                 f"expected){worst}. Answers and synthetic records may be far off; bounds allow for it as far as the "
                 "release tells"
             )
-            warnings.warn(Message(fact, python, shell), stacklevel=stacklevel)
+            warnings.warn(Message(fact, python, shell), stacklevel=4)
 
     def _told_by_families(self) -> bool:
         """Say whether CPDs that are each read from its own table are there to be had, and others than these."""
         return False
-
-    def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
-        """Note beside answers that the test of fit fails, and where the release does not tell how far they are off."""
-        check = vars(self).get("_check")
-        if check is not None and check.fails:
-            frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
-        if not told:
-            frame.attrs["note"] = _STRUCTURE
-        return frame
-
-    def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
-        """Find an answer without bounds."""
-        raise NotImplementedError
-
-    def _most_probable(
-        self, schema: Schema, asked: Sequence[str], evidence: Iterable[Mapping[str, Any]]
-    ) -> Iterator[dict[str, Any]]:
-        """Find the most probable joint state of the same variables under each evidence."""
-        layout, logs, _ = log_linear(self, schema.states)
-        conditioning = Conditioning(layout, schema)
-        for given in evidence:
-            (places,) = conditioning.most_probable([logs], asked, given)
-            yield {variable: schema.states[variable][place] for variable, place in zip(asked, places, strict=True)}
-
-    @cached_property
-    def _conditioning(self) -> Conditioning:
-        return Conditioning(self.posterior_.layout, self.posterior_.schema)
-
-    def _answers(self, asked: list[str], given: dict[str, Any], target: str) -> tuple[Vector, Vector, float]:
-        """Find the answer, that of every draw, and how many records have the evidence."""
-        self._warn_of_misfit(math.inf)
-        posterior = self.posterior_
-        draws, shares = self._conditioning.distributions(posterior.draws(target), asked, given)
-        poor = uncertain(draws.reshape(len(draws), -1), *UNCERTAIN)
-        if poor:
-            warnings.warn(_slowly(f"this answer's mean {poor}", len(draws)), stacklevel=3)
-        records = posterior.totals * shares
-        if given and float(np.quantile(records, 0.05)) < 1:
-            warnings.warn(
-                f"The release does not tell whether any record has the evidence {given}: the noise decides the answer.",
-                stacklevel=3,
-            )
-        mean = float(np.mean(records if given else posterior.totals))
-        draws = self._deviations.applied(draws, asked, given, mean, target)
-        if posterior.schema.rules:  # deviations know of no rules
-            draws = draws * posterior.schema.possible(asked, given)
-            draws /= draws.sum(axis=tuple(range(1, draws.ndim)), keepdims=True)
-        return draws.mean(axis=0), draws, mean
-
-    @property
-    def _deviations(self) -> Deviations:
-        """Return what the release tells of deviations from the network, for the posterior drawn last."""
-        posterior, held = self.posterior_, vars(self).get("_deviating")
-        if held is None or held.posterior is not posterior:
-            held = self._deviating = Deviations(posterior, self._releases(), self._conditioning)
-        return held
-
-
-def _slowly(mean: str, draws: int) -> Message:
-    return mixes_slowly(mean, f"sample_posterior(draws={4 * draws}), and compare two seeds", f"--draws {4 * draws}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -86,7 +86,14 @@ def decoded(
     return pd.Series(np.where(known, values, np.nan)).astype("Int64" if whole else "float64")
 
 
-def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, seed: int | None) -> pd.DataFrame:
+def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
+    """Make categorical columns of positions of states."""
+    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], pd.Index(list(schema.states[v]))) for v in variables})
+
+
+def numbered(
+    records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, generator: np.random.Generator
+) -> pd.DataFrame:
     """Put the columns of records in the order of the schemas, and numbers for the names of bins.
 
     Parameters
@@ -96,8 +103,8 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
     schemas : iterable of Schema
         They say the bins of some variables, of several for one variable the first; columns of no schema come last.
     numbers : {"states", "uniform", "midpoint"}
-    seed : int, optional
-        That of the records; places within bins are drawn by other random numbers than the records.
+    generator : numpy.random.Generator
+        Of places within bins.
 
     Raises
     ------
@@ -107,12 +114,11 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
     Examples
     --------
     >>> records = pd.DataFrame({"age": ["18_to_65", "0_to_18"], "smoke": ["yes", "no"]})
-    >>> numbered(records, [Schema({"age": Bins([0, 18, 65])})], "midpoint", None)
+    >>> numbered(records, [Schema({"age": Bins([0, 18, 65])})], "midpoint", np.random.default_rng())
        age smoke
     0   41   yes
     1    8    no
     """
-    generator = np.random.default_rng(None if seed is None else [seed, 1])
     owners, columns = dict[str, Schema](), {}
     for schema in schemas:
         for variable in schema.variables:
@@ -120,7 +126,11 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
                 owners.setdefault(variable, schema)
     for variable, schema in owners.items():
         if variable in schema.bins and numbers != "states":
-            codes = pd.Index(schema.state_names[variable]).get_indexer(records[variable])  # type: ignore[arg-type]
+            column, names = records[variable], pd.Index(schema.state_names[variable])
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                codes = np.append(names.get_indexer(column.cat.categories), -1)[column.cat.codes]  # -1 is missing
+            else:
+                codes = names.get_indexer(column)  # type: ignore[arg-type]
             values = decoded(schema, variable, codes, numbers, generator)
             columns[variable] = pd.Series(getattr(values, "array", values), records.index)
     return records.assign(**columns)[[*owners, *(v for v in records if v not in owners)]]

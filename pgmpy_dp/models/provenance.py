@@ -19,7 +19,7 @@ from pgmpy_dp.release import Guarantee, Release
 _PROMISE = ("guarantee_", "_promised")
 # What values of evidence are read by stays when a network is changed: it is public.
 _READING = ("_read_by",)
-_BOUNDS = ("release_", "_fitted_as", "_posterior", "_conditioning", "_deviating", "_check", "_tried", "_warned")
+_BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_check", "_tried", "_warned")
 
 Tables = frozenset[Any]
 

@@ -125,11 +125,6 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
     return reader.states[place]
 
 
-def impossible(evidence: Mapping[str, Any]) -> ValueError:
-    """Say that nothing can be told given what the network excludes."""
-    return ValueError(f"The evidence {dict(evidence)} has probability zero in the network: leave a part of it out.")
-
-
 def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]]) -> dict[str, Vector]:
     """Put the numbers that are attached to states in the order of the states, for every variable.
 

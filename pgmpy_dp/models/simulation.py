@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
+from pgmpy_dp.models.model import named_evidence, places
+from pgmpy_dp.models.numbers import labelled
 from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import Network, log_linear
@@ -64,47 +64,9 @@ def simulate(
     whole_number("n_samples", n_samples, 0)
     schema = Schema.from_model(network)
     given = checked_evidence(schema, evidence)
-    layout, potentials, states = log_linear(network, schema.states)
-    codes = Conditioning(layout, schema).sample(potentials, given, n_samples, np.random.default_rng(seed))
+    layout, potentials, _ = log_linear(network, schema.states)
+    with named_evidence(given):
+        codes = Conditioning(layout).sample(potentials, places(schema, given), n_samples, np.random.default_rng(seed))
     hidden = () if include_latents else network.latents
     shown = [variable for variable in network.nodes() if variable not in hidden]
-    return labelled(codes, states, shown)
-
-
-def simulate_from_draws(
-    network: Network,
-    posterior: PosteriorNetworks,
-    conditioning: Conditioning,
-    n_samples: int,
-    data_sets: int,
-    seed: int | None,
-    evidence: Mapping[str, Any] | None,
-) -> list[pd.DataFrame]:
-    """Draw each data set from another draw of the population, evenly spread over the draws.
-
-    Raises
-    ------
-    SchemaError
-        If a variable or state of the evidence is unknown.
-    ValueError
-        If there are fewer draws than data sets, or the evidence has probability zero.
-    """
-    whole_number("n_samples", n_samples, 0)
-    whole_number("data_sets", data_sets)
-    if data_sets > len(posterior.population):
-        raise ValueError(
-            f"There are {len(posterior.population)} draws for {data_sets} data sets: draw as many by "
-            "sample_posterior first."
-        )
-    schema, generator = posterior.schema, np.random.default_rng(seed)
-    given, nodes = checked_evidence(schema, evidence), list(network.nodes())
-    numbers = np.linspace(0, len(posterior.population) - 1, data_sets).round().astype(int)
-    draws = (conditioning.sample(posterior.population[i], given, n_samples, generator) for i in numbers)
-    return [labelled(codes, schema.states, nodes) for codes in draws]
-
-
-def labelled(
-    codes: Mapping[str, NDArray[np.int32]], states: Mapping[str, Sequence[Any]], variables: Sequence[str]
-) -> pd.DataFrame:
-    """Make categorical columns of numbers of states."""
-    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], pd.Index(states[v])) for v in variables})
+    return labelled(codes, schema, shown)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +11,15 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.estimators.parameters import require_estimator, require_informable
 from pgmpy_dp.estimators.public_records import require_public
 from pgmpy_dp.inference import build_engine
+from pgmpy_dp.models.model import named_evidence, places
 from pgmpy_dp.models.network_face import PrivateNetwork
 from pgmpy_dp.models.provenance import NO_GUARANTEE
-from pgmpy_dp.models.questions import checked_evidence, reading_schema
-from pgmpy_dp.models.trees.conditioning import distribution
+from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.release import Guarantee
@@ -55,7 +53,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         It has the variables and their states.
     release_ : NoisyMarginals or NoisyCoefficients
         The network was fitted to it, and the bounds of its answers come from it.
-    posterior_ : PosteriorNetworks
+    draws_ : PosteriorNetworks
         They are drawn from what the release leaves open.
 
     Examples
@@ -191,42 +189,26 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         asked = [variable for variable in self.nodes() if variable not in given]
         if not asked:
             raise SchemaError("The records have all variables of the network: there is none to predict.")
-        self._checked(asked, None)
+        self._question(asked, None)
         declared = self._declared()
         rows = list(data.itertuples(index=False, name=None))
         distinct = list(dict.fromkeys(rows))
-        evidence = (checked_evidence(schema, dict(zip(given, row, strict=True)), declared) for row in distinct)
-        found = dict(zip(distinct, self._most_probable(schema, asked, evidence), strict=True))
+        found, answering = {}, self._answering()
+        for row in distinct:
+            evidence = checked_evidence(schema, dict(zip(given, row, strict=True)), declared)
+            with named_evidence(evidence):
+                (place,) = answering.most_probable(asked, [places(schema, evidence)])
+            found[row] = [schema.states[variable][own] for variable, own in zip(asked, place, strict=True)]
         return pd.DataFrame([found[row] for row in rows], index=data.index, columns=asked)
 
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""
         return copy.deepcopy(self)
 
-    def _point(self, asked: list[str], given: dict[str, Any]) -> DiscreteFactor:
-        schema = self._fitted()
-        layout, logs, states = log_linear(self, schema.states)
-        values = distribution(layout, logs, schema, asked, given)
-        return DiscreteFactor(asked, values.shape, values, {variable: states[variable] for variable in asked})
-
     def _fitted(self) -> Schema:
         if not hasattr(self, "schema_"):
             raise ValueError("The network is not fitted yet: call fit first.")
         return self.schema_
-
-    def log_likelihood(self, records: Any) -> float:
-        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
-
-        The records must be public, or the number kept secret: it is computed from them exactly.
-        """
-        schema = self._fitted()
-        owners = (reading_schema(schema, self._declared(), v).select([v]) for v in schema.variables)
-        reading = reduce(Schema.join, owners)  # places numbers in bins, as evidence
-        layout, potentials, _ = log_linear(self, reading.states)
-        counts = exact_marginals(records, reading, layout.scopes)
-        weights = layout.flatten(counts.tables[scope] for scope in layout.scopes) / counts.total
-        occupied = weights > 0
-        return float(weights[occupied] @ potentials[occupied]) - self._log_partition()
 
     @classmethod
     def of(cls, network: DiscreteMarkovNetwork) -> Self:

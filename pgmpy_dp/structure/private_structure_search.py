@@ -263,7 +263,7 @@ def described(
     """
     scopes = families(network)
     layout, potentials, _ = log_linear(network, release.schema.states)
-    flat = Conditioning(layout, release.schema).marginals([potentials], scopes)[0]
+    flat = Conditioning(layout).marginals([potentials], scopes)[0]
     sizes = [release.schema.cells(scope) for scope in scopes]
     tables = np.split(flat, np.cumsum(sizes)[:-1])
     rows = []

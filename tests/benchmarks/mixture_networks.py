@@ -31,7 +31,7 @@ HELD_OUT = 10_000
 def pair_tables(model: DiscreteBayesianNetwork, schema: dp.Schema) -> dict[tuple[str, str], np.ndarray]:
     """Every pair's exact table."""
     layout, potentials, _ = log_linear(model)
-    conditioning = Conditioning(layout, schema)
+    conditioning = Conditioning(layout)
     pairs = itertools.combinations(schema.variables, 2)
     return {pair: conditioning.distributions([potentials], list(pair), {})[0][0] for pair in pairs}
 

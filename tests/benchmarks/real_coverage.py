@@ -159,7 +159,8 @@ def judged(
 
 def remember(network: dp.PrivateBayesianNetwork) -> None:
     """Let answers of the posterior's draws be computed once, for the bounds and for those beside them."""
-    distributions, held = network._conditioning.distributions, {}
+    conditioning = network._drawn_answers().conditioning
+    distributions, held = conditioning.distributions, {}
 
     def remembering(logs: np.ndarray, variables: list[str], evidence: dict) -> tuple[np.ndarray, np.ndarray]:
         key = (len(logs), *variables, *evidence.items())
@@ -167,7 +168,7 @@ def remember(network: dp.PrivateBayesianNetwork) -> None:
             held[key] = distributions(logs, variables, evidence)
         return held[key]
 
-    network._conditioning.distributions = remembering
+    conditioning.distributions = remembering
 
 
 def answer(network: object, variable: str, evidence: dict, truth: np.ndarray, target: str) -> list[tuple]:
@@ -175,8 +176,9 @@ def answer(network: object, variable: str, evidence: dict, truth: np.ndarray, ta
     found = network.query([variable], evidence, interval=0.9, target=target)
     answers = {"answer": found[["value", "lower", "upper"]].to_numpy().T}
     if isinstance(network, dp.PrivateBayesianNetwork):
-        posterior = network.posterior_
-        draws, shares = network._conditioning.distributions(posterior.draws(target), [variable], evidence)
+        posterior = network.draws_
+        places = {v: posterior.schema.states[v].index(state) for v, state in evidence.items()}
+        draws, shares = network._drawn_answers().conditioning.distributions(posterior.draws(target), [variable], places)
         answers["posterior"] = (draws.mean(axis=0), *bounds(draws, 0.9, float(np.mean(posterior.totals * shares))))
     rows = []
     for kind, (value, low, high) in answers.items():

@@ -72,7 +72,7 @@ def main() -> None:
         )
         estimator = dp.PairwiseMixture(asked.epsilon, asked.delta, stages=asked.stages, target=asked.target).fit(data)
         network = estimator.network_
-        made = network.simulate(len(frame), seed=seed, target=asked.target)
+        made = network.simulate(len(frame), seed=seed, predicting=asked.target)
         seconds = time.process_time() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         model, records = errors(frame, network, schema), errors(frame, made, schema)

@@ -74,7 +74,7 @@ def main() -> None:
             [("y", "x1", "x2", "z")], epsilon=options.epsilon
         )
         fitted = dp.PrivateBayesianNetwork(EDGES).fit(release)
-        fitted.sample_posterior(200, seed=repeat)
+        fitted.sample_draws(200, seed=repeat)
         sets = fitted.simulate(synthetic, data_sets=options.sets, seed=repeat)
         estimates, variances = zip(*map(regressed, sets), strict=True)
         found.append(dp.combine(estimates, variances, n=release.total, n_synthetic=synthetic))

@@ -78,13 +78,13 @@ def network():
     noise = dp.SimulatedNoise(0)
     data = dp.PrivateDataset(frame, dp.Schema(STATES), dp.PrivacyBudget(0.1), noise=noise)
     fitted = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b")], epsilon=0.1))
-    fitted.sample_posterior(40)
+    fitted.sample_draws(40)
     return fitted
 
 
 def test_each_data_set_comes_from_another_draw(network):
     sets = network.simulate(20_000, data_sets=5, seed=1)
-    layout, draws = network.posterior_.layout, network.posterior_.population
+    layout, draws = network.draws_.layout, network.draws_.population
     place = layout.scopes.index(("a",))
     chosen = np.exp(draws[[0, 10, 20, 29, 39], layout.offsets[place]])  # evenly spread
     assert [(frame["a"] == "x").mean() for frame in sets] == pytest.approx(chosen, abs=0.015)
@@ -101,7 +101,7 @@ def test_data_sets_given_evidence(network):
 
 
 def test_data_sets_need_as_many_draws(network):
-    with pytest.raises(ValueError, match=r"40 draws for 41 data sets.*sample_posterior\(draws=41\)"):
+    with pytest.raises(ValueError, match=r"40 draws for 41 data sets.*sample_draws"):
         network.simulate(5, data_sets=41)
     with pytest.raises(ValueError, match="data_sets"):
         network.simulate(5, data_sets=0)

@@ -254,7 +254,7 @@ def test_answers_warn_once_and_keep_the_note():
         warnings.simplefilter("error", UserWarning)
         network.query(["c"], {"b": "yes"})
         network.simulate(3)
-        network.sample_posterior(20)
+        network.sample_draws(20)
         bounds = network.query(["c"], interval=0.9)
         network.expectation({"c": {"no": 0, "yes": 1}})
     figure = plot_bounds(bounds)

@@ -60,7 +60,7 @@ def bayesian(*releases, draws=100):
     network = dp.PrivateBayesianNetwork(EDGES)
     network.fit(releases[0], estimator=dp.CollectiveEM())
     network.attach_release(*releases)
-    network.sample_posterior(draws)
+    network.sample_draws(draws)
     return network
 
 
@@ -153,7 +153,7 @@ def test_every_kind_of_release(make, markov):
     if markov:
         network = dp.PrivateMarkovNetwork([*EDGES, ("a", "b")]).fit(releases[0])
         network.attach_release(*releases)
-        network.sample_posterior(60)
+        network.sample_draws(60)
     else:
         network = bayesian(*releases, draws=60)
     bounds = answers(network, interval=0.995)
@@ -182,17 +182,17 @@ def test_posterior_mean(markov):
     network = dp.PrivateMarkovNetwork([*EDGES, ("a", "b")]) if markov else dp.PrivateBayesianNetwork(EDGES)
     estimator = dp.PosteriorMean(draws=50)
     network.fit(releases, estimator=estimator)
-    assert network.posterior_ is estimator.posterior_
+    assert network.draws_ is estimator.posterior_
     assert network.release_ == tuple(releases)
     assert network.guarantee_.epsilon == 1.3
     marginals = network.query(["c", "a", "b"]).values
-    conditioning = Conditioning(network.posterior_.layout, network.posterior_.schema)
-    tables = conditioning.marginals(network.posterior_.population, [("c", "a", "b")])
+    conditioning = Conditioning(network.draws_.layout)
+    tables = conditioning.marginals(network.draws_.population, [("c", "a", "b")])
     if markov:
         assert marginals.ravel() == pytest.approx(tables.mean(axis=0), abs=1e-4)
     else:
         posterior, flat = draw_mean(network, releases, 50)
-        np.testing.assert_array_equal(posterior.population, network.posterior_.population)
+        np.testing.assert_array_equal(posterior.population, network.draws_.population)
         mean = posterior.layout.tables(flat)["c", "a", "b"]
         assert network.get_cpds("c").values == pytest.approx(mean / mean.sum(axis=0))
         # It is taken from more points of the chain than there are draws, each worth all populations that it may be of.
@@ -257,26 +257,26 @@ def test_cpd_entries_and_expectations(network):
 
 def test_probability_of_the_most_probable_state(network):
     answer, probability = network.map_probability(["d"], {"c": "x"})
-    draws = np.exp(network.posterior_.population)
-    start = network.posterior_.layout.offsets[network.posterior_.layout.scopes.index(("d", "c"))]
+    draws = np.exp(network.draws_.population)
+    start = network.draws_.layout.offsets[network.draws_.layout.scopes.index(("d", "c"))]
     rows = draws[:, start : start + 6].reshape(-1, 3, 2)[:, :, 0]
     assert probability == np.mean(rows.argmax(axis=1) == STATES["d"].index(answer["d"]))
     together, sure = network.map_probability()
     assert together == network.map_query()
     assert 0 <= sure <= 1
     pair, sure = network.map_probability(["d", "a"], {"b": "z"}, target="records")
-    conditioning = Conditioning(network.posterior_.layout, network.posterior_.schema)
-    tables, _ = conditioning.distributions(network.posterior_.records, ["d", "a"], {"b": "z"})
+    conditioning = Conditioning(network.draws_.layout)
+    tables, _ = conditioning.distributions(network.draws_.records, ["d", "a"], {"b": STATES["b"].index("z")})
     wanted = STATES["d"].index(pair["d"]) * 2 + STATES["a"].index(pair["a"])
     assert sure == np.mean(tables.reshape(len(tables), -1).argmax(axis=1) == wanted)
     assert network.map_probability(["a", "b"])[1] > 0.5
 
 
 def test_draws_are_kept_and_repeatable(network):
-    assert network.posterior_ is network.posterior_
-    assert len(network.posterior_.totals) == 100
+    assert network.draws_ is network.draws_
+    assert len(network.draws_.totals) == 100
     again = bayesian(released())
-    assert np.array_equal(again.posterior_.population, network.posterior_.population)
+    assert np.array_equal(again.draws_.population, network.draws_.population)
     for twin in (copy.deepcopy(network), pickle.loads(pickle.dumps(network)), network.copy()):
         assert answers(twin).equals(answers(network))
     refit = network.copy().fit(released(9))
@@ -326,8 +326,8 @@ def test_draws_of_any_seed_have_the_same_mean():
     network = dp.PrivateBayesianNetwork([("parent", "child")]).fit(unseen_parents())
     means = []
     for seed in range(4):
-        posterior = network.sample_posterior(200, seed)
-        row = Conditioning(posterior.layout, posterior.schema).marginals(posterior.population, [("child", "parent")])
+        posterior = network.sample_draws(200, seed)
+        row = Conditioning(posterior.layout).marginals(posterior.population, [("child", "parent")])
         means.append(row.mean(axis=0).reshape(3, 6)[:, 5])
     shares = np.array(means) / np.sum(means, axis=1, keepdims=True)
     assert np.ptp(shares, axis=0) == pytest.approx(np.zeros(3), abs=0.1)
@@ -335,10 +335,10 @@ def test_draws_of_any_seed_have_the_same_mean():
 
 def test_an_answer_warns_where_the_chain_hardly_moved_for_it():
     network = bayesian(released(0, epsilon=0.01))
-    posterior = network.posterior_
-    shares = Conditioning(posterior.layout, posterior.schema).marginals(posterior.population, [("d",)])
+    posterior = network.draws_
+    shares = Conditioning(posterior.layout).marginals(posterior.population, [("d",)])
     network._posterior = replace(posterior, population=posterior.population[shares[:, 0].argsort()])
-    with pytest.warns(UserWarning, match=r"this answer's mean has a standard error of .*sample_posterior\(draws=400"):
+    with pytest.warns(UserWarning, match=r"this answer's mean has a standard error of .*sample_draws\(draws=400"):
         network.query(["d"], interval=0.9)
 
 
@@ -363,7 +363,7 @@ def test_what_is_refused(network):
     with pytest.raises(dp.SchemaError, match="'q'"):
         network.query(["q"], interval=0.9)
     with pytest.raises(ValueError, match="at least 20"):
-        network.sample_posterior(draws=3)
+        network.sample_draws(draws=3)
     with pytest.raises(ValueError, match="not fitted"):
         dp.PrivateBayesianNetwork(EDGES).query(["a"], interval=0.9)
     with pytest.raises(dp.SchemaError, match="every state"):
@@ -394,7 +394,7 @@ def test_saved_markov_network_needs_its_release(tmp_path):
         loaded.query(["a"], interval=0.9)
     loaded.attach_release(release)
     for one in (loaded, network):
-        one.sample_posterior(20)
+        one.sample_draws(20)
     assert answers(loaded).equals(answers(network))
 
 

@@ -39,7 +39,7 @@ def fitted(frame, cliques, edges=CHAIN, schema=None, epsilon=2.0, seed=0, draws=
     network.add_nodes_from(schema.variables)
     data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(seed))
     network.fit(data.measure(cliques, epsilon, weights=weights), estimator=dp.PrivateMLE())
-    network.sample_posterior(draws, seed)
+    network.sample_draws(draws, seed)
     return network
 
 
@@ -103,7 +103,7 @@ def test_few_pairs_leave_more_open_than_many(monkeypatch):
 
     def large(count):
         others = [pair for pair in PAIRS if pair not in CHAIN]
-        weights = fitted(frame, CHAIN + others[:count])._deviations._outside
+        weights = fitted(frame, CHAIN + others[:count])._drawn_answers().deviations._outside
         return weights[deviations._SCALES > 0.5].sum()
 
     assert large(3) > 1.3 * large(6) > 0.03
@@ -114,7 +114,7 @@ def test_few_pairs_leave_more_open_than_many(monkeypatch):
 def test_a_right_network_stays_as_sure_as_it_was():
     """Median ratio of widths; a wrong scale of the effects would widen all of them."""
     network = fitted(records(5000, seed=1), CHAIN)
-    posterior, conditioning = network.posterior_, network._conditioning
+    posterior, conditioning = network.draws_, network._drawn_answers().conditioning
     ratios = []
     for asked, given in (
         ("b", {"a": "x"}),
@@ -124,7 +124,8 @@ def test_a_right_network_stays_as_sure_as_it_was():
         ("d", {"a": "x", "b": "y"}),
     ):
         found = network.query([asked], given, interval=0.9, target="records")
-        draws, _ = conditioning.distributions(posterior.records, [asked], given)
+        places = {v: posterior.schema.states[v].index(state) for v, state in given.items()}
+        draws, _ = conditioning.distributions(posterior.records, [asked], places)
         low, high = np.quantile(draws, [0.05, 0.95], axis=0, method="weibull")
         ratios += list((found["upper"] - found["lower"]).to_numpy() / (high - low))
     assert 0.9 < np.median(ratios) < 1.15

@@ -46,7 +46,7 @@ def network(request, release):
         network.sample_draws(4)
         return network
     made = {"bayesian": dp.PrivateBayesianNetwork, "markov": dp.PrivateMarkovNetwork}[request.param](EDGES).fit(release)
-    made.sample_posterior(draws=20)
+    made.sample_draws(draws=20)
     return made
 
 

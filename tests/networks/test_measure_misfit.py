@@ -105,7 +105,7 @@ def test_tables_of_pairs_are_those_of_variable_elimination(name):
     layout, logs, _ = log_linear(network, schema.states)
     pairs = list(itertools.combinations(schema.variables, 2))
     exact = VariableElimination(network)
-    for pair, table in Conditioning(layout, schema).pairs(logs, pairs).items():
+    for pair, table in Conditioning(layout).pairs(logs, pairs).items():
         answer = exact.query(list(pair), show_progress=False)
         wanted = np.array(
             [

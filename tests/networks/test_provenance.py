@@ -116,7 +116,7 @@ def test_guarantee_and_release_after_a_change(kind, name, bayesian, markov):
         assert (hasattr(same, "guarantee_"), hasattr(same, "release_")) == outcome
     if not outcome[1]:
         with pytest.raises(ValueError, match=r"changed since|not fitted"):
-            network.sample_posterior()
+            network.sample_draws()
 
 
 @pytest.mark.parametrize("kind", ["bayesian", "markov"])
@@ -130,7 +130,7 @@ def test_tables_changed_in_place_have_no_guarantee(kind, request):
 
 def test_the_fitted_parameters_put_back_keep_everything(bayesian):
     network = bayesian.copy()
-    network.sample_posterior(20)
+    network.sample_draws(20)
     kept = network.get_cpds("a").copy()
     network.remove_cpds("a")
     network.add_cpds(kept)
@@ -141,7 +141,7 @@ def test_the_fitted_parameters_put_back_keep_everything(bayesian):
 def test_no_bounds_are_those_of_another_network(bayesian):
     """Draws of the fitted network are no draws of what intervention leaves of it."""
     network = bayesian.copy()
-    network.sample_posterior(20)
+    network.sample_draws(20)
     cut = network.do(["c"])
     assert cut.guarantee_ == network.guarantee_
     with pytest.raises(ValueError, match="changed since"):
@@ -149,7 +149,7 @@ def test_no_bounds_are_those_of_another_network(bayesian):
     assert len(network.query(["c"], interval=0.9)) == 2
     network.remove_cpds("a")
     with pytest.raises(ValueError, match="not fitted"):
-        _ = network.posterior_
+        _ = network.draws_
 
 
 def test_simulation_under_intervention_leaves_the_promise_alone(bayesian):

@@ -62,7 +62,7 @@ def test_no_fit_gives_what_is_forbidden_a_probability(release, number):
 @pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
 def test_bounds_and_records_of_draws_hold_rules(release, network):
     network.fit(release, estimator=dp.CollectiveEM())
-    network.sample_posterior(draws=20)
+    network.sample_draws(draws=20)
     bounds = network.query(["boat", "region"], interval=0.9, target="records")
     assert (bounds.loc[("yes", "south")] == 0.0).all()
     assert not any(broken(frame).any() for frame in network.simulate(1000, data_sets=3, seed=0))
@@ -71,7 +71,7 @@ def test_bounds_and_records_of_draws_hold_rules(release, network):
 @pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
 def test_evidence_that_rules_exclude_is_refused_wherever_the_question_is(release, network):
     network.fit(release, estimator=dp.CollectiveEM())
-    network.sample_posterior(draws=20)
+    network.sample_draws(draws=20)
     for options in ({}, {"interval": 0.9}):
         with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
             network.query(["sea"], {"place": "Ulm", "boat": "yes"}, **options)

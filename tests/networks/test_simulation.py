@@ -87,7 +87,7 @@ def test_evidence_that_cannot_be_is_refused(network):
 
 
 def test_the_frame_is_as_pgmpys_with_columns_in_node_order(network):
-    ours, theirs = network.simulate(seed=1), DiscreteBayesianNetwork.simulate(network, seed=1, show_progress=False)
+    ours, theirs = network.simulate(10, seed=1), DiscreteBayesianNetwork.simulate(network, seed=1, show_progress=False)
     assert list(ours.columns) == ["c", "b", "a"] == list(markov_of(network).simulate(3, show_progress=False).columns)
     assert ours.shape == theirs.shape
     assert (ours.dtypes == "category").all()

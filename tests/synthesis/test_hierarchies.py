@@ -166,7 +166,7 @@ def test_answers_and_records_have_fine_states(estimator, tmp_path):
     assert (synthetic["place"].astype(str).map(GROUPS) == synthetic["region"].astype(str)).all()
     shares = synthetic["place"].value_counts(normalize=True).reindex(STATES["place"]).to_numpy()
     assert abs(shares - network.marginal(["place"])).max() < 1e-3
-    given = network.simulate(500, evidence={"place": "p3"}, seed=0, target="place")
+    given = network.simulate(500, evidence={"place": "p3"}, seed=0, predicting="place")
     assert set(given["place"]) == {"p3"}
     assert set(given["region"]) == {"r3"}
     network.save(tmp_path / "model.json")

@@ -76,7 +76,7 @@ def test_records_are_as_near_as_whole_ones_can_be():
     assert NETWORK.simulate(seed=3).equals(NETWORK.simulate(1000, seed=3))
     assert not NETWORK.simulate(50, seed=3).equals(NETWORK.simulate(50, seed=4))
     assert set(NETWORK.simulate(200, evidence={"a": "y"}, seed=0)["a"]) == {"y"}
-    assert len(NETWORK.simulate(0)) == len(NETWORK.simulate(0, target="b")) == 0
+    assert len(NETWORK.simulate(0)) == len(NETWORK.simulate(0, predicting="b")) == 0
 
 
 def test_records_for_a_target_keep_its_triples():
@@ -86,11 +86,11 @@ def test_records_for_a_target_keep_its_triples():
         counts = dp.exact_marginals(frame.astype({"b": str}), states, triples)
         return sum(np.abs(table - 5000 * NETWORK.marginal(scope)).sum() for scope, table in counts.tables.items())
 
-    frame = NETWORK.simulate(5000, seed=3, target="b")
-    assert frame.equals(NETWORK.simulate(5000, seed=3, target="b"))
+    frame = NETWORK.simulate(5000, seed=3, predicting="b")
+    assert frame.equals(NETWORK.simulate(5000, seed=3, predicting="b"))
     assert distance(frame) < 0.8 * distance(NETWORK.simulate(5000, seed=3))
     with pytest.raises(dp.SchemaError, match="'e'"):
-        NETWORK.simulate(10, target="e")
+        NETWORK.simulate(10, predicting="e")
 
 
 def test_numbers_come_back_as_numbers():

@@ -121,7 +121,7 @@ def synthesize(
             if model is not None:
                 network.save(model)
             begin("Drawing records")
-            drawn = network.simulate(rows, seed=seed, numbers=numbers, target=target)
+            drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
             cautions = write_records(columns_of_files(drawn, schema), out, schema, spreadsheet)
     cautions = [*delta_cautions(delta), *cautions]
     ledger, line = chosen.charged(budget)

@@ -33,6 +33,7 @@ _STRENGTH = 4.0
 # than if they were independent: this many times the variance of independent ones is added. Both were chosen on the RAND
 # Health Insurance Experiment, where a person has several records, on Adult, and on networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
+_LOW = 1.645  # standard deviations below its mean, where a normal variable is with 5 % probability
 _LEAST = 0.25  # the share of a variance that remains of it at least
 
 
@@ -59,6 +60,11 @@ class Prediction:
     records: float
     uncertainty: float
     draws: int
+
+    @property
+    def least(self) -> float:
+        """Return the number of records with the evidence that there are at least, with a probability of 95 %."""
+        return self.records - _LOW * self.uncertainty
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
         """Take the values' bounds that hold so much of a t distribution between them."""

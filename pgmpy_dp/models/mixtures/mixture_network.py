@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pandas as pd
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import Tables, draws_of, rules_of, warn_of_unmeasured
-from pgmpy_dp.inference.mixtures.balanced_records import draw_records
-from pgmpy_dp.inference.mixtures.evidence import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.bounds import ATTACH_RELEASE, NAME_RELEASE, check_interval
-from pgmpy_dp.models.mixtures.mixture_bounds import (
-    bounded_answer,
-    bounded_means,
-    check_release,
-    states_of,
-)
+from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.mixtures.mixture_files import (
     fit_of,
     mixture_of,
@@ -33,24 +23,21 @@ from pgmpy_dp.models.mixtures.mixture_files import (
     total_of,
     write_model,
 )
-from pgmpy_dp.models.numbers import Numbers, decoded
-from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states
+from pgmpy_dp.models.model import Model, renamed
+from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.records.frames import encode
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.carrying import MODEL_AT, carries, read_carrying
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
-    from pgmpy.factors.discrete import DiscreteFactor
-
     from pgmpy_dp.networks import PrivateBayesianNetwork
 
 _FORMAT = "pgmpy_dp mixture network"
 _BEGINNING = b'{"format": "' + _FORMAT.encode()
 
 
-class PrivateMixtureNetwork:
+class PrivateMixtureNetwork(Model):
     """A mixture over all variables of a schema, fitted to a release; no graph is needed.
 
     Each record is taken to come from one of the mixture's components, within which small blocks of variables are
@@ -103,121 +90,32 @@ class PrivateMixtureNetwork:
         network._fit, network.release_ = fit, release
         return network
 
-    def query(
-        self,
-        variables: Sequence[str],
-        evidence: Mapping[str, Any] | None = None,
-        interval: float | None = None,
-        target: str = "records",
-    ) -> DiscreteFactor | pd.DataFrame:
-        """Find the distribution of some variables given the states of others.
+    def _fitted(self) -> Schema:
+        return self.schema_
 
-        Parameters
-        ----------
-        variables : sequence of str
-        evidence : mapping of variable to state, optional
-            A number stands for the bin that holds it, as in ``{"age": 40}``, and a text among the schema's
-            `missing_values` for the state of missing values.
-        interval : float in (0, 1), optional
-            The truth is between bounds about so often, such as 0.9; without it there are none.
-        target : {"records", "population"}
-            Bounds are for the answer that the same records would give without noise, or for the distribution behind
-            the records.
+    def _answering(self, names: Collection[str] | None = None) -> MixtureAnswers:
+        return MixtureAnswers(self.mixture_, rules_of(self.schema_), self._drawn)
 
-        Returns
-        -------
-        DiscreteFactor, or with `interval` a DataFrame
-            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
-            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
-            are 0 or 1.
-
-        Raises
-        ------
-        SchemaError
-            If a variable or state is unknown, or no bin holds a number.
-        ValueError
-            If the joint table has more than 20 million cells, if the interval is not between 0 and 1, or with an
-            interval if the network has no release.
-
-        Warns
-        -----
-        UserWarning
-            With an interval, if the release does not tell whether the evidence occurs at all.
-
-        Notes
-        -----
-        Bounds rest on `draws_`: records are drawn from the mixture, their tables get the noise of the release, and a
-        mixture is fitted to them; how far its answers are from those of the drawn records is the error to expect. So
-        the noise counts, what a fit blurs, and the chance in what three variables do together, of which pairs tell
-        little. Where a question has more than two variables, evidence included, the release cannot show that the
-        records are no mixture like this one: there half of the variance between fits from different starts is
-        taken for the mixture's own error, and twice the variance of independent records is added, in what pairs leave
-        open. These two numbers come from other data, not from the release: such bounds are no guarantee.
-        """
-        asked, given = checked_question(self.schema_, variables, evidence)
-        if interval is None:
-            from pgmpy.factors.discrete import DiscreteFactor  # takes time and memory that records do without
-
-            states = {variable: list(self.schema_.states[variable]) for variable in asked}
-            return DiscreteFactor(asked, list(self.schema_.shape(asked)), self._given(given).marginal(asked), states)
-        check_interval(interval)
+    def _drawn(self, names: Sequence[str]) -> MixtureDraws:
         draws = self.draws_
-        warn_of_unmeasured(self.release_, self.schema_.select([*asked, *given]))
-        return bounded_answer(draws, self.schema_, asked, given, interval, target)
+        warn_of_unmeasured(self.release_, self.schema_.select(names))
+        return draws
 
-    def marginal(self, variables: Sequence[str]) -> Vector:
-        """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
-        asked, _ = checked_question(self.schema_, variables, None)
-        return self.mixture_.marginal(asked)
-
-    def map_query(self, variables: Sequence[str], evidence: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Find the most probable joint state of some variables; of several, the first.
-
-        Raises
-        ------
-        SchemaError, ValueError
-            As `query`.
-        """
-        asked, given = checked_question(self.schema_, variables, evidence)
-        places = self._given(given).most_probable(asked)
-        return {v: self.schema_.states[v][place] for v, place in zip(asked, places, strict=True)}
-
-    def expectation(
-        self,
-        values: Mapping[str, Mapping[Any, float]],
-        evidence: Mapping[str, Any] | None = None,
-        interval: float | None = 0.9,
-        target: str = "records",
-    ) -> pd.DataFrame:
-        """Find the expected values of numbers attached to states, with bounds.
-
-        Parameters
-        ----------
-        values : mapping of variable to mapping of state to float
-            Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
-        evidence, interval, target
-            They are those of `query`; with None for `interval` there are no bounds, and no release is needed.
-
-        Returns
-        -------
-        DataFrame
-            It has a row for each variable, and columns `value`, `lower` and `upper`.
-        """
-        numbers = numbers_of_states(self.schema_, values)
-        _, given = checked_question(self.schema_, list(numbers), evidence)
-        if interval is None:
-            mixture = self._given(given)
-            means = {variable: float(mixture.marginal((variable,)) @ weights) for variable, weights in numbers.items()}
-            return pd.DataFrame({"value": means}).rename_axis("variable")
-        check_interval(interval)
-        draws = self.draws_
-        for variable in numbers:
-            warn_of_unmeasured(self.release_, self.schema_.select([variable, *given]))
-        return bounded_means(draws, self.schema_, numbers, given, interval, target)
+    def _total(self) -> float:
+        return self.total_
 
     @property
     def draws_(self) -> MixtureDraws:
-        """Return refits to simulated releases, on which bounds rest: 8, unless `sample_draws` was called."""
+        """Return refits to simulated releases, on which bounds rest: 8, unless `sample_draws` was called.
+
+        Records are drawn from the mixture, their tables get the noise of the release, and a mixture is fitted to them;
+        how far its answers are from those of the drawn records is the error to expect. So the noise counts, what a fit
+        blurs, and the chance in what three variables do together, of which pairs tell little. Where a question has more
+        than two variables, evidence included, the release cannot show that the records are no mixture like this one:
+        there half of the variance between fits from different starts is taken for the mixture's own error, and twice
+        the variance of independent records is added, in what pairs leave open. These two numbers come from other data,
+        not from the release: such bounds are no guarantee.
+        """
         held: MixtureDraws | None = vars(self).get("_draws")
         return held or self.sample_draws()
 
@@ -229,17 +127,13 @@ class PrivateMixtureNetwork:
         draws : int
             Bounds of few draws are wider; 4 are the least.
         seed : int
-            The same seed gives the same draws; no privacy hangs on them.
+            The same seed gives the same draws; privacy does not depend on them.
         """
         whole_number("draws", draws, 4)
-        held, fit = vars(self).get("release_"), vars(self).get("_fit")
-        if fit is None:
+        if self._fit is None:
             raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
-        if held is None:
-            raise ValueError(
-                Message("The network has no release, from which bounds are drawn", ATTACH_RELEASE, NAME_RELEASE)
-            )
-        self._draws = draws_of(fit, held, self.schema_, draws, seed)
+        (release,) = self._releases()
+        self._draws = draws_of(self._fit, release, self.schema_, draws, seed)
         return self._draws
 
     def attach_release(self, release: Tables) -> None:
@@ -254,24 +148,15 @@ class PrivateMixtureNetwork:
         ValueError
             If it does not promise what the network does.
         """
-        check_release(release, self.schema_, self.guarantee_)
+        if not isinstance(release, Tables):
+            raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
+        if release.schema.select(release.variables).states != self.schema_.states:
+            raise SchemaError("The release has other variables or states than the network.")
+        if release.guarantee != self.guarantee_:
+            raise ValueError("The release makes another promise than the network, which was not fitted to it.")
         vars(self).pop("_draws", None)
+        vars(self).pop("_check", None)
         self.release_ = release
-
-    def log_likelihood(self, records: Any) -> float:
-        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
-
-        The records must be public, or the number kept secret: it is computed from them exactly.
-
-        Parameters
-        ----------
-        records : pandas, Polars or Arrow frame
-        """
-        codes = encode(records, self.schema_, self.schema_.variables)
-        columns = np.stack([codes[variable].astype(np.int64) for variable in self.mixture_.variables], axis=1)
-        if not len(columns):
-            raise ValueError("There are no records, and so no mean.")
-        return float(self.mixture_.log_likelihood(columns).mean())
 
     def simulate(
         self,
@@ -280,24 +165,17 @@ class PrivateMixtureNetwork:
         evidence: Mapping[str, Any] | None = None,
         seed: int | None = None,
         numbers: Numbers = "states",
+        predicting: str | None = None,
         target: str | None = None,
     ) -> pd.DataFrame:
         """Draw synthetic records, evenly: their tables are as close to the mixture's as those of whole records can be.
 
         Parameters
         ----------
-        n_samples : int, optional
-            By default as many as the release says there are.
-        evidence : mapping of variable to state, optional
-            Records are drawn from the distribution given these states, named as in `query`.
-        seed : int, optional
-            The same seed gives the same records. No privacy hangs on it: the distribution is released already.
-        numbers : {"states", "uniform", "midpoint"}
-            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
-            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
+        n_samples, evidence, seed, numbers, predicting
+            As for every model; see `Model.simulate`.
         target : str, optional
-            A variable that others are to predict: tables of three variables, of which it is one, are then kept close
-            too.
+            What `predicting` was called in an earlier version.
 
         Returns
         -------
@@ -309,15 +187,10 @@ class PrivateMixtureNetwork:
         Records are no independent draws: a mean over them is closer to the mixture's own than that of as many
         independent draws. How far the mixture is from the records behind it, they do not show.
         """
-        count = max(round(self.total_), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
-        mixture, generator = self._given(checked_evidence(self.schema_, evidence)), np.random.default_rng(seed)
         if target is not None:
-            self.schema_.require([(target,)])
-        codes = draw_records(mixture, count, generator, target)
-        column = {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
-        return pd.DataFrame(
-            {v: decoded(self.schema_, v, column[v], numbers, generator) for v in self.schema_.variables}
-        )
+            renamed("target", "predicting")
+            predicting = target
+        return super().simulate(n_samples, evidence=evidence, seed=seed, numbers=numbers, predicting=predicting)
 
     def to_bayesian_network(self) -> PrivateBayesianNetwork:
         """Write the mixture as a Bayesian network: a latent root, the component, with every block below it.
@@ -394,6 +267,3 @@ class PrivateMixtureNetwork:
             f"PrivateMixtureNetwork({len(self.schema_.variables)} variables, {self.mixture_.weights.size} components)\n"
             f"  {self.guarantee_}"
         )
-
-    def _given(self, evidence: Mapping[str, Any]) -> Mixture:
-        return conditioned(self.mixture_, rules_of(self.schema_), states_of(self.schema_, evidence))

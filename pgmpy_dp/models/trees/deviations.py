@@ -13,7 +13,7 @@ is known of its own; otherwise a new one, of the scale of any pair that the netw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -24,6 +24,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.answering import Places
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import joined_pairs
@@ -104,13 +105,11 @@ class Deviations:
         self._effects: dict[Clique, _Effect] = {}
         self._joined = joined_pairs(posterior.layout.scopes)
 
-    def tell(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
+    def tell(self, asked: Sequence[str], given: Places) -> bool:
         """Say whether the release tells how far an answer is off if the network's structure is wrong."""
         return self._outside is not None or self._held((*asked, *given))
 
-    def applied(
-        self, draws: Vector, asked: Sequence[str], given: Mapping[str, Any], records: float, target: str
-    ) -> Vector:
+    def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
         """Move and widen draws of an answer by what is known of deviations.
 
         Parameters
@@ -118,7 +117,7 @@ class Deviations:
         draws : ndarray of shape (draws, states of the first variable asked for, ...)
             Each sums to one.
         asked : sequence of str
-        given : mapping of variable to state
+        given : mapping of variable to int
         records : float
             The number of records that the answer is about: those with the evidence.
         target : {"records", "population"}
@@ -149,7 +148,7 @@ class Deviations:
             moved = generator.multinomial(count, moved) / count
         return np.asarray(moved.reshape(draws.shape))
 
-    def _parts(self, asked: Sequence[str], given: Mapping[str, Any]) -> Iterator[Clique]:
+    def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
         for place, variable in enumerate(asked):
             yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *given))
 
@@ -201,7 +200,7 @@ class Deviations:
         self,
         scope: Clique,
         asked: Sequence[str],
-        given: Mapping[str, Any],
+        given: Places,
         count: int,
         sampled: bool,
         of_records: bool,
@@ -216,7 +215,7 @@ class Deviations:
             scale = _chosen(kind, count, generator).reshape(-1, *[1] * len(shape))
             return np.asarray(scale * generator.standard_normal((count, *shape)))
         effect = self._effect(scope)
-        here = effect.at(tuple(self._schema.states[v].index(given[v]) if v in given else slice(None) for v in scope))
+        here = effect.at(tuple(given.get(v, slice(None)) for v in scope))
         weights = np.exp(effect.likelihood - effect.likelihood.max()) * kind
         scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
         noise = here.noise + (0.0 if of_records else here.sampling)

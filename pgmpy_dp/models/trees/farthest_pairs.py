@@ -92,7 +92,7 @@ def measure_farthest(
     open_pairs = [pair for pair in combinations(schema.variables, 2) if frozenset(pair) not in joined]
     if not open_pairs:
         raise ValueError("The network joins all pairs of its variables: there is none to measure beside it.")
-    tables = Conditioning(layout, schema).pairs(logs, open_pairs)
+    tables = Conditioning(layout).pairs(logs, open_pairs)
     total, _ = agreed_total(releases)
     references: dict[Clique, Vector] = {pair: total * table for pair, table in tables.items()}
     steps = [Step(_CHOOSING, min(pairs, len(references))), Step(_MEASURING)]

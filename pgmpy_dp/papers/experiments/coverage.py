@@ -161,11 +161,12 @@ class Questions:
 
     def __init__(self, truth: DiscreteBayesianNetwork, queries: Sequence[Query]) -> None:
         self.nodes = [(node,) for node in truth.nodes()]
-        self.families, self.queries = families(truth), queries
+        self.families, states = families(truth), Schema.from_model(truth).states
+        self.queries = [(q.variable, {v: states[v].index(state) for v, state in q.evidence.items()}) for q in queries]
 
     def answers(self, conditioning: Conditioning, logs: Sequence[Vector] | Vector) -> dict[str, Vector]:
         """Give an array of each kind, with a row for each network."""
-        answers = [conditioning.distributions(logs, [query.variable], query.evidence)[0] for query in self.queries]
+        answers = [conditioning.distributions(logs, [asked], given)[0] for asked, given in self.queries]
         return {
             "node": conditioning.marginals(logs, self.nodes),
             "family": conditioning.marginals(logs, self.families),
@@ -175,8 +176,8 @@ class Questions:
     def records(self, conditioning: Conditioning, logs: Vector, total: float) -> dict[str, Any]:
         """Count, for each kind, the records with the evidence, which the answers are about."""
         counts = []
-        for query in self.queries:
-            answer, probability = conditioning.distributions([logs], [query.variable], query.evidence)
+        for asked, given in self.queries:
+            answer, probability = conditioning.distributions([logs], [asked], given)
             counts.append(np.full(answer.size, total * probability[0]))
         return {"node": total, "family": total, "query": np.concatenate(counts)}
 
@@ -287,7 +288,7 @@ def _one_set(
     fit = PrivateMLE(epsilon, **options).fit(network, data)
     posterior = engine(network, fit.release_, number)
     own = NotPrivateMLE(state_names=schema).fit(network, frame)
-    conditioning = Conditioning(posterior.layout, posterior.schema)
+    conditioning = Conditioning(posterior.layout)
     tables = {}
     for label, cpds in (("fit", fit.parameters_), ("records", own.parameters_), ("population", truth.get_cpds())):
         tables[label] = _answers(questions, cpds, posterior.schema)
@@ -309,7 +310,7 @@ def _answers(questions: Questions, cpds: Sequence[Any], schema: Schema) -> dict[
     layout, logs, _ = log_linear(network, schema.states)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = questions.answers(Conditioning(layout, schema), [np.maximum(logs, -690.0)])
+        found = questions.answers(Conditioning(layout), [np.maximum(logs, -690.0)])
     return {kind: values[0] for kind, values in found.items()}
 
 

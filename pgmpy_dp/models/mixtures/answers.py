@@ -1,0 +1,85 @@
+"""A mixture answers by sums over its components, and its bounds rest on refits to simulated releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.boxes import Rules
+from pgmpy_dp.inference.mixtures.evidence import conditioned
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.answering import ImpossibleEvidenceError, Places
+from pgmpy_dp.models.bounds import check_target
+
+# Draws of an answer's error, to see how often a state is the most probable one.
+_ERRORS = 1000
+
+
+@dataclass(frozen=True)
+class MixtureAnswers:
+    """A mixture of the variables of a schema answers; see `pgmpy_dp.models.answering`.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    rules : Rules
+    drawn : callable
+        From the variables of a question to the draws that its bounds rest on.
+    """
+
+    mixture: Mixture
+    rules: Rules
+    drawn: Callable[[Sequence[str]], MixtureDraws]
+
+    def marginal(self, asked: Sequence[str], given: Places) -> Vector:
+        return self._given(given).marginal(asked)
+
+    def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> Prediction:
+        check_target(target)
+        self._given(given)
+        draws = self.drawn([*asked, *given])
+        return draws.predict(asked, given, of_records=target == "records", numbers=numbers)
+
+    def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
+        """Find the most probable joint state, and how often it is that when the answer's error is drawn.
+
+        Errors of states are normal with the deviations that bounds have, and sum to about nothing: two states that are
+        close to each other are then apart by twice the error of one.
+        """
+        found = self.draws(asked, given, target)
+        best = int(found.values.argmax())
+        noise = np.random.default_rng(0).standard_t(found.draws, (_ERRORS, found.values.size)) * found.deviations
+        shares = found.deviations**2 / max(float((found.deviations**2).sum()), 1e-300)
+        centred = (noise - shares * noise.sum(axis=1, keepdims=True)) / np.sqrt(np.maximum(1.0 - shares, 1e-12))
+        agreeing = float(np.mean((found.values + centred).argmax(axis=1) == best))
+        shape = [self.mixture.cardinalities[variable] for variable in asked]
+        return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
+
+    def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
+        for given in givens:
+            yield self._given(given).most_probable(asked)
+
+    def codes(
+        self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
+    ) -> Mapping[str, NDArray[np.integer]]:
+        mixture = self._given(given)
+        codes = draw_records(mixture, count, generator, predicting)
+        return {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
+
+    def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
+        records = len(next(iter(codes.values())))
+        unknown = np.full(records, -1)
+        columns = [codes.get(variable, unknown).astype(np.int64) for variable in self.mixture.variables]
+        return self.mixture.log_likelihood(np.stack(columns, axis=1))
+
+    def _given(self, given: Places) -> Mixture:
+        try:
+            return conditioned(self.mixture, self.rules, given)
+        except ValueError as error:
+            raise ImpossibleEvidenceError(str(error)) from error

@@ -1,0 +1,160 @@
+"""A network answers by junction trees; its bounds rest on networks drawn from what the release leaves open."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import Message
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixes_slowly
+from pgmpy_dp.inference import Layout, TreeTooLargeError
+from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.answering import Places
+from pgmpy_dp.models.bounds import bounds
+from pgmpy_dp.models.trees.conditioning import Conditioning, distribution
+from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.schema import Schema
+
+# Joint states of which the whole table is drawn to find the surest.
+_FEW_STATES = 1000
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Networks that were drawn from their posterior, what conditions them, and how far records deviate from them."""
+
+    posterior: PosteriorNetworks
+    conditioning: Conditioning
+    deviations: Deviations
+
+
+@dataclass(frozen=True)
+class DrawnAnswers:
+    """An answer was found in each draw; see `pgmpy_dp.models.answering.Uncertain`.
+
+    Attributes
+    ----------
+    drawn : ndarray of shape (draws, answers)
+    counts : ndarray of shape (draws,)
+        Numbers of records with the evidence.
+    records : float
+        Their mean.
+    """
+
+    values: Vector
+    drawn: Vector
+    counts: Vector
+    records: float
+
+    @property
+    def least(self) -> float:
+        return float(np.quantile(self.counts, 0.05))
+
+    def bounds(self, interval: float) -> tuple[Vector, Vector]:
+        return bounds(self.drawn, interval)
+
+
+@dataclass(frozen=True)
+class TreeAnswers:
+    """Log-potentials in a layout answer; see `pgmpy_dp.models.answering`.
+
+    Attributes
+    ----------
+    schema : Schema
+        Its states are in the order of the layout's tables.
+    layout : Layout
+    logs : ndarray of shape (layout.size,)
+    drawn : callable
+        Gives what bounds rest on.
+    normalised : bool
+        The tables multiply to probabilities.
+    """
+
+    schema: Schema
+    layout: Layout
+    logs: Vector
+    drawn: Callable[[], Drawn]
+    normalised: bool = False
+
+    def marginal(self, asked: Sequence[str], given: Places) -> Vector:
+        return distribution(self.layout, self.logs, asked, given)
+
+    def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> DrawnAnswers:
+        drawn = self.drawn()
+        posterior = drawn.posterior
+        places = {v: posterior.schema.states[v].index(self.schema.states[v][place]) for v, place in given.items()}
+        answers, shares = drawn.conditioning.distributions(posterior.draws(target), asked, places)
+        poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
+        if poor:
+            warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=6)
+        counts = posterior.totals * shares
+        records = float(np.mean(counts if given else posterior.totals))
+        answers = drawn.deviations.applied(answers, asked, places, records, target)
+        if posterior.schema.rules:  # deviations know of no rules
+            states = {v: posterior.schema.states[v][place] for v, place in places.items()}
+            answers = answers * posterior.schema.possible(asked, states)
+            answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
+        answers = self._ordered(answers, asked, posterior.schema)
+        if numbers is not None:
+            mean = answers.mean(axis=0) @ numbers
+            return DrawnAnswers(np.array([mean]), (answers @ numbers)[:, None], counts, records)
+        return DrawnAnswers(answers.mean(axis=0).ravel(), answers.reshape(len(answers), -1), counts, records)
+
+    def _ordered(self, answers: Vector, asked: Sequence[str], own: Schema) -> Vector:
+        """Put the states of draws, which are in the releases' order, into that of the network."""
+        for axis, variable in enumerate(asked, 1):
+            if own.states[variable] != self.schema.states[variable]:
+                order = [own.states[variable].index(state) for state in self.schema.states[variable]]
+                answers = np.take(answers, order, axis=axis)
+        return answers
+
+    def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
+        shape = self.schema.shape(tuple(asked))
+        if math.prod(shape) <= _FEW_STATES:
+            with suppress(TreeTooLargeError):
+                found = self.draws(asked, given, target)
+                best = int(found.values.argmax())
+                agreeing = float(np.mean(found.drawn.argmax(axis=1) == best))
+                return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
+        (places,) = self.most_probable(asked, [given])
+        drawn, own, states = self.drawn(), self.drawn().posterior.schema.states, self.schema.states
+        theirs = {v: own[v].index(states[v][place]) for v, place in given.items()}
+        found_ = drawn.conditioning.most_probable(drawn.posterior.draws(target), asked, theirs)
+        wanted = tuple(own[v].index(states[v][place]) for v, place in zip(asked, places, strict=True))
+        return places, float(np.mean([wanted == own_ for own_ in found_]))
+
+    def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
+        conditioning = Conditioning(self.layout)
+        for given in givens:
+            yield from conditioning.most_probable([self.logs], asked, given)
+
+    def codes(
+        self,
+        count: int,
+        given: Places,
+        generator: np.random.Generator,
+        predicting: str | None = None,
+    ) -> Mapping[str, NDArray[np.integer]]:
+        return Conditioning(self.layout).sample(self.logs, given, count, generator)
+
+    def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
+        conditioning = Conditioning(self.layout)
+        whole = 0.0 if self.normalised else conditioning.log_partition(self.logs, {})
+        if set(codes) >= set(self.layout.cardinalities):
+            tables = zip(self.layout.scopes, self.layout.split(self.logs), strict=True)
+            return np.asarray(sum(table[tuple(codes[v] for v in scope)] for scope, table in tables) - whole)
+        rows, places = np.unique(np.stack(list(codes.values()), axis=1), axis=0, return_inverse=True)
+        found = [conditioning.log_partition(self.logs, dict(zip(codes, row, strict=True))) for row in rows.tolist()]
+        return np.array(found)[places.ravel()] - whole
+
+
+def slowly(mean: str, draws: int) -> Message:
+    """Say that a mean is uncertain for a chain of this many draws, and which call gives more."""
+    return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds", f"--draws {4 * draws}")
