@@ -1,6 +1,6 @@
-"""From a release to a distribution: post-processing alone, which costs no privacy and sees no record."""
+"""From a release to a distribution: post-processing, which costs no privacy and sees no record."""
 
 import lazy_loader
 
-# The names are listed in __init__.pyi: each is imported when it is first used, with the libraries it needs.
+# Names are listed in __init__.pyi and imported on first use, with the libraries that they need.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

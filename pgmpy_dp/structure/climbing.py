@@ -1,4 +1,4 @@
-"""A graph is climbed to: edges are added, removed and turned as long as a score of families rises."""
+"""Hill climbing: edges of a graph are added, removed and reversed while a score of families rises."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 Parents = tuple[int, ...]  # in ascending order
 Score = Callable[[int, Parents], float]
 
-_GAIN = 1e-6  # least rise of the score that counts
+_GAIN = 1e-6  # least gain of the score for which an edge is changed
 _MOST_STEPS = 10_000
 _SEED = 0
-_SHAKES, _MOST_SHAKEN = 100, 5  # so often a graph is shaken, and so many nodes lose their edges at most
+_SHAKES, _MOST_SHAKEN = 100, 5  # number of restarts, and most nodes that lose their edges in one
 
 
 def climb(
@@ -23,21 +23,21 @@ def climb(
     required: Iterable[tuple[int, int]],
     max_indegree: int,
 ) -> list[Parents]:
-    """Find a directed graph without circles with a high score, at which no single change of an edge raises it.
+    """Find an acyclic directed graph with a high score, which no change of one edge increases.
 
-    The change that raises it most is made first, as in pgmpy's `HillClimbSearch`. Where that ends is a poor graph
-    often: a first edge between effects of a common cause stays. Therefore some nodes, drawn at random, lose their
-    edges, and the climb goes on from there; where it ends higher, that graph is kept (iterated local search; Lourenço,
-    Martin and Stützle 2003). Draws are repeatable.
+    The change that increases the score most is made first, as in pgmpy's `HillClimbSearch`. This often ends in a poor
+    local maximum: a first edge between effects of a common cause stays. So some nodes, drawn at random, lose their
+    edges, and the climb continues from there; if it ends higher, that graph is kept (iterated local search; Lourenço,
+    Martin and Stützle 2003). The random choices are repeatable.
 
     Parameters
     ----------
     score : callable
-        Of a node and its parents; a graph's score is the sum.
+        Score of a node and its parents; a graph's score is the sum over nodes.
     allowed : ndarray of bool, shape (nodes, nodes)
         Whether there may be an edge from the row's node to the column's.
     required : iterable of pairs
-        Edges that stay; the search starts from them.
+        Edges that the search starts from and never removes.
     max_indegree : int
 
     Returns
@@ -69,7 +69,7 @@ def climb(
 
 
 class _Graph:
-    """A graph that climbs. What every change of an edge gains is kept, and computed anew for families that changed."""
+    """A graph under search. The gain of every change of an edge is stored, and updated for families that change."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _Graph:
         return sum(self._of(node, own) for node, own in enumerate(self.parents))
 
     def shaken(self, generator: np.random.Generator) -> _Graph:
-        """Copy the graph without the edges of some nodes, drawn at random, but for those that stay."""
+        """Copy the graph without the edges of some nodes, drawn at random, except the required ones."""
         shaken, nodes = copy(self), len(self.parents)
         shaken._adding, shaken._removing = self._adding.copy(), self._removing.copy()
         some = min(int(generator.integers(1, _MOST_SHAKEN + 1)), nodes)
@@ -107,7 +107,7 @@ class _Graph:
         return shaken
 
     def ascend(self) -> None:
-        """Change edges until no change of one raises the score."""
+        """Change edges until no single change increases the score."""
         for _ in range(_MOST_STEPS):
             gain, changes = self._best()
             if not gain > _GAIN:
@@ -117,7 +117,7 @@ class _Graph:
                 self._renew(target)
 
     def _best(self) -> tuple[float, list[tuple[int, int]]]:
-        """Find the change that gains most: edges to add or remove, two where one is turned."""
+        """Find the change of largest gain, as edges to add or remove (both, to reverse an edge)."""
         parents, adding, removing = self.parents, self._adding, self._removing
         reach = reachable(parents)
         first, second = _largest(np.where(reach.T, -np.inf, adding))
@@ -152,7 +152,7 @@ class _Graph:
 
 
 def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:
-    """Tell which node leads to which, and each to itself.
+    """Return which nodes are reachable from each node, including itself.
 
     Examples
     --------

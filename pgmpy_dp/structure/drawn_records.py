@@ -1,4 +1,4 @@
-"""Records drawn from a fitted graph stand in for its marginals."""
+"""Records drawn from a fitted graph, as a substitute for its marginals."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _AT_ONCE = 4096
 
 
 def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
-    """Number the states of records that a network drew, one column a variable."""
+    """Return the state indices of records drawn from a network, with one column per variable."""
     columns = [pd.Categorical(records[v], categories=list(schema.states[v])).codes for v in schema.variables]
     return np.stack(columns, axis=1).astype(np.int64)
 
 
 def penalty(release: NoisyMarginals) -> float:
-    """Price a parameter of a graph, in nats of all records: half the logarithm of their number, and what noise adds.
+    """Return the price of a parameter in nats of all records: half the log of their number, plus a term for noise.
 
-    Half the logarithm is that of BIC. A table of K cells whose noise has variance v raises the likelihood of N records
-    by about v K / (2 N) for every parameter that it is read for, where cells are alike.
+    The former is the price of BIC. As for the latter, a table of K cells whose noise has variance v raises the
+    likelihood of N records by about v K / (2 N) for every parameter that is read from it, if its cells are alike.
     """
     total = release.total
     noise = [release.variances[clique] * table.size / total for clique, table in release.tables.items()]
@@ -39,7 +39,7 @@ def penalty(release: NoisyMarginals) -> float:
 
 @dataclass
 class DrawnRecords:
-    """Any table of them can be counted.
+    """Records whose tables can be counted for any variables.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class DrawnRecords:
         count: int,
         generator: np.random.Generator,
     ) -> DrawnRecords:
-        """Draw from parents to children; the variables are in the order of the graph's families."""
+        """Draw records from parents to children; the variables are in the order of the graph's families."""
         place = {variable: number for number, variable in enumerate(variables)}
         codes = np.zeros((len(variables), count), dtype=np.int64)
         left, done = dict(tables), set[str]()
@@ -78,7 +78,7 @@ class DrawnRecords:
         return cls(codes, cardinalities)
 
     def shares(self, scope: Sequence[int]) -> Vector:
-        """Return the share of records in each cell, axes in the order of the scope."""
+        """Return the share of records in each cell, with axes in the order of the scope."""
         ordered = tuple(sorted(scope))
         if len(ordered) == 2:
             (first, second), starts = ordered, self._starts
@@ -95,12 +95,12 @@ class DrawnRecords:
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        """Number the first state of each variable among all states."""
+        """Index of the first state of each variable among all states."""
         return np.concatenate([[0], np.cumsum(self.cardinalities)])
 
     @cached_property
     def _pairs(self) -> Vector:
-        """Count all pairs of states at once, some records at a time."""
+        """Counts of all pairs of states, computed in blocks of records."""
         counts = np.zeros((self._starts[-1], self._starts[-1]))
         for start in range(0, self.codes.shape[1], _AT_ONCE):
             cells = self.codes[:, start : start + _AT_ONCE] + self._starts[:-1, None]
@@ -112,11 +112,11 @@ class DrawnRecords:
         return shares
 
     def log_likelihood(self, node: int, parents: Parents) -> float:
-        """Return the mean of log P(node | parents) a record, in nats, at the shares themselves."""
+        """Return the mean over records of log P(node | parents), in nats, at the shares themselves."""
         joint = self.shares((node, *parents))
         given = joint.sum(axis=0, keepdims=True)
         return float((joint * np.log(np.where(joint > 0, joint, 1.0) / np.where(joint > 0, given, 1.0))).sum())
 
     def parameters(self, node: int, parents: Parents) -> int:
-        """Count the free parameters of P(node | parents)."""
+        """Return the number of free parameters of P(node | parents)."""
         return (self.cardinalities[node] - 1) * math.prod(self.cardinalities[parent] for parent in parents)

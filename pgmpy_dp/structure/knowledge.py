@@ -1,4 +1,4 @@
-"""What an expert knows of the graph restricts it before anything is paid."""
+"""Expert knowledge about the graph, applied before anything is paid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmpy_dp.errors import SchemaError
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Which edges there may be, and which there must be, between variables by number.
+    """Allowed and required edges between variables, by index.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, expert: Any, variables: Sequence[str], max_indegree: int) -> Knowledge:
-        """Read pgmpy's `ExpertKnowledge`, which is left as it is; None allows all edges.
+        """Read pgmpy's `ExpertKnowledge` without changing it; None allows all edges.
 
         Raises
         ------
@@ -38,13 +38,13 @@ class Knowledge:
         SchemaError
             If it names an unknown variable.
         ValueError
-            If the required edges go round in a circle, are forbidden, or give a variable too many parents.
+            If the required edges form a cycle, are forbidden, or give a variable too many parents.
         """
         place = {variable: number for number, variable in enumerate(variables)}
         allowed = ~np.eye(len(variables), dtype=bool)
         if expert is None:
             return cls(allowed, ())
-        from pgmpy.causal_discovery import ExpertKnowledge  # imports seconds of pgmpy
+        from pgmpy.causal_discovery import ExpertKnowledge  # imports pgmpy, which takes seconds
 
         if not isinstance(expert, ExpertKnowledge):
             raise TypeError(f"expert_knowledge must be pgmpy's ExpertKnowledge, got {type(expert).__name__}.")

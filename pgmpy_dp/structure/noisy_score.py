@@ -1,4 +1,4 @@
-"""pgmpy's own searches run on what was released, by a score that counts no records."""
+"""A score for pgmpy's own structure searches that is computed from a release."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _RECORDS = 200_000
 
 
 class NoisyScore(BaseStructureScore):
-    """Families are scored by a release or a fitted network, so that pgmpy's searches cost no privacy.
+    """Score of families by a release or a fitted network, so that pgmpy's searches cost no privacy.
 
-    The score of a family is the log-likelihood of its conditional distribution in the network for as many records as
-    were released, less a price for each of its parameters: that of BIC, and what noise adds to the likelihood. A
-    release is fitted by `PairwiseMixture` first, which needs no graph and takes seconds.
+    The score of a family is the log-likelihood of its conditional distribution in the network, for as many records as
+    were released, minus a price for each of its parameters: that of BIC, plus what noise adds to the likelihood. A
+    release is first fitted by `PairwiseMixture`, which needs no graph and takes seconds.
 
     Parameters
     ----------
@@ -31,24 +31,24 @@ class NoisyScore(BaseStructureScore):
         A network must have kept its release.
     penalty : float, optional
         Price of a parameter, in nats of all records. By default half the logarithm of the number of records, plus half
-        the mean over the released tables of variance times cells over records.
+        the mean over the released tables of noise variance times cells divided by records.
 
     Attributes
     ----------
     data : pandas.DataFrame
-        Two public rows, for the search to find names and states in: ``search.fit(score.data)``.
+        Two public rows with the names and states for the search: ``search.fit(score.data)``.
 
     Raises
     ------
     TypeError
         If the source is neither a release nor a network.
     ValueError
-        If the network has no release, or the penalty is no number.
+        If the network has no release, or the penalty is not a number.
 
     Notes
     -----
-    Marginals are those of 200,000 records that are drawn from the network. That adds about N / 400,000 nats a
-    parameter to a score for N records, far less than the parameter's price.
+    Marginals are those of 200,000 records drawn from the network. For N records this adds about N / 400,000 nats per
+    parameter to a score, far less than the price of a parameter.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class NoisyScore(BaseStructureScore):
 
 
 def _release(source: Any) -> NoisyMarginals:
-    """Find the tables that a source was released as or fitted to."""
+    """Return the tables that a source is or was fitted to."""
     release = together(source)
     if not isinstance(release, Release):
         if not hasattr(source, "simulate"):

@@ -1,4 +1,4 @@
-"""A graph is found from private records, and a network fitted to all that was measured on the way."""
+"""Private search of a graph, with a network fitted to everything that was measured."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Round, Search, Steps
 
-# An edge that so many of the repeated searches find is called stable.
+# Share of the repeated searches that must find an edge for it to be called stable.
 _STABLE = 0.75
 
 
 @dataclass(eq=False, repr=False)
 class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
-    """A directed graph is found from private records, with the manners of pgmpy's `HillClimbSearch`.
+    """Find a directed graph in private records, with the interface of pgmpy's `HillClimbSearch`.
 
     Parameters
     ----------
     epsilon : float
-        Privacy loss of the whole search, the network's tables included.
+        Privacy loss of the whole search, including the network's tables.
     delta : float
-        In (0, 1) for Gaussian noise and the exponential mechanism, all steps together at their exact price as one
-        (epsilon, delta) block, which a ledger takes before Gaussian measurements. With 0 for pure epsilon: Laplace
-        noise and permute-and-flip, of which a search pays for many steps.
+        In (0, 1) for Gaussian noise and the exponential mechanism: all steps together are one (epsilon, delta) block at
+        its exact price, which a ledger accepts before Gaussian measurements. 0 for pure epsilon, with Laplace noise and
+        permute-and-flip, at a higher price for the many steps.
     state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
+        Declared states; required for raw records.
     max_indegree : int
-        Most parents of a variable.
+        Largest number of parents of a variable.
     expert_knowledge : pgmpy.causal_discovery.ExpertKnowledge, optional
         Required and forbidden edges, a search space or a temporal order. They restrict the candidates before anything
         is paid.
     return_type : {"dag", "pdag"}
-        Whether `causal_graph_` is the graph itself or its class: edges whose direction no records could tell are then
-        undirected.
+        Whether `causal_graph_` is the graph itself or its equivalence class, in which edges whose direction records
+        cannot determine are undirected.
     neighbours : {"add_remove", "replace_one"}, optional
         For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
@@ -65,38 +65,39 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     ----------
     causal_graph_ : pgmpy.base.DAG or PDAG
     network_ : PrivateBayesianNetwork
-        With this graph, fitted to all that was measured by `AutoMLE`.
+        With this graph, fitted by `AutoMLE` to everything that was measured.
     edges_ : pandas.DataFrame
-        One row an edge; see `bootstrap`, which says how stable each is.
+        One row per edge; `bootstrap` adds how stable each is.
 
         - parent, child: the edge;
-        - oriented: whether its direction follows from the graph's independences, so that records could tell it;
-        - information: what the parent tells of the child beyond its other parents, in nats, in the fitted network;
-        - residual: mean squared residual of the measured tables that hold both, in units of the variance of noise and
-          sampling: far above 1 where the network does not explain them;
-        - cost: what those tables cost, in rho, or in epsilon where delta is 0;
-        - found, verdict: the share of repeated searches that find it, "stable" or "doubtful".
+        - oriented: whether its direction follows from the graph's independences, so that records can determine it;
+        - information: conditional mutual information of parent and child given the other parents, in nats, in the
+          fitted network;
+        - residual: mean squared residual of the measured tables that contain both, in units of the variance of noise
+          and sampling: far above 1 if the network does not explain them;
+        - cost: cost of those tables, in rho, or in epsilon if delta is 0;
+        - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful".
     release_ : NoisyMarginals
-        All tables that were measured.
+        All measured tables.
     releases_ : tuple of NoisyMarginals
-        The same, step by step. Which tables a step measured was chosen privately: each has the guarantee of the search,
-        which those that are joined count once.
+        The same, step by step. The tables of a step were chosen privately, so each release has the guarantee of the
+        whole search; joined releases count it once.
     guarantee_ : Guarantee
 
     Notes
     -----
-    1. Each variable is counted. 2. A spanning forest of the pairs that are farthest from independence is chosen and
-    measured. 3. In rounds, pairs are chosen whose tables are farthest from what the fitted graph says of them; each
-    adds an edge, and the enlarged families are measured. 4. Records are drawn from the fitted graph and climbed on: a
-    graph with fewer parameters may say the same; its families are measured. Steps 3 and 4 are repeated, and then 3. 5.
-    Edges that the measured tables do not speak for, given their noise, are taken away.
+    1. Each variable is counted. 2. A spanning forest of the pairs farthest from independence is chosen and measured. 3.
+    In rounds, pairs are chosen whose tables are farthest from the fitted graph; each adds an edge, and the enlarged
+    families are measured. 4. A hill climb on records drawn from the fitted graph looks for a graph with fewer
+    parameters that says the same; its families are measured. Steps 3 and 4 are repeated, and then 3. 5. Edges that the
+    measured tables do not support, given their noise, are removed.
 
-    What is compared with the records is public by then: it follows from earlier answers. The choices are a mechanism of
-    their own (`pgmpy_dp.data.mechanisms.selection`), and every charge is in one ledger's entry, made with the first
-    step or refused.
+    Whatever is compared with the records is public by then, since it follows from earlier answers. The choices are a
+    mechanism of their own (`pgmpy_dp.data.mechanisms.selection`). All charges are one entry in the ledger, made or
+    refused with the first step.
 
-    A graph from observed records tells of independences, not of causes. Where no sparse graph fits, as on census
-    records, `network_.check_fit()` says so, and `PairwiseMixture` is closer.
+    A graph learned from observed records shows independences, not causes. Where no sparse graph fits, as on census
+    records, `network_.check_fit()` says so, and `PairwiseMixture` is more accurate.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
             Round(0.06, 0.09),
             Round(0.05, 0.08, 0.2),
             Round(0.05, 0.08, 0.42),
-            Round(0.04, 0.07),  # brings back what the last climb took away too much
+            Round(0.04, 0.07),  # restores edges that the last climb removed wrongly
         ),
     )
 
@@ -145,12 +146,12 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         data : PrivateDataset or data frame
             A data set (its ledger is charged epsilon and delta, once), or records.
         y : None
-            Ignored; scikit-learn hands it over.
+            Ignored; scikit-learn passes it.
 
         Raises
         ------
         SchemaError
-            If states are not declared, or the records do not agree with them.
+            If states are not declared, or the records do not match them.
         BudgetExceededError
             If the data set's ledger has less left; nothing is charged.
         TypeError
@@ -161,7 +162,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         if isinstance(data, Release):
             raise TypeError(
-                "A search decides what to measure, and a release is measured: search it at no cost by pgmpy's "
+                "A search decides what to measure, and a release is already measured: search it at no cost by pgmpy's "
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
         asked = variables_of(data, self.state_names)
@@ -185,16 +186,16 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         return self
 
     def bootstrap(self, refits: int = 10, seed: int = 0) -> pd.DataFrame:
-        """Repeat the search on records drawn from the fitted network: how often is each edge found again?
+        """Repeat the search on records drawn from the fitted network, and count how often each edge is found.
 
-        This costs no privacy, and as much time a refit as the search itself. An edge that is stable is nearly always
-        right where records are as the network says; a doubtful one may be right or wrong. These are no probabilities.
+        This costs no privacy; each refit takes as long as the search. If the network describes the records, a stable
+        edge is nearly always right, and a doubtful one may be right or wrong. The shares are not probabilities.
 
         Parameters
         ----------
         refits : int
         seed : int
-            Of the records that are drawn, and of the simulated noise.
+            Seed of the drawn records and of the simulated noise.
 
         Returns
         -------
@@ -214,7 +215,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
         again = np.zeros(len(self.edges_))
-        # Without its release: that the test of fit fails is no news of a repetition.
+        # Without its release, since a failed test of fit would be repeated for each refit.
         network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
         for number in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
             records = network.simulate(total, seed=seed + number)
@@ -236,15 +237,15 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         return self.edges_
 
     def plan(self) -> pd.DataFrame:
-        """Show what the steps will cost, before anything is charged.
+        """Show the cost of each step, before anything is charged.
 
         Returns
         -------
         pandas.DataFrame
-            One row a step, with its share: of rho, or of epsilon where delta is 0.
+            One row per step, with its share: of rho, or of epsilon if delta is 0.
         """
         check_parameters(self)
-        rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # alike for any number of them
+        rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # the same for any number
         return pd.DataFrame(rows, columns=["step", "share"])
 
     def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> tuple[Search, Guarantee]:
@@ -257,10 +258,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
 def described(
     network: PrivateBayesianNetwork, release: NoisyMarginals, oriented: Collection[tuple[str, str]]
 ) -> pd.DataFrame:
-    """Describe the edges: whether they are oriented, what they tell, how well they fit and what they cost.
-
-    See `PrivateStructureSearch` for the columns.
-    """
+    """Describe the edges of a network in a frame; see `PrivateStructureSearch` for the columns."""
     scopes = families(network)
     layout, potentials, _ = log_linear(network, release.schema.states)
     flat = Conditioning(layout).marginals([potentials], scopes)[0]
@@ -278,7 +276,7 @@ def described(
 
 
 def _information(joint: Table[np.float64], child: str, parent: str) -> float:
-    """Compute the conditional mutual information of child and parent given the other parents, in nats."""
+    """Return the conditional mutual information of child and parent given the other parents, in nats."""
 
     def entropy(variables: list[str]) -> float:
         shares = joint.margin(variables).values
@@ -290,7 +288,7 @@ def _information(joint: Table[np.float64], child: str, parent: str) -> float:
 
 
 def _measured(release: NoisyMarginals, pair: tuple[str, str], joint: Table[np.float64]) -> tuple[float, float]:
-    """Compare the tables that hold a pair with the network, and sum what they cost."""
+    """Return how well the network fits the tables that contain a pair, and the sum of their costs."""
     share = joint.margin(pair).values
     expected, residuals, cost = release.total * share, [], 0.0
     one = table_sensitivity(release.guarantee.neighbours, "squared_l2" if release.guarantee.rho else "l1")

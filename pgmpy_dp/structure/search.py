@@ -1,6 +1,6 @@
-"""A graph is found in steps, each of which measures what the answers so far make worth measuring.
+"""Search of a graph in steps, each of which measures what the answers before it suggest.
 
-The steps and what each pays are public and decided before the first.
+The steps and their shares of the privacy loss are public and fixed before the first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from pgmpy_dp.structure.knowledge import Knowledge
 
 @dataclass(frozen=True)
 class Round:
-    """Edges are chosen one after the other, and the families that they enlarge are measured.
+    """Choose edges one after another, and measure the families that they enlarge.
 
-    With a share for families, the graph is then climbed to anew, and its families are measured.
+    With a share for families, a climb from the graph follows, and the resulting families are measured.
     """
 
     choosing: float
@@ -45,7 +45,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Steps:
-    """Parts of the privacy loss, of rho or of epsilon; only their proportions count.
+    """Shares of the privacy loss, of rho or of epsilon; only their proportions count.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class Steps:
         Tables of one variable.
     forest : Round
     rounds : tuple of Round
-        One of them measures families.
+        Exactly one of them measures families.
     edges : float
-        Edges that a round adds for each variable.
+        Number of edges that a round adds, per variable.
     """
 
     singles: float
@@ -64,7 +64,7 @@ class Steps:
     edges: float = 0.25
 
     def listed(self, variables: int) -> list[tuple[str, Step]]:
-        """Name all steps for so many variables, with their shares of the whole."""
+        """List the names of all steps for this number of variables, with their shares of the whole."""
         some = max(1, round(self.edges * variables))
         steps = [
             ("count each variable", Step(self.singles)),
@@ -83,22 +83,22 @@ class Steps:
 Edge = tuple[int, int]
 
 _SEED = 0
-_RECORDS = 40_000  # drawn from a fit, for its marginals
-_CELLS = 200_000  # of the largest junction tree
-_ROUGH = 25  # iterations of fits on the way
-_SUPPORT = 5.0  # the least of an edge that stays
-_DROPS = 2  # times that edges are taken away
+_RECORDS = 40_000  # number of records drawn from a fit, for its marginals
+_CELLS = 200_000  # largest size of the junction tree, in cells
+_ROUGH = 25  # iterations of intermediate fits
+_SUPPORT = 5.0  # least support of an edge that is kept
+_DROPS = 2  # number of times that edges are removed
 
 
 class Search:
-    """What is known so far: releases, and the parents of every variable.
+    """State of a search: releases, and the parents of every variable.
 
     Steps are generators: they yield what they ask of the records, are sent the answers, and know nothing else.
 
     Parameters
     ----------
     schema : Schema
-        Of the variables that the graph is for.
+        Of the variables in the graph.
     knowledge : Knowledge
     max_indegree : int
     """
@@ -108,7 +108,7 @@ class Search:
         self.variables = list(self.schema.variables)
         self.cards = [self.schema.cardinality(variable) for variable in self.variables]
         self.releases: list[NoisyMarginals] = []
-        self.release: NoisyMarginals  # all of them in one
+        self.release: NoisyMarginals  # all releases joined
         self.parents: list[Parents] = [()] * len(self.variables)
         for parent, node in knowledge.required:
             self.parents[node] = tuple(sorted((*self.parents[node], parent)))
@@ -117,7 +117,7 @@ class Search:
             require_countable(self.schema, self._named(pair))
 
     def run(self, steps: Steps, title: str | None = None) -> Asking[Search]:
-        """Take all steps, and return the search. The progress bar has the title; none is shown without."""
+        """Run all steps, and return the search. The progress bar shows the title; None shows no bar."""
         listed, hidden = steps.listed(len(self.variables)), None if title else True
         self._left = iter(tqdm(listed, title, unit="step", delay=1.0, leave=False, disable=hidden))
         yield from self.count_singles()
@@ -127,12 +127,12 @@ class Search:
             if each.families:
                 self.climb()
                 yield from self.measure_families()
-        next(self._left, None)  # the bar ends
+        next(self._left, None)  # finish the bar
         self.drop_edges()
         return self
 
     def named_edges(self) -> list[tuple[str, str]]:
-        """Name the edges, each from parent to child."""
+        """Return the edges by name, each from parent to child."""
         return [(self.variables[parent], self.variables[node]) for parent, node in self._edges()]
 
     def count_singles(self) -> Asking[None]:
@@ -142,7 +142,7 @@ class Search:
     def add_forest(self) -> Asking[None]:
         """Choose a spanning forest of the pairs farthest from independence, in Kruskal's order, and measure it.
 
-        Edges are directed away from the node with most of them.
+        Edges point away from the node of largest degree.
         """
         total, alone = self.release.total, [np.maximum(self.release.tables[v,], 1.0) for v in self.variables]
         references = {
@@ -166,7 +166,7 @@ class Search:
         yield from self._measure(self._larger(self._families()))
 
     def add_edges(self) -> Asking[None]:
-        """Choose pairs farthest from what the fitted graph says of them, and measure the families they enlarge.
+        """Choose pairs whose tables are farthest from the fitted graph, and measure the families that they enlarge.
 
         A variable gets at most one more parent.
         """
@@ -195,7 +195,7 @@ class Search:
         yield from self._measure(self._larger(changed))
 
     def climb(self) -> None:
-        """Find the graph that describes the fitted one best for its number of parameters."""
+        """Find the graph that best describes the fitted one for its number of parameters."""
         drawn, price, total = self._drawn(), penalty(self.release), self.release.total
 
         def score(node: int, parents: Parents) -> float:
@@ -205,14 +205,14 @@ class Search:
         self._shrink(drawn)
 
     def measure_families(self) -> Asking[None]:
-        """Measure the families of the graph, merged where that lowers the noise."""
+        """Measure the families of the graph, merged if that lowers the noise."""
         network = DiscreteBayesianNetwork()
         network.add_nodes_from(self.variables)
         network.add_edges_from(self.named_edges())
         yield from self._measure(*plan_measurements(network, self.schema, check=0))
 
     def drop_edges(self) -> None:
-        """Take away the edges that the tables do not speak for, one of a node at a time."""
+        """Remove the edges that the tables do not support, one per node at a time."""
         for _ in range(_DROPS):
             drawn, kept = self._drawn(), self.parents
             self.parents = list(kept)
@@ -237,7 +237,7 @@ class Search:
     def _choose(
         self, references: dict[Edge, Vector], allowed: Callable[[Sequence[Edge]], list[Edge]]
     ) -> Asking[list[Edge]]:
-        """Choose pairs privately; `allowed` gives those that may come next."""
+        """Choose pairs privately; `allowed` returns those that may come next."""
         next(self._left)
         number = {self._named(pair): pair for pair in references}
         chosen = yield Choose(
@@ -247,12 +247,12 @@ class Search:
         return [number[clique] for clique in chosen]
 
     def _drawn(self) -> DrawnRecords:
-        """Fit the graph to all that was measured, and draw records from it."""
+        """Fit the graph to everything that was measured, and draw records from it."""
         fit = fit_releases([self.release], self._families(), _ROUGH, "junction_tree")
         return DrawnRecords.of(fit.tables, self.variables, self.cards, _RECORDS, self._generator)
 
     def _shrink(self, drawn: DrawnRecords) -> None:
-        """Take away the edges that say least while the junction tree is too large."""
+        """Remove the least informative edges while the junction tree is too large."""
 
         def loss(edge: Edge) -> float:
             parent, node = edge
@@ -270,7 +270,7 @@ class Search:
             self.parents[node] = tuple(other for other in self.parents[node] if other != parent)
 
     def _directions(self, pair: Edge, parents: Sequence[Parents], reach: NDArray[np.bool_]) -> list[Edge]:
-        """Name the directions that a new edge may have, that with the smaller family first."""
+        """Return the directions that a new edge may have, starting with the one of the smaller family."""
         found = [
             (first, second)
             for first, second in (pair, pair[::-1])
@@ -307,26 +307,21 @@ def _with_edge(parents: Sequence[Parents], edge: Edge) -> list[Parents]:
 def support(
     release: NoisyMarginals, drawn: DrawnRecords, variables: Sequence[str], node: int, parents: Parents, parent: int
 ) -> float:
-    """Compute by how much an edge lowers the squared residuals of a table that holds it, less its parameters there.
+    """Compute by how much an edge lowers the squared residuals of a table that contains it, minus its parameters there.
 
-    Residuals are in units of the variance of noise and sampling. Without the edge, both ends are independent given what
-    the table holds of the node's other parents. An edge that says nothing has no more than 0 on average; the table with
-    the most counts.
+    Residuals are in units of the variance of noise and sampling. Without the edge, both ends are independent given
+    those of the node's other parents that are in the table. An uninformative edge has at most 0 on average. The result
+    is the maximum over tables, or minus infinity if no table contains both.
 
     Parameters
     ----------
     release : NoisyMarginals
     drawn : DrawnRecords
-        From the fitted graph.
+        Drawn from the fitted graph.
     variables : sequence of str
-        Their names, in the order of the numbers.
+        Names of the variables, in the order of their indices.
     node, parents, parent
-        The family, and the edge's other end.
-
-    Returns
-    -------
-    float
-        Minus infinity if no table holds both.
+        The family, and the other end of the edge.
     """
     best = -np.inf
     for clique, values in release.tables.items():

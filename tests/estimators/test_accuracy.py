@@ -138,7 +138,7 @@ def test_a_hundred_variables_are_planned():
         (({("a",): 0.0},), "half-width"),
         (({("a",): 1.0}, 1.5), "confidence"),
         (({},), "No cliques"),
-        (({("only",): 1.0}, 0.9, 1e-6, "replace_one"), "nothing is to be measured"),
+        (({("only",): 1.0}, 0.9, 1e-6, "replace_one"), "there is nothing to measure"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(arguments, message):

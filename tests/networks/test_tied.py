@@ -125,7 +125,7 @@ def test_what_cannot_be_tied_is_refused(days):
     data = dp.PrivateDataset(days, other, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
     sgd = {"delta": 1e-6, "total": 100}
     for estimator in (dp.CollectiveEM(epsilon=0.5), dp.papers.NaiveMLE(epsilon=0.5), dp.papers.PrivateSGD(0.5, **sgd)):
-        with pytest.raises(dp.SchemaError, match="tied to one of other states"):
+        with pytest.raises(dp.SchemaError, match="tied to one with other states"):
             tied_network().fit(data, estimator)
     for estimator in (
         dp.papers.PrivateSGD(0.5, inference="loopy", **sgd),

@@ -1,1 +1,1 @@
-"""Fitted models are held against their releases."""
+"""Tests of fitted models against their releases."""

@@ -1,4 +1,4 @@
-"""A fitted network is held against the releases that it was fitted to."""
+"""Test of a fitted network against the releases that it was fitted to."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import observed_parts
 from pgmpy_dp.schema import Clique
 
-# The law is simulated so many times, or fewer where there are many cells.
+# Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.
 _MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
-# One suffices but where the fit was to a release that says nearly nothing beside another.
+# Scoring steps; one suffices unless one of the releases says next to nothing beside another.
 _STEPS = 2
-# Derivatives of all tables by all parameters are at most so many.
+# Largest number of derivatives of all tables by all parameters.
 _MAX_DERIVATIVES = 2**26
-# Of a network that is too wide a part is tested, whose tree has at most so many cells.
+# Largest junction tree, in cells, of the part of a network that is tested if the whole is too wide.
 _MOST_PART = 2**20
-# Tables that only test share the network's tree while it has no more cells, or twice its own; others have one each.
+# Largest tree, in cells, that includes tables which only test (or twice the network's own); others get a tree each.
 _MOST_CELLS = 2**14
-# Records are drawn so many at a time, and at most so many in all, of no fewer draws than these.
+# Records drawn at a time, most records drawn in all, and least number of distinct draws for that.
 _AT_A_TIME, _MOST_RECORDS, _DISTINCT = 2**16, 2**22, 200
-# One that stands for several moves counts by no more than so many standard deviations of the noise. A draw has so many.
+# A drawn record that stands for several changes counts by at most _JUMP standard deviations of the noise; least number
+# of records in a draw.
 _JUMP, _FEWEST_RECORDS = 0.5, 500
-# Cells times derivatives and draws of a check that takes a second: of alarm's tables, or of all pairs of sachs.
+# Largest work (cells times derivatives and draws) of a check of about a second, such as all pairs of sachs.
 QUICK = 2**25
 
 
@@ -48,8 +49,8 @@ def check_network(
 ) -> FitCheck:
     """Test whether releases contradict a network: post-processing, at no cost to privacy.
 
-    Of a wide network that fits in no memory a part is tested: some variables of a Bayesian network with all of their
-    ancestors, of whose tables the others' CPDs tell nothing. `FitCheck.left_out` says how many tables are not in it.
+    If a Bayesian network is too wide for memory, a part is tested: some variables with all their ancestors, whose
+    tables do not depend on the other CPDs. `FitCheck.left_out` is the number of tables that are not tested.
 
     Parameters
     ----------
@@ -59,15 +60,15 @@ def check_network(
         One or several releases of the same records.
     seed : int
     most_work : float
-        Refuse what takes more cells times derivatives and draws, such as `QUICK`.
+        Limit on cells times derivatives and draws, such as `QUICK`.
 
     Raises
     ------
     SchemaError
         If the releases disagree on the states of a variable, or lack one.
     TreeTooLargeError
-        If the junction tree, or the derivatives of all tables of a Markov network, do not fit in memory; and if they
-        take too much work.
+        If the junction tree, or the derivatives of all tables of a Markov network, do not fit in memory, or need more
+        work than allowed.
     """
     try:
         return _checked(network, releases, seed, most_work)
@@ -81,15 +82,15 @@ def check_network(
 
 
 def _measured(releases: Sequence[Release], nodes: Sequence[str]) -> list[Clique]:
-    """List what was measured of a network's variables, each table once."""
+    """List the measured cliques of a network's variables, each once."""
     parts = (observed_parts(release.cliques, [v for v in nodes if v in release.variables]) for release in releases)
     return list({frozenset(clique): clique for part in parts for clique in part.values()}.values())
 
 
 def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetwork | None:
-    """Cut a Bayesian network down to variables of measured tables and their ancestors: the most that can be tested.
+    """Restrict a Bayesian network to variables of measured tables and their ancestors: the largest testable part.
 
-    Tables with few ancestors come first, and of equal ones those of variables that share no family: only such show
+    Tables with few ancestors come first, and among equals those of variables that share no family: only these reveal
     missing edges.
     """
     if isinstance(network, DiscreteMarkovNetwork):
@@ -145,7 +146,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
             f"the test of fit needs derivatives of {cells:,} measured cells by {layout.size:,} parameters in a tree of "
             f"{tree.table_cells:,} cells, more than allowed"
         )
-    # The law is that of small steps of the parameters. They may be far off if a closer release was attached later.
+    # The null distribution assumes small steps of the parameters, which may be far off if a release was attached later.
     for _ in range(_STEPS):
         at = _Calibrated.of(tree, layout, logs, rows)
         logs = logs + scoring_step(near, at.shares(near.cliques), at.tangents)
@@ -169,7 +170,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
 
 @dataclass(frozen=True)
 class _Calibrated:
-    """A tree that holds a network's factors and further tables is calibrated for log-potentials of the network."""
+    """A tree of a network's factors and further tables, calibrated at the network's log-potentials."""
 
     tree: JunctionTree
     layout: Layout
@@ -184,13 +185,13 @@ class _Calibrated:
         return cls(tree, layout, logs, rows, tree.calibrate(potentials))
 
     def shares(self, tables: Sequence[Clique]) -> Vector:
-        """Return tables that the tree holds, end to end."""
+        """Return tables that the tree contains, concatenated."""
         return self.calibration.marginals[self.tree.layout.places(tables)]
 
     def tangents(self, tables: Sequence[Clique]) -> Vector:
         """Compute derivatives of such tables by the log-potentials; rows of a CPD stay normalised.
 
-        They are covariances of cells: of each cell of the tables with all parameters, or the other way, as is less
+        They are covariances of cells: of each cell of the tables with all parameters, or the reverse if that is less
         work.
         """
         places, free = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
@@ -221,9 +222,9 @@ def _drawn_tables(
     draws: int,
     generator: np.random.Generator,
 ) -> Vector:
-    """Simulate tables that a tree holds, of as many records as there are, less their expectation.
+    """Simulate deviations of tables in a tree from their expectation, for the actual number of records.
 
-    In parts, for large trees; without records, so that their number does not matter.
+    Large trees are processed in parts. No records are drawn, so their number does not affect the work.
     """
     count, layout = max(1, round(seen.total)), seen.layout
     number = {variable: place for place, variable in enumerate(tree.variables)}
@@ -256,10 +257,10 @@ def _drawn_records(
     draws: int,
     generator: np.random.Generator,
 ) -> Vector:
-    """Simulate any tables by drawing records.
+    """Simulate deviations of any tables by drawing records.
 
-    Fewer than there are where the noise hides it, or where there are very many: each then stands for several. Where a
-    draw still has many records there are fewer draws, that several draws of the noise share.
+    Fewer records are drawn if noise hides the difference, or if there are very many: each then stands for several. If a
+    draw still has many records, fewer draws are made, and several draws of the noise share each.
     """
     records, least = max(1, round(seen.total)), float(seen.noise.variance.min())
     enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least)))

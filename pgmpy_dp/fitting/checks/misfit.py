@@ -1,18 +1,19 @@
-"""What a release measured is held against what a model expects, by the law that the misfit has if the model is right.
+"""Test of a model against a release, by the distribution of the misfit if the model is right.
 
-Observations y = A n + noise deviate from those that a model expects by noise of known size, and by the sampling of N
-records. Fitted parameters absorb a part of both: what the tangents of the model's own observations span is projected
-out, so that the estimator does not matter (the C(alpha) tests of Neyman 1959), once steps of scoring have brought them
-near enough. Tables that only test a network do not move its parameters, but what those explain of them is taken out as
-well. What is left of simulated deviations, treated alike, is the law of what is left of the residuals.
+Observations y = A n + noise deviate from the expectation of a model by noise of known size and by the sampling of N
+records. Fitted parameters absorb a part of both. Projecting out the span of the tangents of the model's observations
+makes the test independent of the estimator (C(alpha) tests, Neyman 1959), once scoring steps have brought the
+parameters close to the optimum. Tables that only test a network do not change its parameters, but what the parameters
+explain of them is projected out too. The null distribution of the residuals is that of simulated deviations, projected
+in the same way.
 
-What a test could have seen comes from the same draws. Records drawn from the model deviate from it in a pair of
-variables. What the parameters and the shares of single variables leave of that is scaled to a total variation of t, and
-added to the residuals of another draw: the pair's sum of squares exceeds what makes the test fail from some t on. The t
-that suffices in 80 % of the draws is the smallest effect that the test finds with 80 % power, an effect being how far
-the pair's true shares are from the nearest that the model can have. Such deviations are spread over all cells of the
-pair; those of few cells, or that other tables show as well, are found more often. Of the release, only its noise enters
-and the model that was fitted to it.
+The power comes from the same draws. Records drawn from the model deviate from it in a pair of variables. What the
+parameters and the shares of single variables leave of this deviation is scaled to a total variation of t, and added to
+the residuals of another draw: the pair's sum of squares exceeds the critical value from some t on. The t that suffices
+in 80 % of the draws is the smallest effect that the test detects with 80 % power, where an effect is the distance of
+the pair's true shares from the nearest that the model can have. These deviations are spread over all cells of the pair;
+those in few cells, or visible in other tables too, are detected more often. All of this depends on the release only
+through its noise and the fitted model.
 """
 
 from __future__ import annotations
@@ -35,28 +36,28 @@ from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
-# The smallest effect is the one that is found with this probability.
+# Probability with which the smallest detectable effect is detected.
 _POWER = 0.8
-# It is found from deviations of so many drawn samples. Where parameters leave less than this share of them, they are
-# those of the pair itself.
+# Number of drawn deviations for the detectable effect, and the share of a deviation that parameters must leave: if they
+# leave less, the pair's own deviations are used.
 _DEVIATIONS, _UNABSORBED = 100, 0.3
-# A fit fails where so large a misfit would be so improbable if the model were right.
+# Significance level of the test of fit.
 LEVEL = 0.01
-# In the last part of a simulated law, its tail is taken for exponential.
+# Upper part of a simulated distribution whose tail is taken as exponential.
 _TAIL = 0.1
-# Smaller probabilities are not told apart, and stated as a bound: a tail is not known so far out.
+# Least p-value, and the p-value below which only a bound is stated: the far tail is unknown.
 _LEAST, _STATED = 1e-9, 1e-6
-# Where no more than this share of the deviations is left by the parameters, nothing is tested.
+# Share of the deviations that parameters must leave; if they leave less, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
-_APART = 1e-10  # holds near-collinear columns of length 1 apart
+_APART = 1e-10  # regularises near-collinear columns of length 1
 
 Tangents = Callable[[Sequence[Clique]], Vector]
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """A table or pair of variables has this misfit.
+    """Misfit of a table or a pair of variables.
 
     Attributes
     ----------
@@ -64,16 +65,16 @@ class Misfit:
     observed, expected : float
         The sum of squared standardised residuals that parameters cannot absorb, and its mean if the network is right.
     p_value : float
-        The probability of so large a sum then, and of tables that were chosen for being far off, in any of those that
-        they were chosen among. NaN where the parameters absorb everything.
+        Probability of at least this sum if the network is right. For tables that were chosen for being far off, the
+        probability that any of the candidates reaches it. NaN if the parameters absorb everything.
     excess : float
-        Total variation between the measured shares and the network's, beyond what noise and sampling make.
+        Total variation between the measured shares and the network's, beyond that of noise and sampling.
     cell : tuple of states
-        The joint state that is farthest off, and its share, `measured` and by the `network`.
+        The joint state that is farthest off, with its share as `measured` and in the `network`.
     detectable : float
-        Of a pair: the smallest total variation, from the nearest that the network can have, that the check would have
-        found with a probability of 80 %; see `pgmpy_dp.fitting.checks.misfit`. Infinite where even the strongest
-        dependence would have been missed more often. NaN of tables, and of pairs that the network's parameters fit.
+        For a pair, the smallest total variation, from the nearest that the network can have, that the check would have
+        detected with a probability of 80 %; see `pgmpy_dp.fitting.checks.misfit`. Infinite if even the strongest
+        dependence would have been detected less often. NaN for tables, and for pairs that the parameters fit.
     """
 
     variables: Clique
@@ -93,19 +94,19 @@ class Misfit:
 
 @dataclass(frozen=True, repr=False)
 class FitCheck:
-    """A release was held against a network.
+    """Result of testing a network against a release.
 
     Attributes
     ----------
     of_tables, of_pairs : tuple of Misfit
-        Of each measured table, and of all pairs of variables that were measured together, the worst first.
+        For each measured table, and for all pairs of variables that were measured together, the worst first.
     z2 : float
         Observed over expected misfit of all tables: about 1 if the network is right.
     p_value : float
-        The probability of so large a misfit, in all or in the worst table or pair, if the network is right. NaN where
-        the parameters absorb everything: the release has nothing to hold against the network.
+        Probability of at least this misfit, in all or in the worst table or pair, if the network is right. NaN if the
+        parameters absorb everything, so that the release cannot contradict the network.
     left_out : int
-        So many measured tables were not tested, since derivatives of all do not fit in memory.
+        Number of measured tables that were not tested, since derivatives of all do not fit in memory.
     """
 
     of_tables: tuple[Misfit, ...]
@@ -116,30 +117,30 @@ class FitCheck:
 
     @property
     def tables(self) -> pd.DataFrame:
-        """Return a frame with a row for each measured table, and what `Misfit` has as columns."""
+        """Frame with a row for each measured table, and the attributes of `Misfit` as columns."""
         return _frame(self.of_tables)
 
     @property
     def pairs(self) -> pd.DataFrame:
-        """Return the same for pairs of variables."""
+        """The same for pairs of variables."""
         return _frame(self.of_pairs)
 
     @property
     def fails(self) -> bool:
-        """Say whether a right network would have so large a misfit in less than one release of a hundred."""
+        """Whether fewer than one in a hundred releases would show this misfit if the network were right."""
         return self.p_value < LEVEL
 
     @property
     def passes(self) -> bool:
-        """Say whether the check found nothing, though it could have found something."""
+        """Whether the check detected nothing, although it could have."""
         return not self.fails and self.detectable < math.inf
 
     @property
     def detectable(self) -> float:
-        """Return the smallest total variation that would have been found with 80 % power, in any of the pairs.
+        """The smallest total variation, in any of the pairs, that would have been detected with 80 % power.
 
-        Infinite where the noise hides every dependence of every pair: that such a check does not fail says nothing. NaN
-        where no pair was tested.
+        Infinite if noise hides every dependence in every pair: passing such a check means nothing. NaN if no pair was
+        tested.
         """
         return min((effect for effect in self._effects), default=math.nan)
 
@@ -149,7 +150,7 @@ class FitCheck:
 
     @property
     def power(self) -> str:
-        """Say which effect the check would have found with 80 % power."""
+        """Describe which effect the check would have detected with 80 % power."""
         effects, hidden = sorted(self._effects), sum(map(math.isinf, self._effects))
         if not effects:
             return "no pair of variables was tested, so that no missing edge would have been seen"
@@ -162,11 +163,11 @@ class FitCheck:
 
     @property
     def probability(self) -> str:
-        """Write the p-value as "p = 0.03", or as a bound where it is too small to be known."""
+        """The p-value as text, "p = 0.03", or as a bound if it is too small to be known."""
         return f"p < {_STATED:g}" if self.p_value < _STATED else f"p = {self.p_value:.2g}"
 
     def worst(self, count: int = _SHOWN) -> list[str]:
-        """Describe what fails by itself: pairs of variables, or else tables, the farthest off first."""
+        """Describe what fails on its own, pairs of variables or else tables, the farthest off first."""
         for listed in (self.of_pairs, self.of_tables):
             failing = [misfit for misfit in listed if misfit.p_value * len(listed) < LEVEL]
             if failing:
@@ -196,7 +197,7 @@ def held_against(
     telling: Collection[Clique] | None = None,
     seed: int = 0,
 ) -> FitCheck:
-    """Hold observations against a model.
+    """Test observations against a model.
 
     Parameters
     ----------
@@ -204,21 +205,20 @@ def held_against(
     shares : ndarray of shape (cells,)
         The model's probabilities of the cells of `seen.cliques`.
     deviations : ndarray of shape (draws, cells)
-        Counts of records drawn from the model less their expectation, simulated some hundred times.
+        Deviations of counts of records drawn from the model from their expectation, for some hundred draws.
     tangents : callable, optional
-        From some of the cliques to the derivatives of their shares by the parameters that were fitted, of shape (cells,
-        parameters). Without them the law is that of a model which was not fitted to the release: it errs to the side of
-        the model.
+        Function of some of the cliques that returns derivatives of their shares by the fitted parameters, of shape
+        (cells, parameters). Without it the model is treated as not fitted to the release, which errs in its favour.
     telling : collection of tuples of str, optional
-        The tables that tell of the parameters; without it, all do.
+        The tables that inform the parameters; all by default.
     seed : int
-        The noise of the simulation is repeatable; no privacy hangs on it.
+        Seed of the simulated noise; privacy does not depend on it.
     """
     expected, weights = _expected(seen, shares)
     draws = len(deviations)
     some = np.arange(_DEVIATIONS) * draws // _DEVIATIONS
-    # One array, changed in place, for it is large: what was observed, simulations of it, deviations without noise, and
-    # these once more as they were before projection.
+    # One large array, changed in place: the observation, its simulations, deviations without noise, and the latter once
+    # more as they were before projection.
     rows = np.empty((1 + draws + 2 * some.size, weights.size))
     residuals, projected = rows[: 1 + draws], rows[: -some.size]
     residuals[0] = seen.noise.observed - expected
@@ -237,7 +237,7 @@ def held_against(
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
     pairs = _pairs(seen.cliques)
     apart, effects = _pair_misfit(seen, pairs, rows, weights, draws)
-    # Tables that were chosen for their distance are judged by themselves, as if all candidates had been measured.
+    # Tables that were chosen for their distance are tested separately, as if all candidates had been measured.
     factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
     whole = np.nansum(tables[:, among == 0], axis=1)
     if not whole.any():
@@ -247,7 +247,7 @@ def held_against(
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
-    # The law of the least comes from draws that those of the single ones were not fitted to, as the release was not.
+    # The null distribution of the minimum uses other draws than the single p-values, as the release is another draw.
     others = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
     tests = (not math.isnan(others)) + bool((factors[~np.isnan(apart[0])] > 0).any())
     plain = math.exp(-_quantile(least[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
@@ -270,16 +270,16 @@ def held_against(
 
 
 def _either(others: float, chosen: Vector) -> float:
-    """Join the p-value of plain tables and those of chosen pairs, which count their candidates already."""
+    """Combine the p-value of plain tables with those of chosen pairs, which already account for their candidates."""
     least = float(np.nanmin(chosen)) if not np.isnan(chosen).all() else math.nan
     tested = [p_value for p_value in (others, least) if not math.isnan(p_value)]
     return min(1.0, len(tested) * min(tested)) if tested else math.nan
 
 
 def scoring_step(seen: Observations, shares: Vector, tangents: Tangents) -> Vector:
-    """Find by how much parameters, logarithms, move to what all observations say: one step of Fisher's scoring.
+    """Return the change of the parameters (logarithms) by one step of Fisher scoring on all observations.
 
-    Of what the observations leave open, steps of the size of one are taken for usual, so that they stay small.
+    Directions that the observations leave open are regularised to steps of about one, so that they stay small.
     """
     expected, weights = _expected(seen, shares)
     with one_thread():
@@ -291,12 +291,12 @@ def scoring_step(seen: Observations, shares: Vector, tangents: Tangents) -> Vect
 
 
 def _repeats(seen: Observations) -> int:
-    """Rows of one unit may be alike: as many are at most counted as if they were one."""
+    """Return the factor by which equal rows of one unit may raise the sampling variance: at most `max_rows`."""
     return max(release.guarantee.max_rows or 1 for release in seen.releases)
 
 
 def _expected(seen: Observations, shares: Vector) -> tuple[Vector, Vector]:
-    """Find what a model expects to be observed, and the weights that standardise deviations from it."""
+    """Return the expected observations, and the weights that standardise deviations from them."""
     expected, squares = seen.total * seen.expected(shares), seen.total * seen.expected_squares(shares)
     sampling = _repeats(seen) * np.maximum(squares - expected**2 / seen.total, 0.0)
     return expected, 1.0 / np.sqrt(np.maximum(seen.noise.variance, LEAST_VARIANCE) + sampling)
@@ -305,9 +305,9 @@ def _expected(seen: Observations, shares: Vector) -> tuple[Vector, Vector]:
 def _columns(
     seen: Observations, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
-    """Standardise derivatives of observations by what was fitted: parameters, and then an unknown number of records.
+    """Standardise derivatives of observations by the fitted parameters, and by the number of records if unknown.
 
-    Those that tell come first, all together, and each other table by itself.
+    Tables that inform the parameters come first, all together, and then each other table by itself.
     """
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~told & (seen.owners == owner)) for owner in np.unique(seen.owners[~told]))
@@ -323,10 +323,10 @@ def _columns(
 
 
 def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
-    """Take off rows of residuals what columns H span, as fitted to the first part of them, where this is a projection.
+    """Project the span of the columns H, as fitted to the first part of the residuals' rows, out of them.
 
-    Near-collinear columns are held apart a little. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the one with the smaller matrix
-    is taken, twice: what is left is a difference. Any other table depends on few of the columns.
+    Near-collinear columns are slightly regularised. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the form with the smaller
+    matrix is applied, twice, since the rest is a difference. Each other table depends on few of the columns.
     """
     told, columns = next(parts)
     lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns))
@@ -343,7 +343,7 @@ def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: V
         fitted = cho_solve(factor, held.T @ here)
         fitted += cho_solve(factor, held.T @ (here - held @ fitted))
         residuals[:, told] -= fitted.T @ held.T
-    else:  # what is left of the places that tell is r (HH' + r)^-1 of them
+    else:  # the rest at the places that inform the parameters is r (HH' + r)^-1 times them
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
         fitted, residuals[:, told] = held.T @ (once + twice), _APART * twice.T
@@ -354,13 +354,13 @@ def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: V
 
 
 def _squares(residuals: Vector, owners: NDArray[np.int64], count: int) -> Vector:
-    """Sum the squares of columns by their owner; those of none are left out."""
+    """Sum the squares of columns by owner; columns without an owner are skipped."""
     parts = (residuals[:, owners == owner] for owner in range(count))
     return np.stack([np.einsum("ij,ij->i", part, part) for part in parts], axis=1)
 
 
 def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
-    """List the pairs of variables that lie in tables, with the numbers of those tables."""
+    """Map the pairs of variables within tables to the indices of those tables."""
     pairs: dict[frozenset[str], tuple[Clique, list[int]]] = {}
     for number, clique in enumerate(cliques):
         for pair in itertools.combinations(clique, 2):
@@ -371,14 +371,14 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
 def _pair_misfit(
     seen: Observations, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
 ) -> tuple[Vector, Vector]:
-    """Sum residuals to pairs, from all tables that hold them, and give sums of squares relative to their means.
+    """Sum residuals to pairs, from all tables that contain them; return sums of squares relative to their means.
 
-    A missing edge leaves the shares of single variables as they are: the part of a pair's residuals that those of its
-    two variables explain is taken out, with its noise.
+    A missing edge does not change the shares of single variables: the part of a pair's residuals that the residuals of
+    its two variables explain is removed, with its noise.
 
-    The second result, of shape (2, draws, pairs), has c and e for which s + 2 c t + e t^2 is a draw's sum of squares
-    once t times a deviation is added, scaled to a total variation of 1. NaN for pairs that have parameters, which
-    absorb most of what a deviation was before.
+    The second result, of shape (2, draws, pairs), has c and e such that s + 2 c t + e t^2 is a draw's sum of squares
+    after adding t times a deviation of total variation 1. NaN for pairs with parameters, which absorb most of any
+    deviation.
     """
     found = np.empty((1 + draws, len(pairs)))
     effects = np.full((2, draws, len(pairs)), math.nan)
@@ -414,16 +414,16 @@ def _pair_misfit(
 
 
 def _found_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
-    """Find the t from which on s + 2 c t + e t^2 is above a bar in 80 % of the draws."""
+    """Find the t from which on s + 2 c t + e t^2 exceeds a threshold in 80 % of the draws."""
     missing = np.maximum(bar - squares, 0.0)
     needed = (np.sqrt(crossed**2 + effects * missing) - crossed) / np.maximum(effects, 1e-300)
     return float(np.quantile(np.where(missing > 0, needed, 0.0), _POWER))
 
 
 def _strongest(table: Vector) -> float:
-    """Find how far, in total variation, a table with the same sums of rows and columns is, if dependence is strong.
+    """Return the total variation between a table and one with the same margins and strong dependence.
 
-    Mass goes to one cell after another, to each as much as its row and column have left, first where that adds most.
+    Cells are filled greedily, each as far as its row and column allow, in the order of the variation that they add.
     """
     rows, columns, dependent = table.sum(axis=1), table.sum(axis=0), np.zeros_like(table)
     for _ in range(sum(table.shape)):
@@ -437,7 +437,7 @@ def _strongest(table: Vector) -> float:
 
 
 def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> Vector:
-    """Take what the sums of rows and columns let expect from the cells of pairs, whose variances these are."""
+    """Remove from cells of pairs, with these variances, what the sums of rows and columns explain."""
     rows, columns = np.indices(shape).reshape(2, -1)
     sums = np.vstack([rows == np.arange(shape[0])[:, None], columns == np.arange(shape[1])[:, None]]).astype(np.float64)
     among = sums * variances
@@ -447,22 +447,22 @@ def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> 
 
 
 def _exponential_tail(law: Vector) -> tuple[float, float]:
-    """Find where the tail of a sorted law begins, and the mean of what is beyond."""
+    """Return where the tail of a sorted distribution begins, and the mean excess beyond."""
     last = int(law.size * (1.0 - _TAIL))
     start = float(law[last - 1])
     return start, max(float((law[last:] - start).mean()), 1e-300)
 
 
 def _quantile(law: Vector, level: float) -> float:
-    """Find the value for which `_tail` gives a small level."""
+    """Return the value at which `_tail` is a given small level."""
     start, excess = _exponential_tail(np.sort(law))
     return start + excess * math.log(_TAIL / level)
 
 
 def _tail(values: Vector, law: Vector) -> Vector:
-    """Give each value of a column the share of simulated ones, the law of the column, that are as large.
+    """Return for each value of a column the share of its simulated values that are as large.
 
-    Among the largest, roots of sums of squares and logarithms of probabilities have about exponential tails.
+    In the upper tail, roots of sums of squares and logarithms of probabilities are about exponential.
     """
     law = np.sort(law, axis=0)
     draws, columns = law.shape
@@ -487,7 +487,7 @@ def _misfits(
     p_values: Vector,
     detectable: Vector,
 ) -> tuple[Misfit, ...]:
-    """Put misfits beside their effects, in shares."""
+    """Combine misfits with their effects, in shares."""
     means = misfit[1:].mean(axis=0)
     parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), detectable.tolist(), strict=True)
     found = [
@@ -500,7 +500,7 @@ def _misfits(
 def _effect(
     seen: Observations, own: dict[Clique, Vector], clique: Clique
 ) -> tuple[float, tuple[State, ...], float, float]:
-    """Compare the least noisy table of a clique with the model's: the last four attributes of a `Misfit`."""
+    """Compare the least noisy table of a clique with the model's; returns the last four attributes of `Misfit`."""
     total, schema = seen.total, seen.schema
     holding = [r for r in seen.releases if any(set(clique) <= set(measured) for measured in r.cliques)]
     counts, variance = min((release.marginal(clique) for release in holding), key=lambda table: table[1])
@@ -514,6 +514,6 @@ def _effect(
 
 
 def _model_table(seen: Observations, own: dict[Clique, Vector], clique: Clique) -> Vector:
-    """Read a table of the model from one that holds it."""
+    """Return a table of the model as a margin of one that contains it."""
     within = next(name for name in own if set(clique) <= set(name))
     return Table(within, own[within].reshape(seen.schema.shape(within))).margin(clique).values

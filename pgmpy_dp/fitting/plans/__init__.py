@@ -1,1 +1,1 @@
-"""What to measure, and how noisy it will be."""
+"""Plans of what to measure, and of how noisy it will be."""

@@ -1,18 +1,18 @@
-"""How much privacy an accuracy costs, before anything is measured.
+"""Privacy cost of a required accuracy, before anything is measured.
 
-The residuals of a set S of variables are what its table tells beyond the tables of its subsets. From residuals of
+The residuals of a set S of variables are what its table says beyond the tables of its subsets. From residuals of
 variance x_S, a cell of a requested table C is known with variance
 
     sum over S in C of x_S prod((n_i - 1) / n_i, i in S) prod(1 / n_i^2, i in C but not in S),
 
-n_i states each. Residuals measured one by one, with Gaussian noise, cost sum(p_S / x_S) in squared sensitivity over
-variance, p_S = prod((n_i - 1) / n_i, i in S). The optimum over these is ResidualPlanner's (Xiao et al. 2023), than
-which no linear measurement with Gaussian noise is cheaper.
+where variable i has n_i states. Residuals that are measured separately, with Gaussian noise, cost sum(p_S / x_S) in
+squared sensitivity over variance, p_S = prod((n_i - 1) / n_i, i in S). The optimum over these is ResidualPlanner's
+(Xiao et al. 2023); no linear measurement with Gaussian noise is cheaper.
 
-Tables with independent noise cost more. One of A with variance 1 / w tells the residuals of each S in A with precision
-w / prod(n_i, i in A but not in S), precisions of several tables add up, and all together cost sum(w).
+Tables with independent noise cost more. A table of A with variance 1 / w measures the residuals of each S in A with
+precision w / prod(n_i, i in A but not in S), precisions of several tables add up, and all together cost sum(w).
 
-Where the number of records is public, the residuals of the empty set are known and cost nothing.
+If the number of records is public, the residuals of the empty set are known and cost nothing.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.release.noisy_residuals import residual_epsilon, varied_variables
 from pgmpy_dp.schema import Clique, Schema
 
-# The largest error is replaced by a smooth one, sharper from round to round: the last is off by one part in a thousand.
+# The largest error is replaced by a smooth maximum, sharper in each round; the last is off by 0.1 %.
 _SHARPNESS, _ITERATIONS = (10.0, 100.0, 1000.0, 10_000.0), 400
-# Tables of less than this share of the largest precision are left out; scales are in steps of a tenth, as in blocks.
+# Tables of less than this share of the largest precision are left out; ratio of neighbouring scales, as in blocks.
 _LEAST_SHARE, _STEP = 1e-4, 1.1
 _MOST_SETS = 200_000
 
 
 @dataclass(frozen=True)
 class AccuracyPlan:
-    """What to measure so that tables are as accurate as asked for, and what that costs.
+    """What to measure so that tables have a required accuracy, and what it costs.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class AccuracyPlan:
     epsilon, delta : float
         Their price together.
     half_widths : mapping of clique to float
-        For each table asked for the half-width that its cells then have, in records.
+        The resulting half-width of the cells of each requested table, in records.
     least_epsilon : float
         The price of ResidualPlanner's optimum: no Gaussian measurement of marginals reaches the accuracy for less.
     cliques : tuple of tuples of str
-        Tables with independent noise that reach the accuracy as well, for methods that need such, if they are put
-        together by least squares, as fits do.
+        Tables with independent noise that reach the accuracy as well, for methods that need such tables, if they are
+        combined by least squares, as fits do.
     weights : list of float
         For `PrivateDataset.measure` of them, with ``mechanism="gaussian_block"`` and ``tables_epsilon``.
     scales : mapping of clique to float
@@ -87,15 +87,15 @@ def plan_accuracy(
     delta: float = 1e-9,
     neighbours: str = "add_remove",
 ) -> AccuracyPlan:
-    """Find what to measure, with Gaussian noise, to reach an accuracy for the least epsilon. No record is needed.
+    """Find the Gaussian measurement that reaches an accuracy for the least epsilon, without records.
 
     Parameters
     ----------
     schema : Schema
     half_widths : mapping of tuple of str to float
-        For each table wanted, within how many records of the truth each of its cells is to be.
+        For each requested table, the half-width in records within which each of its cells should be.
     confidence : float
-        How often a cell is to be as close as that.
+        Probability that a cell is within its half-width.
     delta : float
     neighbours : {"add_remove", "replace_one"}
 
@@ -113,13 +113,13 @@ def plan_accuracy(
 
     Notes
     -----
-    The accuracy is that of counts before a model is fitted, which errs less where the model is right, and otherwise as
-    far as it is wrong.
+    The accuracy is that of counts before a model is fitted. A fitted model is more accurate if it is right, and
+    otherwise as far off as it is wrong.
 
-    `epsilon` is that of `least_epsilon` but for about a millionth, by which noise on whole parts of a record costs more
-    than continuous noise. Where a record is replaced it is more by 3 to 20 %: `least_epsilon` is then that of the
-    average replacement, and a few change more, in variables of few states. `tables_epsilon` is higher, most where
-    variables have few states, since measured tables tell of their subsets more than is needed.
+    `epsilon` exceeds `least_epsilon` by about a millionth, the extra cost of noise on integer fractions of a record. If
+    a record is replaced, it exceeds it by 3 to 20 %: `least_epsilon` is then that of the average replacement, and some
+    replacements change more, in variables with few states. `tables_epsilon` is higher, most where variables have few
+    states, since measured tables say more about their subsets than is needed.
 
     Examples
     --------
@@ -136,8 +136,8 @@ def plan_accuracy(
     if sum(2 ** len(clique) for clique in cliques) > _MOST_SETS:
         raise ValueError(f"The tables have more than {_MOST_SETS:,} sets of variables: ask for fewer or smaller ones.")
     if neighbours == "replace_one" and any(schema.cells(clique) == 1 for clique in cliques):
-        raise ValueError("A table of one cell is the number of records, which is public: nothing is to be measured.")
-    closure = downward_closure(schema, cliques)  # without variables of one state: of these there is nothing to know
+        raise ValueError("A table of one cell is the number of records, which is public: there is nothing to measure.")
+    closure = downward_closure(schema, cliques)  # without variables of one state, which have no residuals
     closure = closure[1:] if neighbours == "replace_one" else closure
     order = {variable: place for place, variable in enumerate(schema.variables)}
     own = {frozenset(clique): clique for clique in cliques}
@@ -178,7 +178,7 @@ def plan_accuracy(
 
 
 def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Find what the variance of a set's residuals adds to that of a cell of each table."""
+    """Matrix from the variances of sets' residuals to the variance of a cell of each table."""
     place = {one: number for number, one in enumerate(sets)}
     rows, columns, values = [], [], []
     for row, clique in enumerate(cliques):
@@ -193,7 +193,7 @@ def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Ma
 
 
 def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Find what the precision of a table adds to that of the residuals of each set."""
+    """Matrix from the precisions of tables to the precision of each set's residuals."""
     place = {one: number for number, one in enumerate(sets)}
     rows, columns, values = [], [], []
     for column, table in enumerate(tables):
@@ -208,7 +208,7 @@ def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes:
 
 
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
-    """Find the precisions of tables with independent noise, of few different scales; 0 for those that are left out."""
+    """Find the precisions of tables with independent noise, with few different scales; 0 for tables left out."""
     weights = _least_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
     kept = np.flatnonzero(weights > _LEAST_SHARE * weights.max())
     steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))
@@ -219,7 +219,7 @@ def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits:
 
 
 def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
-    """Divide the variances of the tables' cells by what is allowed."""
+    """Return the variances of the tables' cells divided by their limits."""
     ratios: Vector = (errors @ (1.0 / (precisions @ weights))) / limits
     return ratios
 
@@ -227,8 +227,8 @@ def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_ar
 def _least_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
     """Find the weights of least cost that keep all errors within their limits.
 
-    Cost times largest error does not change with the weights' scale, so its logarithm is minimised freely, a convex
-    function of the weights' logarithms.
+    Cost times largest error is invariant to the scale of the weights, so its logarithm is minimised without
+    constraints; it is convex in the logarithms of the weights.
     """
 
     def value(logs: Vector, sharpness: float) -> tuple[float, Vector]:
@@ -255,7 +255,7 @@ def _least_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_
 
 
 def _gaussian_price(cost: float, delta: float, neighbours: str) -> float:
-    """Price normal noise by the sum of squared sensitivities over variances."""
+    """Price of continuous Gaussian noise, by the sum of squared sensitivities over variances."""
     from dp_accounting import get_epsilon_gaussian  # the import takes a second
 
     return float(get_epsilon_gaussian((cost * table_sensitivity(neighbours, "squared_l2")) ** -0.5, delta))

@@ -1,6 +1,7 @@
-"""The families of a Bayesian network share a privacy budget.
+"""How the families of a Bayesian network share a privacy budget.
 
-Uniform, by table size, planned and by two stages that look at the data (Chowdhury, Rekatsinas and Jha 2020).
+Shares are uniform, by table size, planned, or chosen in two stages that look at the data (Chowdhury, Rekatsinas and Jha
+2020).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pgmpy_dp.schema import Clique, Schema
 
 FEATURES = ("height", "out_degree", "sensitivity")
 
-# Gaussian noise in a table of c cells goes with c / sqrt(r), r its share of rho: least in all for r as c^(2/3).
+# Gaussian noise in a table of c cells with share r of rho is proportional to c / sqrt(r): its sum is least for r ~
+# c^(2/3).
 _GAUSSIAN_POWER = 2 / 3
 
 Plan = tuple[Sequence[Clique], Sequence[float]]
@@ -36,7 +38,7 @@ Plan = tuple[Sequence[Clique], Sequence[float]]
 
 @dataclass(frozen=True)
 class UniformAllocation:
-    """All tables have equal shares: the baseline of Chowdhury et al. (D-Ind).
+    """Equal shares for all tables: the baseline of Chowdhury et al. (D-Ind).
 
     Examples
     --------
@@ -48,12 +50,12 @@ class UniformAllocation:
 
 @dataclass(frozen=True)
 class SizeAllocation:
-    """Shares are in proportion to a power of the number of cells.
+    """Shares proportional to a power of the number of cells.
 
     Attributes
     ----------
     power : float
-        The square root has the least expected absolute noise in all, of Laplace noise; of Gaussian noise 2/3 has.
+        The total expected absolute noise is least at 1/2 for Laplace noise, and at 2/3 for Gaussian noise.
 
     Examples
     --------
@@ -69,13 +71,13 @@ class SizeAllocation:
 
 @dataclass(frozen=True)
 class PlannedAllocation:
-    """Families are merged into common tables where that lowers the noise, by `plan_measurements`.
+    """Merge families into common tables where that lowers the noise, by `plan_measurements`.
 
-    Shares go with the square root of the cells. Laplace noise in a cell of a family's marginal is then in proportion to
-    the sum of these roots, whichever table it is read from: fewer, larger tables can lower the noise of all families.
-    Mostly that pays, and always where the network is fitted by inference; but sums of Laplace noise tell less than
-    Laplace noise of equal variance, and on ALARM at small epsilon tables of single families read one by one do better.
-    Gaussian noise is not lowered by merging: then families are measured as by `SizeAllocation(2 / 3)`.
+    Shares are proportional to the square root of the cells. Laplace noise in a cell of a family's marginal is then
+    proportional to the sum of these roots, whichever table it is read from: fewer, larger tables can lower the noise of
+    all families. This usually helps, and always if the network is fitted by inference; but sums of Laplace noise are
+    less informative than Laplace noise of equal variance, and on ALARM at small epsilon single families, read one by
+    one, do better. Merging does not lower Gaussian noise: families are then measured as by `SizeAllocation(2 / 3)`.
 
     Examples
     --------
@@ -87,22 +89,22 @@ class PlannedAllocation:
 
 @dataclass(frozen=True)
 class DataDependentAllocation:
-    """A first, cheap release decides on the shares of the second (Chowdhury et al., Algorithm 2).
+    """Decide on the shares of a second release by a first, cheap one (Chowdhury et al., Algorithm 2).
 
-    Stage I measures all tables equally, on a Poisson sample. From it come the mean error of each family's parameters
-    for one unit of budget (equations 4 and 6), and a weight W_i = (h_i + 1) (o_i + 1) (S_i + 1) from the node's height,
-    its out-degree and the mean sensitivity of its children's marginals (7). The sum of W_i dbar_i / epsilon_i is least
-    for epsilon_i in proportion to sqrt(W_i dbar_i) (10), which is what stage II measures with. Only stage II is fitted.
+    Stage I measures all tables equally, on a Poisson sample. It gives the mean error of each family's parameters per
+    unit of budget (equations 4 and 6), and a weight W_i = (h_i + 1) (o_i + 1) (S_i + 1) from the node's height, its
+    out-degree and the mean sensitivity of its children's marginals (7). The sum of W_i dbar_i / epsilon_i is least for
+    epsilon_i proportional to sqrt(W_i dbar_i) (10), with which stage II measures. Only stage II is fitted.
 
     Attributes
     ----------
     stage1_fraction : float
         Share of the budget for stage I, between 0 and 1.
     sampling_rate : float
-        Of stage I; 1 measures all records. A lower rate never makes stage I more accurate (see
-        `PrivateDataset.measure`), and is for "add_remove" only.
+        Sampling rate of stage I; 1 measures all records. A lower rate never makes stage I more accurate (see
+        `PrivateDataset.measure`), and is available for "add_remove" only.
     weights : tuple of {"height", "out_degree", "sensitivity"}
-        What enters W_i; an empty tuple leaves W_i = 1.
+        Factors of W_i; for an empty tuple W_i = 1.
     sensitivity : {"paper", "covary"}
         See `laskey_sensitivities`: "paper" is a constant of the structure, "covary" depends on the data.
 
@@ -139,13 +141,7 @@ _NAMED: dict[str, Allocation] = {
 
 
 def resolve_allocation(allocation: Any, tables: str) -> Allocation:
-    """Find the allocation that a name or an object stands for.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or cannot be had with these tables.
-    """
+    """Return the allocation that a name or an object stands for; ValueError if there is none for these tables."""
     choice("joint", "paper")("tables", tables)
     resolved = _NAMED.get(allocation) if isinstance(allocation, str) else allocation
     if not isinstance(resolved, Allocation):
@@ -173,15 +169,15 @@ def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str
 
 
 def _measured(scopes: Sequence[Clique], tables: str) -> Sequence[Clique]:
-    """Keep the families with a table of their own: all, or those that lie in no other."""
+    """Return the families with a table of their own: all, or those that no other contains."""
     return scopes if tables == "paper" else maximal(scopes)
 
 
 def _tables(wanted: Mapping[Clique, float], tables: str) -> Plan:
     """List the tables of families with given shares.
 
-    Of "paper", half of a share goes to the parents' table. A node without parents has none (it would hold the number of
-    records, which cancels), and a table that several families ask for is measured once, with all their shares.
+    For "paper", half of a share goes to the parents' table. A node without parents has none (it would be the number of
+    records, which cancels), and a table needed by several families is measured once, with the sum of their shares.
     """
     if tables == "joint":
         return list(wanted), list(wanted.values())
@@ -205,10 +201,10 @@ def second_plan(schema: Schema, scopes: Sequence[Clique], features: pd.DataFrame
 def _shares(
     schema: Schema, scopes: Sequence[Clique], costs: Mapping[Clique, float], tables: str
 ) -> dict[Clique, float]:
-    """Take the square roots of the costs c_i = W_i dbar_i of the families, as equation (10) does.
+    """Return the square roots of the costs c_i = W_i dbar_i of the families, as in equation (10).
 
-    A family without a table of its own adds its cost to the smallest that holds it, times what summing over the other
-    variables adds to the noise of a count.
+    A family without a table of its own adds its cost to the smallest that contains it, times the factor by which
+    summing over the other variables increases the noise of a count.
     """
     served = dict.fromkeys(_measured(scopes, tables), 0.0)
     for scope in scopes:
@@ -224,7 +220,7 @@ def allocation_features(
     rows: Sequence[Vector],
     allocation: DataDependentAllocation,
 ) -> pd.DataFrame:
-    """Compute what equation (7) is made of, and dbar."""
+    """Compute the factors of equation (7), and dbar."""
     schema = first.schema
     cards = schema.select([scope[0] for scope in scopes]).cardinalities()
     if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
@@ -239,9 +235,9 @@ def allocation_features(
 
 
 def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
-    """Compute equation (6), the mean of sqrt(1 + theta^2) / C[u]; a count of the first stage is taken for at least 1.
+    """Compute equation (6), the mean of sqrt(1 + theta^2) / C[u]; counts of the first stage are raised to at least 1.
 
-    Equation (4), the propagated error of theta = C[x, u] / C[u], is that times the noise: theta cancels C[x, u].
+    Equation (4), the propagated error of theta = C[x, u] / C[u], is this times the noise: C[x, u] cancels.
     """
     parents = scope[1:]
     counts = first.marginal(parents)[0] if parents else np.array(first.total)
@@ -249,7 +245,7 @@ def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
 
 
 def structure_features(network: DAG) -> pd.DataFrame:
-    """Find the height (longest path to a leaf) and out-degree of every node, in the order of the nodes."""
+    """Compute the height (longest path to a leaf) and out-degree of every node, in the order of the nodes."""
     height: dict[str, int] = {}
     for node in reversed(list(nx.topological_sort(network))):
         height[node] = max((height[child] + 1 for child in network.successors(node)), default=0)
@@ -261,7 +257,7 @@ def structure_features(network: DAG) -> pd.DataFrame:
 
 
 def allocation_frame(network: DAG, release: ReleasedTables, tables: str, features: pd.DataFrame | None) -> pd.DataFrame:
-    """Say what the families of a network had of a release's budget; see `PrivateMLE.allocation_`."""
+    """Return the families' shares of a release's budget; see `PrivateMLE.allocation_`."""
     if features is None:
         features = structure_features(network).assign(sensitivity=np.nan, weight=np.nan, dbar=np.nan)
     scopes = families(network)

@@ -1,4 +1,4 @@
-"""Sensitivity in the sense of Laskey (1995) is how strongly the parameters of a node act on its children."""
+"""Sensitivity in the sense of Laskey (1995): how strongly the parameters of a node affect its children."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmpy_dp.schema import Clique
 
 KINDS = ("paper", "covary")
 
-# Probabilities below this are raised to it: a conditional given an impossible state is a limit, and so computed.
+# Least probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
 _LEAST = 1e-8
 
 
@@ -28,11 +28,11 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
     network : DiscreteBayesianNetwork
         With CPDs.
     kind : {"paper", "covary"}
-        "paper" differentiates P(y) by one entry of a CPD, the others fixed (Chowdhury et al., equations 8 and 9).
-        Those derivatives are P(u) P(y | x, u), which sum to the number of states of x whatever the CPDs are: their
-        mean is the constant 1 / (|u| |y|) of the structure, and is returned as such. "covary" changes the other
-        entries of the row in proportion, so that it still sums to 1, which makes the derivative
-        P(u) (P(y | x, u) - P(y | u)) / (1 - theta[x | u]); its absolute values are averaged.
+        "paper" differentiates P(y) by one entry of a CPD, with the others fixed (Chowdhury et al., equations 8 and 9).
+        Those derivatives are P(u) P(y | x, u), which sum to the number of states of x for any CPDs: their mean is the
+        constant 1 / (|u| |y|) of the structure, and is returned as such. "covary" changes the other entries of the row
+        in proportion, so that it still sums to 1. The derivative is then
+        P(u) (P(y | x, u) - P(y | u)) / (1 - theta[x | u]), and its absolute values are averaged.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
 
 
 def constant_sensitivities(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> dict[str, float]:
-    """Average the free derivatives, of which the CPDs cancel; see `laskey_sensitivities`."""
+    """Average the unconstrained derivatives, from which the CPDs cancel; see `laskey_sensitivities`."""
     means: dict[str, list[float]] = {node: [] for node, *_ in scopes}
     sizes = {node: math.prod(cardinalities[parent] for parent in parents) for node, *parents in scopes}
     for child, *parents in scopes:
@@ -82,13 +82,7 @@ def covarying_sensitivities(
     (c[x, u] / theta[x | u] - c[u]) / (1 - theta[x | u]). A junction tree of the families gives the covariances of one y
     with the cells of all families at once.
 
-    Parameters
-    ----------
-    cardinalities : mapping of variable to int
-    scopes : sequence of tuples of str
-        Families, the node first.
-    tables : sequence of ndarray
-        P(node | parents), axes in the order of the family.
+    `scopes` are families, the node first; `tables` are P(node | parents), with axes in the order of the family.
     """
     rows = [np.maximum(table, _LEAST) for table in tables]
     rows = [row / row.sum(axis=0) for row in rows]

@@ -1,4 +1,4 @@
-"""Rare states of a variable are merged, as far as a noisy table of it shows."""
+"""Merging of the rare states of a variable, by a noisy table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pgmpy_dp.schema import Hierarchy, Schema, State
 def merge_rare_states(
     release: NoisyMarginals, variable: str, coarser: str, *, rest: State = "rare", deviations: float = 3.0
 ) -> Schema:
-    """Make a coarser variable of the states that stand out from the noise, and of one for all others.
+    """Define a coarser variable with the states that stand out from the noise, and one state for all others.
 
-    The schema has a :class:`~pgmpy_dp.Hierarchy` from the one to the other. Measure pairs under it, and fit both
-    releases: answers and synthetic records have all states again, the rare ones by their shares in the noisy table. All
-    of this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations). What is
-    measured under the schema promises the release's epsilon too, since the states tell of it; both together count it
+    The schema has a :class:`~pgmpy_dp.Hierarchy` between the two. Measure pairs under it, and fit both releases:
+    answers and synthetic records have all states again, with the rare ones by their shares in the noisy table. All of
+    this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations). Guarantees
+    of what is measured under the schema include the release's, since its states depend on it; together both count it
     once.
 
     Parameters
@@ -27,11 +27,11 @@ def merge_rare_states(
         With the table of the variable, or larger ones.
     variable : str
     coarser : str
-        Name of the coarser variable; no variable of the schema.
+        Name of the coarser variable, which the schema must not have.
     rest : state
         Its state for all rare ones.
     deviations : float
-        A state is rare if its noisy count is below so many standard deviations of the noise.
+        A state is rare if its noisy count is below this number of standard deviations of the noise.
 
     Returns
     -------
@@ -40,9 +40,9 @@ def merge_rare_states(
     Raises
     ------
     SchemaError
-        If there is a variable of the coarser one's name, or a frequent state named as the rest.
+        If the schema has a variable of this name, or a frequent state is named like `rest`.
     ValueError
-        If no table has the variable, or the number of deviations is not positive.
+        If no table contains the variable, or the number of deviations is not positive.
 
     Examples
     --------

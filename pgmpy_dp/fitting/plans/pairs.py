@@ -1,4 +1,4 @@
-"""All pairs of variables, planned as one measurement."""
+"""Plans of all pairs of variables as one measurement."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import itertools
 
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
-# The variables' own tables get this share of the privacy loss together; each pair adds to what is known of them.
+# Share of the privacy loss for all tables of single variables together; each pair adds to what is known about them.
 _SINGLES = 0.03
-# Wider pairs get more, in proportion to this power of their cells; those with the target more again.
+# Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
-# The target's triples get this share together, in proportion to this power of their cells, where the two others have no
-# more cells than this.
+# Share of the target's triples together, power of their numbers of cells, and most cells of the two other variables.
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
 # Advice where a release lacks pairs, in Python and for the command line.
@@ -21,8 +20,8 @@ PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables tha
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure each variable and every pair of variables, for a model that needs no network.
 
-    Variables that follow from one variable by a `Dependency` of the schema are not paired with it nor with each other.
-    The finer variable of a `Hierarchy` is in no pair, and its own table gets as much as a pair of so many cells.
+    Variables that follow from another by a `Dependency` of the schema are paired neither with it nor with each other.
+    The finer variable of a `Hierarchy` is in no pair, and its own table gets the weight of a pair of its size.
 
     Parameters
     ----------
@@ -34,12 +33,12 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     -------
     cliques : tuple of tuples of str
     weights : list of float
-        Each table's share; of the privacy loss by Gaussian noise (rho), they were chosen for.
+        Each table's share of the privacy loss. They were chosen for Gaussian noise, as shares of rho.
 
     Raises
     ------
     SchemaError
-        If the target is no variable of the schema.
+        If the target is not a variable of the schema.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
 def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
 
-    What two variables tell of the target together, pairs do not say. Which triples there are hangs on the schema alone.
+    Triples show what two variables together say about the target. Which there are depends only on the schema.
 
     Parameters
     ----------
@@ -106,13 +105,13 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
 
 
 def _parts(whole: float, sizes: list[float]) -> list[float]:
-    """Part a whole in proportion to sizes."""
+    """Divide a whole in proportion to sizes."""
     total = sum(sizes)
     return [whole * size / total for size in sizes]
 
 
 def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[float]]:
-    """Plan to measure households and persons: pairs within a level and across, and pairs of two persons.
+    """Plan to measure households and persons: pairs within and across levels, and pairs of two persons.
 
     Parameters
     ----------
@@ -121,8 +120,8 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     Returns
     -------
     cliques : tuple of tuples of str
-        Over the variables of ``schema.measured``: as :func:`plan_pairs` has them for a household, its size and a
-        person, and then those of ``schema.together``.
+        Over the variables of ``schema.measured``: those of :func:`plan_pairs` for a household, its size and a person,
+        and then those of ``schema.together``.
     weights : list of float
         Each table's share.
 
@@ -134,7 +133,7 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     (('tenure', 'size'), ('tenure', 'age'), ('size', 'age'), ('age', 'another age'))
     """
     cliques, weights = plan_pairs(schema.joined)
-    # There is a pair, since the size is paired; others get as much for their cells.
+    # There is a pair, since the size is paired; the others get the same weight for their number of cells.
     pair, weight = next(both for both in zip(cliques, weights, strict=True) if len(both[0]) == 2)
     each = weight / schema.joined.cells(pair) ** _POWER
     together = schema.together

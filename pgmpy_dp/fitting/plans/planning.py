@@ -1,18 +1,19 @@
-"""Structure and sizes, both public, decide which tables to measure and how they share the budget.
+"""Choice of tables and of their shares of the budget, by structure and sizes alone, which are public.
 
-A table of c cells measured with a share e of epsilon has noise of expected absolute size about c / e in all. For
-given tables the sum over tables is least when shares go with the square root of the cells, and is then the square of
+A table of c cells that is measured with a share e of epsilon has a total expected absolute noise of about c / e. For
+given tables the sum of these is least if shares are proportional to the square root of the cells; it is then the square
+of
 
     S = sum over tables of sqrt(cells).
 
 So tables are chosen to make S small: a family inside another is not measured, and overlapping tables are replaced by
-their union where that lowers S. Such tables say little of whether the network is right; for that, pairs of variables
+their union if that lowers S. Such tables say little about whether the network is right; for that, pairs of variables
 outside the families are measured with a share that is set aside.
 
-How noisy such pairs may be is decided without the number of records, which may be private: whoever chose an epsilon
-at which families are worth measuring can use pairs that are a few times noisier. A table of c cells has Laplace noise
-in proportion to S / (share sqrt(c)), with the share and S those of all families or of all such pairs; Gaussian noise
-goes with the root of that. So many pairs drown by Laplace noise where they do not by Gaussian noise.
+How noisy these pairs may be is decided without the number of records, which may be private: if an epsilon was chosen at
+which families are worth measuring, pairs that are a few times noisier are useful. A table of c cells has Laplace noise
+proportional to S / (share sqrt(c)), with the share and S of all families or of all such pairs; Gaussian noise is
+proportional to the root of that. So many pairs may be too noisy with Laplace noise, but not with Gaussian noise.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from pgmpy_dp.privacy.checks import choice, number
 from pgmpy_dp.release.observations import joined_pairs, maximal
 from pgmpy_dp.schema import Clique, Schema
 
-# The share of the budget that goes to such pairs.
+# Share of the budget for such pairs.
 CHECK = 0.15
-# At most so many pairs are measured to test a network, or as many as it has variables.
+# Most pairs measured to test a network, unless it has more variables.
 _MOST_PAIRS = 75
-# A table that stands for pairs has at most so many times their cells: with Laplace noise pairs have the less noise the
-# fewer tables there are, with Gaussian noise they would have more in larger ones. It grows from one of so many pairs.
+# Most cells of a table that stands for pairs, as a multiple of theirs (with Laplace noise fewer tables have less noise;
+# with Gaussian noise larger ones would have more), and the number of pairs from which such a table is grown.
 _GROWTH, _STARTS = 2, 10
-# With so few joint states, tables that test may hold families: any tree is small.
+# Number of joint states up to which testing tables may contain families: any tree is small.
 _FEW_CELLS = 2**13
-# The noise of a table that tests is at most so many times that of a family with as many cells, unless the tables hold
-# fewer pairs than bounds need to learn from. On census records (the benchmark real_coverage.py) bounds by more and
-# noisier tables hold the records' answers less often, and answers are farther off.
+# Largest noise of a testing table, as a multiple of that of a family with as many cells, unless the tables contain
+# fewer pairs than bounds need to learn from. On census records (the benchmark real_coverage.py) more and noisier tables
+# give bounds that cover the records' answers less often, and less accurate answers.
 _NOISIEST, _FEWEST_PAIRS = 6.0, 3
 
 
@@ -52,25 +53,26 @@ def plan_measurements(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
-    Decided from the structure and the sizes alone, so it costs no privacy. Use it to measure once and fit often.
+    The choice depends only on the structure and the sizes, so it costs no privacy. Use it to measure once and fit
+    often.
 
     Parameters
     ----------
     network : pgmpy DAG, DiscreteBayesianNetwork or PrivateMarkovNetwork
     schema : Schema
     check : float
-        This share of the budget, at most 0.9, goes to pairs of variables that the network does not join. From them
-        `check_fit` sees missing edges, and bounds of answers learn how far the records are from the network. With 0
-        there are none, and bounds hold only if the network is right.
+        Share of the budget, at most 0.9, for pairs of variables that the network does not join. They show `check_fit`
+        missing edges, and tell bounds of answers how far the records are from the network. With 0 there are none, and
+        bounds hold only if the network is right.
     mechanism : {"laplace", "gaussian", "gaussian_block"}
-        The noise that the tables will have. Where pairs are many, Gaussian noise allows for more of them: with Laplace
-        noise as many are measured, the nearest first, as are not much noisier than families.
+        The noise that the tables will have. If there are many pairs, Gaussian noise allows for more of them: with
+        Laplace noise the nearest pairs are measured, as long as they are not much noisier than families.
 
     Returns
     -------
     cliques : tuple of tuples of str
-        For a Bayesian network its families, merged where that lowers the noise; for a Markov network its edges and
-        isolated nodes. Then the pairs of `check`.
+        For a Bayesian network its families, merged if that lowers the noise; for a Markov network its edges and
+        isolated nodes. The pairs of `check` follow.
     weights : list of float
         For `PrivateDataset.measure`.
 
@@ -105,16 +107,15 @@ def plan_measurements(
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
-    """Weigh tables in the budget by a power of their cells."""
+    """Return weights of tables, proportional to a power of their cells."""
     return [float(schema.cells(clique)) ** power for clique in cliques]
 
 
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], room: float) -> tuple[Clique, ...]:
-    """Put pairs that no table holds and no edge joins into tables: what nothing joins first, then near and small pairs.
+    """Combine pairs that no table contains and no edge joins into tables: unconnected pairs, then near and small ones.
 
-    Tables are those that stand for most such pairs for the root of their cells, one after the other, until these roots
-    add up to more than there is room for. None holds two variables that the network joins, so that it says nothing of a
-    family.
+    Greedily, tables are added that stand for most such pairs per root of their cells, until the sum of these roots
+    exceeds `room`. No table contains two variables that the network joins, so none informs a family.
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
@@ -142,13 +143,9 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
 
 
 def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -> tuple[float, Clique]:
-    """Add variables to a pair while its table stands for more of the pairs that are left, for the root of its cells.
+    """Add variables to a pair while its table stands for more of the remaining pairs per root of its cells.
 
-    Returns
-    -------
-    worth : float
-        Such pairs for the root of its cells.
-    table : tuple of str
+    Returns this ratio, and the table.
     """
     worth, table, pairs, cells = 1.0 / math.sqrt(schema.cells(pair)), pair, 1, schema.cells(pair)
     while True:
@@ -167,21 +164,11 @@ def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Choose tables whose S is small and which cover all families.
+    """Choose tables with a small S that cover all families.
 
-    Greedily from the maximal families: of all pairs of overlapping tables, the one is replaced by its union that, with
-    all tables inside the union gone, lowers S most, until none lowers it. Should the junction tree of the unions more
-    than double in cells, unions are confined to cliques of the families' own junction tree.
-
-    Parameters
-    ----------
-    schema : Schema
-    scopes : iterable of tuples of str
-        The families.
-
-    Returns
-    -------
-    tuple of tuples of str
+    Greedily from the maximal families: among all pairs of overlapping tables, the one whose union, with all tables
+    inside it removed, lowers S most is replaced by it, until none lowers S. If this more than doubles the cells of the
+    junction tree, unions are confined to cliques of the families' own junction tree.
 
     Examples
     --------
@@ -211,7 +198,7 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
     numbers = count(len(start))
     queue: list[tuple[float, int, int]] = []
     degree = Counter(variable for held in sets.values() for variable in held)
-    # Every set is filed under its rarest variable: a search among all tables would be cubic where many share a parent.
+    # Every set is indexed by its rarest variable: searching all tables would be cubic if many share a parent.
     filed: dict[str, set[int]] = {variable: set() for variable in cards}
     bounding: dict[str, list[frozenset[str]]] = {variable: [] for variable in cards}
     for bound in bounds or ():
@@ -247,7 +234,7 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         if first not in tables or second not in tables:
             continue
         union = tuple(dict.fromkeys(tables[first] + tables[second]))
-        if gain(frozenset(union)) < -claimed - 1e-9:  # some of the tables inside it are gone
+        if gain(frozenset(union)) < -claimed - 1e-9:  # some of the tables inside it were removed
             push(first, second)
             continue
         for key in inside(frozenset(union)):

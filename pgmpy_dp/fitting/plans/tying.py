@@ -1,4 +1,4 @@
-"""Cliques of a network may share parameters: each group of them is measured and fitted as one table."""
+"""Cliques that share parameters: each group of them is measured and fitted as one table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Groups = dict[Clique, tuple[Clique, ...]]
 
 @dataclass(frozen=True)
 class PooledTables(IndependentTables):
-    """The mean tables of groups of cliques are read as a release of tables is."""
+    """Mean tables of groups of cliques, read like a release of tables."""
 
     schema: Schema
     tables: Mapping[Clique, NDArray[Any]]
@@ -37,14 +37,15 @@ class PooledTables(IndependentTables):
 
 @dataclass(frozen=True)
 class Tying:
-    """A network has groups of cliques, whose tables were measured under names.
+    """Groups of cliques of a network whose tables were measured by group or one by one.
 
     Attributes
     ----------
     groups : dict of clique to tuple of cliques
-        Every clique that carries log-potentials lies in one group; most groups of one have their own name.
+        Name of each group to its cliques. Every clique with log-potentials is in exactly one group; a group of one
+        usually has its own name.
     pooled : bool
-        The groups' names are measured, each as one table of all its cliques; else the cliques are.
+        Whether each group is measured by name, as one table of all its cliques; otherwise the cliques are measured.
     nodes : tuple of str
     """
 
@@ -54,7 +55,7 @@ class Tying:
 
     @classmethod
     def of(cls, network: DiscreteMarkovNetwork) -> Tying | None:
-        """Read the groups of a network that has any."""
+        """Return the groups of a network; None if it has none."""
         tied = getattr(network, "tied", None)
         if not tied:
             return None
@@ -70,26 +71,20 @@ class Tying:
 
     @property
     def variables(self) -> list[str]:
-        """A release must have the names' variables, or the network's."""
+        """The variables that a release must have: those of the names, or the network's."""
         if not self.pooled:
             return list(self.nodes)
         return list(dict.fromkeys(variable for name in self.groups for variable in name))
 
     def plan(self, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """Choose what to measure and in which shares; refuse what could not be fitted after the charge."""
+        """Choose what to measure and in which shares; raises before the charge if it could not be fitted."""
         self.engine(self.node_schema(schema), self.name_schema(schema))
         cliques = [clique for group in self.groups.values() for clique in group]
         names = tuple(self.groups) if self.pooled else maximal(cliques)
         return names, shares(schema, names)
 
     def node_schema(self, schema: Schema) -> Schema:
-        """Find the states of the network's nodes.
-
-        Raises
-        ------
-        SchemaError
-            If tied cliques have other states, or a node would get two kinds.
-        """
+        """Return the states of the network's nodes; SchemaError if tied cliques disagree about them."""
         states: dict[str, tuple[Any, ...]] = {}
         for name, cliques in self.groups.items():
             of_name = [schema.states[v] for v in (name if self.pooled else cliques[0])]
@@ -98,12 +93,12 @@ class Tying:
                     own = wanted if self.pooled else schema.states[variable]
                     if own != wanted or states.setdefault(variable, own) != own:
                         raise SchemaError(
-                            f"Variable {variable!r} is tied to one of other states: they must be the same."
+                            f"Variable {variable!r} is tied to one with other states: they must be the same."
                         )
         return Schema({node: states[node] for node in self.nodes})
 
     def name_schema(self, schema: Schema) -> Schema:
-        """Find the states of the variables in the groups' names."""
+        """Return the states of the variables in the groups' names."""
         if self.pooled:
             return schema.select(self.variables)
         axes = (
@@ -116,10 +111,10 @@ class Tying:
         return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
-        """Make one table a group, as `NoisyMarginals` or `PooledTables`.
+        """Return one table per group, as `NoisyMarginals` or `PooledTables`.
 
-        Where each clique was measured, their mean: what a fit with tied potentials depends on. Its noise is taken for
-        noise of the release's kind with the variance of the mean, the tables' noises for independent.
+        If each clique was measured, this is their mean, which is all that a fit with tied potentials depends on. Its
+        noise is treated as noise of the release's kind with the variance of the mean, the tables' as independent.
         """
         refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
         release = require_tables(release, refusal)
