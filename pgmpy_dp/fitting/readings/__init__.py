@@ -1,1 +1,1 @@
-"""From observations to parameters."""
+"""Estimation of parameters from observations."""

@@ -1,4 +1,4 @@
-"""Records with latent variables are completed in expectation."""
+"""Expected completion of records with latent variables."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pgmpy_dp.schema import Clique
 
 @dataclass(frozen=True)
 class _Part:
-    """A record sees of a family a table over its latent variables, at the place that the observed ones say."""
+    """What a record observes of a family: a table over its latent variables, at the place of the observed ones."""
 
-    start: int  # of the family's table in the layout
+    start: int  # offset of the family's table in the layout
     observed: tuple[tuple[int, int], ...]  # columns of the records and their strides
     cells: NDArray[np.int64]  # offsets of the latent configurations, in the order of the latent scope
-    scope: int  # number of the latent scope; -1 where nothing in the family is latent
+    scope: int  # index of the latent scope; -1 if the family has no latent variable
 
 
 class Completion:
-    """A completion turns records with observed variables alone into expected indicators of all families.
+    """Map from records of the observed variables to expected indicators of all families.
 
-    The latent variables given a record form a model of their own, whose junction tree holds latent variables alone:
-    small, and the same for all records.
+    Given a record, the latent variables form a model whose junction tree contains only latent variables: it is small,
+    and the same for all records.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Completion:
     Attributes
     ----------
     layout : Layout
-        Of the families' tables, end to end.
+        The concatenated tables of the families.
 
     Raises
     ------
@@ -79,20 +79,20 @@ class Completion:
             self._parts.append(_Part(int(start), seen, cells, scopes.index(scope) if scope else -1))
 
     def expected(self, records: NDArray[np.integer], log_rows: Vector) -> sparse.csr_array:
-        """Compute the expected indicators of all families' cells, one row a record.
+        """Compute the expected indicators of all families' cells, one row per record.
 
         Parameters
         ----------
         records : ndarray of shape (m, number of observed variables)
-            State numbers.
+            State indices.
         log_rows : ndarray of shape (layout.size,)
             Log-potentials of the families' cells, such as expected log-probabilities.
 
         Returns
         -------
         scipy.sparse.csr_array of shape (m, layout.size)
-            In every family's block the posterior of its latent variables, in the cells that agree with the record:
-            non-negative, sum 1, hence of norm at most 1.
+            In every family's block the posterior of its latent variables, in the cells that match the record:
+            non-negative with sum 1, hence of norm at most 1.
         """
         codes = np.asarray(records, dtype=np.int64)
         places = [self._places(part, codes) for part in self._parts]
@@ -104,7 +104,7 @@ class Completion:
         return sparse.csr_array((np.concatenate(values, axis=1).ravel(), indices.ravel(), ends), shape=shape)
 
     def log_likelihood(self, records: NDArray[np.integer], log_rows: Vector) -> Vector:
-        """Compute the log-probability of each record, where `log_rows` are logarithms of normalised CPDs."""
+        """Compute the log-probability of each record, if `log_rows` are logarithms of normalised CPDs."""
         codes = np.asarray(records, dtype=np.int64)
         places = [self._places(part, codes) for part in self._parts]
         constant = np.zeros(codes.shape[0])
@@ -135,7 +135,7 @@ class Completion:
         return potentials
 
     def _posterior(self, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector) -> list[Vector]:
-        """Compute the posterior marginals of every latent scope, one row a record."""
+        """Compute the posterior marginals of every latent scope, one row per record."""
         if self._tree is None:
             return []
         marginals = self._potentials(self._tree, places, count, log_rows)

@@ -1,4 +1,4 @@
-"""`CollectiveEM` fits one Bayesian network to all noisy tables."""
+"""Fit of one Bayesian network to all noisy tables, for `CollectiveEM`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
-ITERATIONS = 60  # of the last round, where nobody says otherwise
+ITERATIONS = 60  # default number of iterations of the last round
 _ROUNDS = 2
 
 
 @dataclass(frozen=True)
 class DirectedFit:
-    """A fit has rows, and the value at which they were found.
+    """Fitted CPDs and the value of the objective.
 
     Attributes
     ----------
     tables : mapping of family to ndarray
         P(node | parents), axes in family order.
     objective : float
-        Penalised expected log-likelihood, in nats, without constants.
+        Penalised expected log-likelihood, in nats, up to a constant.
     squared_residual : float
-        Mean squared residual of what tells of the families, in units of the variance of noise and sampling. It is below
-        1 if the network is right, since its parameters absorb a part. NaN by loopy belief propagation, whose own errors
+        Mean squared residual of the observations of families, in units of the variance of noise and sampling. Below 1
+        if the network is right, since its parameters absorb a part. NaN for loopy belief propagation, whose own errors
         are larger.
     finished : bool
-        False if the iterations of the last round ran out while they still gained.
+        False if the last round ran out of iterations while it still improved.
     """
 
     tables: Mapping[Clique, Vector]
@@ -53,7 +53,7 @@ class DirectedFit:
 
 
 class _Problem:
-    """Minus the penalised log-likelihood of the observations is a function of the logits of all rows."""
+    """Minus the penalised log-likelihood of the observations, as a function of the logits of all rows."""
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observations) -> None:
         self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, observed.total
@@ -67,7 +67,7 @@ class _Problem:
         return self.tree.calibrate(potentials)
 
     def observe(self, marginals: Vector) -> None:
-        """Take the sampling variance at these marginals."""
+        """Set the sampling variance to that at these marginals."""
         counts, seen = self.total * self.seen.apply(marginals), self.observed
         sampling = sampling_variance(seen.expected(counts), self.total, seen.expected_squares(counts))
         self.noise = seen.noise.sampled(sampling)
@@ -83,7 +83,7 @@ class _Problem:
         return -value, -(slope - np.exp(log_rows) * self.rows.sums(slope))
 
     def steepness(self, log_rows: Vector, marginals: Vector, family_variance: Vector) -> Vector:
-        """Approximate the Hessian's diagonal in the logits: a cell has the precision of its own family's table."""
+        """Approximate the Hessian's diagonal in the logits: each cell has the precision of its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
         steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
@@ -96,29 +96,25 @@ def fit_directed(
     observed: Observations,
     max_iter: int,
 ) -> DirectedFit:
-    """Find the network that explains all observations best.
+    """Find the network that best explains all observations.
 
     Maximises over the rows theta of all CPDs
 
         sum over observations of E[log p(y | s)] + sum over rows of (1 / r) sum_x log theta[x | u],
 
-    s being normal about N A mu(theta) with the variance of sampling (and b^2 for Laplace noise of scale b), y the noisy
-    counts or coefficients, A the identity or the coefficients' contrasts, and mu(theta) the network's own marginals,
-    which a junction tree gives with their exact derivatives.
+    where s is normal about N A mu(theta) with the variance of sampling (plus b^2 for Laplace noise of scale b), y are
+    the noisy counts or coefficients, A is the identity or the coefficients' contrasts, and mu(theta) are the network's
+    own marginals, which a junction tree gives with their exact derivatives.
 
     Parameters
     ----------
     tree : JunctionTree
-        Whose layout holds all families and all observed cliques, each once.
+        Its layout contains all families and all observed cliques, each once.
     families : sequence of tuples of str
     observed : Observations
         Without observed numbers of records.
     max_iter : int
-        Most L-BFGS iterations in each of two rounds; the sampling variance is renewed between them.
-
-    Returns
-    -------
-    DirectedFit
+        Most L-BFGS iterations in each of two rounds; the sampling variance is updated between them.
     """
     layout = Layout.of(tree.layout.cardinalities, families)
     problem = _Problem(tree, layout, observed)
@@ -147,20 +143,20 @@ def fit_directed_loopily(
     observed: Observations,
     max_iter: int,
 ) -> DirectedFit:
-    """As `fit_directed` for networks whose junction tree does not fit in memory, by loopy belief propagation.
+    """Fit by loopy belief propagation, for networks whose junction tree does not fit in memory; see `fit_directed`.
 
-    Rows fitted until the loopy marginals explain the observations would make up for the errors of loopy propagation,
-    which CPDs are read without. So this is EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2),
-    whose M-step does not propagate: from the rows that explain each family's own table best, the most probable counts
-    behind all observations by the dual of the E-step, then rows proportional to the families' counts and one
-    pseudo-record a row. It is one round: further ones fit the noise.
+    If rows were fitted until the loopy marginals explain the observations, they would compensate for the errors of
+    loopy propagation, which do not occur when CPDs are used. So this is EM in the collective graphical model (Bernstein
+    et al. 2017, Algorithm 2), whose M-step does not propagate: from the rows that best explain each family's own table,
+    it finds the most probable counts behind all observations by the dual of the E-step, then rows proportional to the
+    families' counts and one pseudo-record per row. There is one round: further ones would fit the noise.
 
     Parameters
     ----------
     graph : FactorGraph
-        Whose layout holds all families and all observed cliques, each once.
+        Its layout contains all families and all observed cliques, each once.
     families, observed
-        As `fit_directed`.
+        As for `fit_directed`.
     max_iter : int
         Most iterations of the E-step.
 
@@ -182,16 +178,16 @@ def fit_directed_loopily(
 
 
 def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
-    """Find the network behind all that releases of the same records say of the families' variables.
+    """Find the network behind all observations of the families' variables in releases of the same records.
 
-    Of tables that only test the network, those are left out for which the junction tree would become too large.
+    Tables that only test the network are left out if the junction tree would become too large with them.
 
     Raises
     ------
     ValueError
-        If they say nothing of one.
+        If a variable is not observed.
     TreeTooLargeError
-        If a junction tree is asked for and does not fit in memory.
+        If a junction tree is requested and does not fit in memory.
     """
     seen = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
     engine = build_engine(seen.schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), inference)
@@ -201,12 +197,7 @@ def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter
 
 
 def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
-    """Refuse, before anything is charged, tables whose junction tree does not fit in memory.
-
-    Raises
-    ------
-    TreeTooLargeError
-    """
+    """Raise TreeTooLargeError, before anything is charged, if the tables' junction tree does not fit in memory."""
     cards = {variable: schema.cardinality(variable) for scope in scopes for variable in scope}
     size = tree_cells(cards, scopes)
     if size > MAX_TABLE_CELLS:
@@ -220,7 +211,7 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
 
 
 def _squared_residual(observed: Observations, shares: Vector) -> float:
-    """Average the squared residuals, each in units of the variance of its noise and of sampling the records."""
+    """Average the squared residuals, each in units of the variance of noise and of sampling the records."""
     total, noise = observed.total, observed.noise
     expected = observed.expected(total * shares)
     sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
@@ -229,12 +220,12 @@ def _squared_residual(observed: Observations, shares: Vector) -> float:
 
 
 def _pseudo_counts(families: Layout) -> Vector:
-    """Share one record a row among its cells."""
+    """Divide one record per row equally among its cells."""
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
 
 
 def _start(seen: Observations, family: Clique) -> LaplaceNoise | GaussianNoise:
-    """Take the family's own noisy table; if it was not measured, a flat one as noisy as it is large."""
+    """Return the family's own noisy table; if it was not measured, a flat one whose noise is as large as itself."""
     release = first_holding(seen.releases, family)
     if release is not None:
         return release.law(*release.marginal(family))

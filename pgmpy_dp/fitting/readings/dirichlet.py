@@ -1,4 +1,4 @@
-"""The rows of a Bayesian network have Dirichlet priors, posteriors and draws."""
+"""Dirichlet priors, posteriors and draws of the rows of a Bayesian network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRIORS = ("BDeu", "K2", "dirichlet")
 
 
 def check_prior(prior_type: Any, equivalent_sample_size: Any, pseudo_counts: Any) -> None:
-    """Refuse what would fail only after the budget is charged; sizes are checked once the states are known."""
+    """Check the parameters of a prior before the budget is charged; shapes are checked once the states are known."""
     if not isinstance(prior_type, str) or prior_type.lower() not in [name.lower() for name in PRIORS]:
         raise ValueError(f"prior_type is {prior_type!r}; choose one of {', '.join(PRIORS)}.")
     if prior_type.lower() == "dirichlet":
@@ -34,7 +34,7 @@ def check_prior(prior_type: Any, equivalent_sample_size: Any, pseudo_counts: Any
 def prior_counts(
     scopes: Sequence[Clique], schema: Schema, prior_type: str, equivalent_sample_size: Any, pseudo_counts: Any
 ) -> dict[Clique, Vector]:
-    """Find the Dirichlet parameters of every family, as pgmpy's `DiscreteBayesianEstimator` has them.
+    """Compute the Dirichlet parameters of every family, as in pgmpy's `DiscreteBayesianEstimator`.
 
     Parameters
     ----------
@@ -49,8 +49,7 @@ def prior_counts(
     Raises
     ------
     ValueError
-        If a parameter is missing, has another shape, or is not positive: a Dirichlet distribution has none that are
-        zero.
+        If a parameter is missing, has another shape, or is not positive.
     """
     check_prior(prior_type, equivalent_sample_size, pseudo_counts)
     found = {}
@@ -89,7 +88,7 @@ def _of_node(values: Any, node: str, name: str) -> Any:
 
 
 def posterior_frame(scope: Clique, counts: Vector, schema: Schema) -> pd.DataFrame:
-    """Put Dirichlet parameters in a frame: a row a state of the node, a column a configuration of its parents."""
+    """Return Dirichlet parameters as a frame, with a row per state and a column per configuration of the parents."""
     node, *parents = scope
     index = pd.Index(list(schema.states[node]), name=node)
     values = counts.reshape(counts.shape[0], -1)
@@ -100,7 +99,7 @@ def posterior_frame(scope: Clique, counts: Vector, schema: Schema) -> pd.DataFra
 
 
 def posterior_means(scope: Clique, counts: Vector, schema: Schema) -> TabularCPD:
-    """Make the CPD whose rows are the means of the Dirichlet distributions."""
+    """Return the CPD whose rows are the means of the Dirichlet distributions."""
     return tabular_cpd(scope, counts / counts.sum(axis=0, keepdims=True), schema.states)
 
 
@@ -110,7 +109,7 @@ def draw_network(
     """Draw the rows of a network from Dirichlet distributions, independently."""
     cpds = []
     for scope, table in counts.items():
-        # In logarithms: gamma variables of small shape underflow, and rows of zeros would be no distribution.
+        # In logarithms, since gamma variables of small shape underflow, which would give rows of zeros.
         logs = np.log(generator.gamma(table + 1.0)) + np.log(generator.random(table.shape)) / table
         rows = np.exp(logs - logs.max(axis=0, keepdims=True))
         cpds.append(tabular_cpd(scope, rows / rows.sum(axis=0, keepdims=True), schema.states))

@@ -1,4 +1,4 @@
-"""Each family is read on its own from noisy tables."""
+"""Estimation of each family separately, from noisy tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-9
 
 
 def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """Read P(node | parents) of each family from the least noisy table that holds it, by `explain_tables`.
+    """Estimate P(node | parents) of each family from the least noisy table that contains it, by `explain_tables`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     scopes : sequence of tuples of str
         Families, the node first.
     agreement : {"epsilon", "inverse_variance"} or None
-        Weights with which the release is made mutually consistent first.
+        Weights with which the release is first made mutually consistent.
 
     Raises
     ------
@@ -42,13 +42,13 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
 
 
 def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """Read P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
+    """Estimate P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
 
-    Negative counts are cut off and rows of the family's table divided by their sums; times the parents' shares of the
-    records this is the family's marginal. Made consistent or not, its rows are the result: without consistency the
-    parents' table cancels.
+    Negative counts are set to zero and rows of the family's table are normalised; times the parents' shares of the
+    records this is the family's marginal. The rows of the marginal, made consistent or not, are the result: without
+    consistency the parents' table cancels.
 
-    Parameters and errors as `read_joint`.
+    Parameters and errors are those of `read_joint`.
     """
     marginals: dict[Clique, Vector] = {}
     for scope in scopes:
@@ -70,17 +70,17 @@ def explain_tables(
 ) -> list[Vector]:
     """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
-    Cells of a table with equal noisy counts have equal solutions: each is solved for once, so that a large table costs
-    little more than its sort.
+    Cells of a table with equal noisy counts have equal solutions, so each is solved for once: a large table costs
+    little more than sorting it.
 
     Parameters
     ----------
     tables : sequence of LaplaceNoise or GaussianNoise
-        Each of the noisy counts of a table, with the one variance of its cells.
+        Noisy counts of a table, with the common variance of its cells.
     pseudo : sequence of float
-        Pseudo-count of a cell of each table.
+        Pseudo-count per cell of each table.
     total : float
-        What every table's counts sum to.
+        Sum of every table's counts.
 
     Returns
     -------
@@ -115,8 +115,8 @@ def _constrained_maximum(
 ) -> Vector:
     """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
 
-    For a multiplier l the stationary count solves pseudo / n + gradient(n) = l, of which the left side falls in n; the
-    sum of the counts, each taken `copies` times, falls in l.
+    For a multiplier l the stationary count solves pseudo / n + gradient(n) = l, whose left side decreases in n; the sum
+    of the counts, each taken `copies` times, decreases in l.
     """
     tables = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     steep = np.abs(noise.gradient(np.zeros_like(start))) + pseudo / np.maximum(start, 1e-300)
@@ -138,7 +138,7 @@ def _constrained_maximum(
         slope = sums(1.0 / (pseudo / counts**2 + noise.curvature(counts)))
         newton = multiplier + excess / slope
         multiplier = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-    return counts * (total / sums(counts))[tables]  # a release that contradicts its own total may stop short of it
+    return counts * (total / sums(counts))[tables]  # the iteration may stop short if a release contradicts its total
 
 
 def _stationary(noise: SampledNoise, logs: Vector, pseudo: Vector, multiplier: Vector) -> Vector:
@@ -150,7 +150,7 @@ def _stationary(noise: SampledNoise, logs: Vector, pseudo: Vector, multiplier: V
         low, high = np.where(value > 0, logs, low), np.where(value > 0, high, logs)
         slope = pseudo / counts + noise.curvature(counts) * counts
         newton = logs + value / np.maximum(slope, 1e-300)
-        # At the root to the last digit the step is nothing, and its end the bracket's: it must not be halved again.
+        # At the root to the last digit the step is zero and ends at the bracket's end: it must not be halved again.
         moved = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
         if (np.abs(moved - logs) <= 1e-12).all():
             return moved

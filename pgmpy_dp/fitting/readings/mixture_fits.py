@@ -1,4 +1,4 @@
-"""A mixture is fitted to a release, and again to simulated releases like it."""
+"""Fits of a mixture to a release, and to simulated releases like it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEED = 0
 
 
 def fit_of_release(release: Tables, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
-    """Fit a mixture over the variables of a schema to the tables of a release that have no others."""
+    """Fit a mixture over the variables of a schema to those tables of a release that contain no others."""
     own = set(schema.variables)
     return fit_mixture(
         schema.cardinalities(),
@@ -54,7 +54,7 @@ def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed:
 
 
 def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
-    """Warn of pairs of a schema's variables that a release of all pairs holds, and this one does not."""
+    """Warn about pairs of a schema's variables of which this release has no table."""
     held, root = joined_pairs(release.tables), {v: of for v, (of, _) in schema.structure.dependent.items()}
     pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
     missing = [pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
@@ -77,7 +77,7 @@ def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
 
 
 def rules_of(schema: Schema) -> Rules:
-    """Hand over what the rules of a schema come to."""
+    """Return what the rules of a schema imply."""
     structure = schema.structure
     return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
 

@@ -1,4 +1,4 @@
-"""Log-potentials of maximum likelihood have the marginals that were seen."""
+"""Maximum likelihood log-potentials, which match observed marginals."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique
 
-# A cell seen empty pulls its potential to minus infinity; beyond this nothing changes but the rounding.
+# Bound on log-potentials: an empty cell pulls its potential to minus infinity, but beyond this only rounding changes.
 _FARTHEST = 100.0
 _MISSED = 1e-3
 
 
 @dataclass(frozen=True)
 class LikelihoodFit:
-    """Log-potentials of maximum likelihood, and how far from the maximum they are.
+    """Maximum likelihood log-potentials, and their distance from the maximum.
 
     Attributes
     ----------
     potentials : ndarray of shape (engine.layout.size,)
     slope : float
-        Largest component of the gradient: by so much, as a share of the records, a marginal misses what the maximum
-        asks of it.
+        Largest component of the gradient: the largest error of a marginal, as a share of the records.
     """
 
     potentials: Vector
@@ -40,7 +39,7 @@ class LikelihoodFit:
 
     @property
     def converged(self) -> bool:
-        """Return whether every marginal is what it should be to a thousandth of the records."""
+        """Whether every marginal is within a thousandth of the records of its target."""
         return self.slope <= _MISSED
 
 
@@ -55,7 +54,7 @@ def maximise_likelihood(
 ) -> LikelihoodFit:
     """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
 
-    Where k cliques share a table, the mean of their marginals counts k times.
+    If k cliques share a table, the mean of their marginals counts k times.
 
     Parameters
     ----------
@@ -63,22 +62,18 @@ def maximise_likelihood(
     marginals : ndarray
         Clique marginals, each summing to 1; they need not agree with each other.
     regularization : float
-        Per record; positive where a marginal has zeros, else no maximum exists.
+        Per record; positive if a marginal has zeros, else there is no maximum.
     max_iter : int
     tolerance : float
         Largest component of the (scaled) gradient at which to stop.
     gain : float
         Relative gain of an iteration at which to stop.
     places : ndarray of int, optional
-        Where in the engine's layout the marginals stand; all of it by default. Other potentials stay zero.
-
-    Returns
-    -------
-    LikelihoodFit
+        Places of the marginals in the engine's layout; all of it by default. Other potentials stay zero.
     """
     size = engine.layout.size
     places = np.arange(size) if places is None else places
-    # The Hessian is the covariance of the cell indicators: its diagonal makes steps of one size fit rare and
+    # The Hessian is the covariance of the cell indicators: scaling by its diagonal makes equal steps suit rare and
     # common cells.
     repeats = np.broadcast_to(engine.repeats, size)[places]
     share = np.clip(marginals, 0.0, 1.0)
@@ -102,22 +97,17 @@ def maximise_likelihood(
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
-    """Regularise by the size of the noise: a third of its mean scale, as a share of the records.
+    """Return a regularisation of the size of the noise: a third of its mean scale, as a share of the records.
 
-    Parameters
-    ----------
-    variances : sequence of float
-        Noise variance of a cell of each table.
-    total : float
-        Number of records.
+    `variances` are the noise variances of a cell of each table, `total` is the number of records.
     """
     return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
 
 
 def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
-    """Maximise the likelihood of the tables that were measured, with a regularisation of the size of the noise.
+    """Maximise the likelihood of the measured tables, with a regularisation of the size of the noise.
 
-    Of a table that several releases hold, the first one's is taken.
+    If several releases contain a table, the first one's is used.
     """
     sources = {scope: first_holding(releases, scope) for scope in scopes}
     held = {scope: source for scope, source in sources.items() if source is not None}

@@ -1,4 +1,4 @@
-"""Networks drawn from their posterior show what a release leaves open."""
+"""Draws of networks from their posterior, which show the uncertainty that a release leaves."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from pgmpy_dp.release.kinds import first_holding, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 
-# Records simulated to see how sampling moves the counts of a Markov network; scaled to the number there are.
+# Number of records simulated to find how sampling changes the counts of a Markov network; scaled to the actual number.
 _SIMULATED = 10_000
-# Most Newton steps of a fit to counts, halvings of one, and the gain of log-likelihood at which to stop.
+# Most Newton steps of a fit to counts, most halvings of a step, and the gain of log-likelihood at which to stop.
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
-# A chain is lengthened while its length, in the draws asked for, times the cells of the tree is no larger.
+# Largest length of a chain that is extended, in the requested draws, times the cells of the tree.
 _MOST_WORK = 700_000
 
 
 def mixes_slowly(mean: str, python: str, shell: str) -> Message:
-    """Warn that a mean is uncertain, since the draws are few in effect; `python` and `shell` give more draws."""
+    """Return a warning that a mean is uncertain since the chain has few effective draws."""
     fact = f"The chain that draws networks mixes slowly: {mean}"
     families = "measure tables that hold the network's families, if they were not"
     return Message(fact, f"draw more by {python}; {families}", f"draw more by {shell}; {families}")
@@ -49,7 +49,7 @@ def mixes_slowly(mean: str, python: str, shell: str) -> Message:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorNetworks:
-    """Networks are drawn from their posterior given one or several releases of the same records.
+    """Draws of networks from their posterior, given one or several releases of the same records.
 
     Attributes
     ----------
@@ -57,13 +57,13 @@ class PosteriorNetworks:
         Tables: families, or the cliques that carry potentials.
     schema : Schema
     records : ndarray of shape (draws, layout.size)
-        Log-potentials (logarithms of CPDs) of what a fit of the noiseless records would give.
+        Log-potentials (logarithms of CPDs) of the fit to the noiseless records.
     population : ndarray of shape (draws, layout.size)
-        The same of what the records are a sample of.
+        The same for the population of which the records are a sample.
     totals : ndarray of shape (draws,)
         Numbers of records.
     poor : str
-        What the chain that drew them tells too little of: how uncertain the mean of some probability is.
+        Which mean of a probability is too uncertain, by the chain that drew them; empty if none is.
     """
 
     layout: Layout
@@ -74,13 +74,7 @@ class PosteriorNetworks:
     poor: str = ""
 
     def draws(self, target: str) -> Vector:
-        """Choose the draws of "records" or "population".
-
-        Raises
-        ------
-        ValueError
-            For another name.
-        """
+        """Return the draws of "records" or "population"; ValueError for another name."""
         if target not in ("records", "population"):
             raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
         return self.records if target == "records" else self.population
@@ -95,35 +89,35 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     Parameters
     ----------
     network : DAG, DiscreteBayesianNetwork or DiscreteMarkovNetwork
-        Its structure is used, not its parameters.
+        Only its structure is used, not its parameters.
     releases : sequence of NoisyMarginals or NoisyCoefficients
         One or several releases of the same records.
     draws : int
     seed : int
-        Draws are repeatable; no privacy hangs on them.
+        Seed of the draws; privacy does not depend on it.
 
     Raises
     ------
     SchemaError
         If the releases disagree on the states of a variable.
     ValueError
-        If they say nothing of a variable, or are exact counts.
+        If a variable is not observed, or the releases are exact counts.
     TreeTooLargeError
         If the junction tree does not fit in memory.
 
     Notes
     -----
-    The records' own distribution is taken for one of the network's family, up to the deviations that sampling N records
-    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) a cell, d being
-    standard normal and n the cell's count (of a Bayesian family, the parents' table has them). Given this distribution
-    the observations have the noise of the mechanism, Laplace densities rounded off within their scale. Conditional
-    rows have Dirichlet priors with a concentration for each state of the node, log-potentials a Student t prior, and
-    the concentrations (the scale) are learned from the release with the rest: rows of rare parents look as the other
-    rows of their CPD do, where the noise leaves it open. Hamiltonian trajectories on the junction tree draw all of
+    The records' own distribution is assumed to be in the network's family, up to the deviations that sampling N records
+    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) per cell, where d is
+    standard normal and n the cell's count (for a Bayesian family, the parents' table has these factors). Given this
+    distribution the observations have the noise of the mechanism, with Laplace densities smoothed within their scale.
+    Conditional rows have Dirichlet priors with a concentration per state of the node, log-potentials a Student t prior,
+    and the concentrations (the scale) are learned from the release with the rest: where the noise leaves rows of rare
+    parents open, they look like the other rows of their CPD. Hamiltonian trajectories on the junction tree draw all of
     it; see `pgmpy_dp.inference.posterior.hamiltonian`.
 
-    The population's parameters given the records' are, of a Bayesian network, Dirichlet: exact. Of a Markov network
-    network is fitted to the counts of a simulated sample.
+    Given the records, the population's parameters of a Bayesian network are drawn exactly, from Dirichlet
+    distributions. A Markov network is fitted to the counts of a simulated sample.
     """
     generator = np.random.default_rng(seed)
     return networks_of(run_chain(network, releases, draws, generator), draws, generator)
@@ -131,15 +125,15 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A Markov chain has the posterior as its limit.
+    """Points of a Markov chain whose limit is the posterior.
 
     Attributes
     ----------
     problem : Problem
     density : LogPosterior
-    points, priors : ndarrays, a row a point
+    points, priors : ndarrays, with a row per point
     poor : str
-        What it tells too little of.
+        Which mean is too uncertain; empty if none is.
     """
 
     problem: Problem
@@ -152,9 +146,9 @@ class Chain:
 def run_chain(
     network: Network, releases: Sequence[Release], draws: int, generator: np.random.Generator, longest: int = 2
 ) -> Chain:
-    """Run a chain of at least so many draws, and up to `longest` times as many where means are uncertain.
+    """Run a chain of at least this number of draws, and up to `longest` times as many while means are uncertain.
 
-    Where the junction tree is large it has fewer, but 2 times as many everywhere.
+    A large junction tree shortens the chain, but never below twice the number of draws.
     """
     if not releases:
         raise ValueError("Give at least one release.")
@@ -168,7 +162,7 @@ def run_chain(
 
 
 def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> PosteriorNetworks:
-    """Take networks from points of a chain, evenly spaced."""
+    """Convert evenly spaced points of a chain to networks."""
     problem, density, spacing = chain.problem, chain.density, len(chain.points) // draws
     rows, records, population, totals = problem.rows, [], [], []
     layout = Layout.of(problem.tree.layout.cardinalities, problem.scopes)
@@ -181,7 +175,7 @@ def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> Pos
             population.append(rows.normalise(log_gamma(total * marginals + own, generator)))
         else:
             logs = density.values(point)[0]
-            if problem.effects.size:  # to the network closest to the records, which are none of its family
+            if problem.effects.size:  # the records need not be in the network's family: take the closest network
                 logs = _fitted(problem, logs, total * calibration.marginals[problem.cells], own, total)
             records.append(logs)
             population.append(_fitted(problem, logs, _sampled_counts(problem, logs, total, generator), own, total))
@@ -191,7 +185,7 @@ def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> Pos
 
 
 def ruled(problem: Problem, logs: Vector) -> Vector:
-    """Give what rules forbid no probability in any draw."""
+    """Set the probability of what rules forbid to zero in every draw."""
     if not problem.schema.rules:
         return logs
     masks = (scope_masks if problem.rows is None else family_masks)(problem.scopes, problem.schema)
@@ -201,7 +195,7 @@ def ruled(problem: Problem, logs: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Problem:
-    """All releases observe one network: what they say stands in a junction tree's layout."""
+    """All releases as observations of one network, in a junction tree's layout."""
 
     schema: Schema
     scopes: tuple[Clique, ...]
@@ -217,7 +211,7 @@ class Problem:
     start: Vector
 
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
-        """Make the posterior density, and say where to start."""
+        """Return the posterior density and a starting point."""
         from pgmpy_dp.inference.posterior.trajectories import Terms
 
         scale, corner = self.noise.hyperbolic()
@@ -241,9 +235,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
     for release in releases:
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
-    agreed = agreed_schema(
-        releases, nodes
-    )  # an undeclared variable, or other states, are refused before an unmeasured one
+    agreed = agreed_schema(releases, nodes)  # undeclared variables and other states are reported before unmeasured ones
     unseen = [v for v in nodes if not any(v in release.variables for release in releases)]
     if unseen:
         raise ValueError(f"The releases say nothing of {', '.join(map(repr, unseen))}.")
@@ -272,7 +264,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         total_scale=math.sqrt(seen.total_variance),
         start=_start(releases, scopes, schema)
         if directed
-        # From a start far off, tables larger than the network's would be explained by deviations of the sample.
+        # From a distant start, deviations of the sample would explain tables larger than the network's.
         else naive_start(tree, scopes, releases)[tree.layout.places(scopes)],
     )
 
@@ -280,7 +272,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
 
-    A measured family deviates in its parents' table, if there are several; what lies in no family, as a whole.
+    A measured family deviates in its parents' table, if there are several parents; other tables as a whole.
     """
     own = {frozenset(scope): scope[1:] for scope in scopes}
     parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
@@ -288,7 +280,7 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
 
 
 def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
-    """Take logarithms of the families' rows as the first release that holds them has them, kept away from zero."""
+    """Return logarithms of the families' rows from the first release that contains them, bounded away from zero."""
     rows = []
     for scope in scopes:
         holding = first_holding(releases, scope)
@@ -305,7 +297,7 @@ def calibrated(problem: Problem, logs: Vector) -> Calibration:
 
 
 def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
-    """Simulate tables of `total` records; where they are many, of fewer, with deviations scaled to their number."""
+    """Simulate tables of `total` records; if that is large, of fewer, with deviations scaled to the number."""
     size = max(1, min(round(total), _SIMULATED))
     calibration = calibrated(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
@@ -319,7 +311,7 @@ def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.
 def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
     """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
 
-    Halved until they help: where nearly nothing is expected of a cell, a whole step has no bound.
+    Steps are halved until they help: if nearly nothing is expected of a cell, a whole step is unbounded.
     """
     tree, cells, size = problem.tree, problem.cells, problem.cells.size
 
@@ -358,18 +350,15 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
     return found
 
 
-_LONGEST = 32  # a chain is run on so far, in units of the draws, while means are uncertain
+_LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
 def draw_mean(
     network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0
 ) -> tuple[PosteriorNetworks, Vector]:
-    """Draw networks as `draw_networks` does, from a longer chain, and compute the mean tables of the population's.
+    """Draw networks as `draw_networks` does, from a longer chain, and return the mean tables of the population too.
 
-    Returns
-    -------
-    posterior : PosteriorNetworks
-    mean : ndarray of shape (posterior.layout.size,)
+    The mean has shape (posterior.layout.size,).
     """
     generator = np.random.default_rng(seed)
     chain = run_chain(network, releases, draws, generator, _LONGEST)
@@ -381,10 +370,9 @@ def draw_mean(
 
 
 def _mean_tables(chain: Chain, rows: Rows) -> Vector:
-    """Average tables, each row with as much of what has mean zero as takes most of its variance away.
+    """Average tables, using control variates: differences of mean zero that remove most of a row's variance.
 
-    Such control variates leave the mean as it is: see `LogPosterior.row_differences`. Cells that rules forbid stay
-    empty.
+    They do not change the mean: see `LogPosterior.row_differences`. Cells that rules forbid stay empty.
     """
     problem, density = chain.problem, chain.density
     tables, differences = np.empty((2, len(chain.points), problem.cells.size))
@@ -392,10 +380,10 @@ def _mean_tables(chain: Chain, rows: Rows) -> Vector:
         density.terms = density.terms._replace(prior=own)
         calibration = problem.tree.calibrate(density.potentials(point))
         counts = density.total(point) * calibration.marginals[problem.cells]
-        # Rows are independent given the records: the mean of the population's tables is that of the rows' means.
+        # Given the records rows are independent: the mean of the population's tables is that of the rows' means.
         logs = ruled(problem, rows.normalise(np.log(counts + own))[None])[0]
         tables[number] = calibrated(problem, logs).marginals[problem.cells]
-        # By so much a mean table follows its row. But for deviations of the sample it does not hang on it.
+        # Derivative of a mean table by its row, on which, apart from deviations of the sample, it does not depend.
         held = rows.sums(counts)
         slope = rows.sums(tables[number]) * held / (held + rows.sums(own))
         differences[number] = slope * density.row_differences(point)

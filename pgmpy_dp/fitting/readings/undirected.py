@@ -1,4 +1,4 @@
-"""`CollectiveEM` fits one Markov network to all noisy tables."""
+"""Fit of one Markov network to all noisy tables, for `CollectiveEM`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
-# Degrees of freedom of the prior: log-potentials have a long lower tail, of states that hardly occur together.
+# Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
 _FREEDOM = 3.0
-# The prior's squared scale before learning, and how many potentials' worth of evidence that guess has.
+# The prior's initial squared scale, and its weight as a number of potentials.
 _FIRST_SCALE, _FIRST_WEIGHT = 0.6, 2.0
-# Of the interactions that the tables identify, the share that posterior correlations leave.
+# Share of the interactions identified by the tables that posterior correlations leave determined.
 _DETERMINED = 0.75
 
-# Log-potentials and log variances stay within these: trial steps of the optimiser must not overflow.
+# Bounds of log-potentials and of log variances: trial steps of the optimiser must not overflow.
 _FARTHEST, _SMALLEST, _LARGEST = 1e4, -80.0, 4.0
 
 _LOOPY_ROUNDS = 10
@@ -38,18 +38,18 @@ _ROUND_ITERATIONS = 15
 
 @dataclass(frozen=True)
 class UndirectedFit:
-    """A fit has log-potentials, and the value at which they were found.
+    """Fitted log-potentials and the value of the objective.
 
     Attributes
     ----------
     potentials : ndarray of shape (layout.size,)
-        In the engine's layout; zero for tables that were measured but carry no potential.
+        In the engine's layout; zero for measured tables without potentials.
     prior_scale : float
         Scale of the prior on log-potentials: learned, or as given.
     objective : float
-        The bound that was minimised, in nats, without constants; loopily, the gap of the last E-step.
+        The minimised bound, in nats, up to a constant; for loopy propagation, the gap of the last E-step.
     finished : bool
-        False if the last round ran out of iterations while it still gained. Loopily the rounds are few by design.
+        False if the last round ran out of iterations while it still improved. Loopy fits have few rounds by design.
     """
 
     potentials: Vector
@@ -59,7 +59,7 @@ class UndirectedFit:
 
 
 class _Bound:
-    """Minus a lower bound on log p(y) is a function of the posterior's location and (logarithmic) variances."""
+    """Minus a lower bound on log p(y), as a function of the posterior's location and log variances."""
 
     def __init__(
         self,
@@ -76,17 +76,17 @@ class _Bound:
         apart = set(outside(seen.cliques, scopes))
         tables = Layout.of(layout.cardinalities, seen.cliques)
         self.outside = tables.per_cell([clique in apart for clique in tables.scopes])
-        # The potential of an observed cell; size where it has none of its own.
+        # Index of the potential of an observed cell; `size` if it has none of its own.
         own = np.full(layout.size, self.free.size)
         own[self.free] = np.arange(self.free.size)
         self.own = own[self.seen.places]
         self.precision = np.ones(self.free.size)
-        # A cell without a potential takes its (zero) spread from one place more than there are potentials.
+        # Cells without a potential read their (zero) spread from one extra place.
         self.spread = np.zeros(self.free.size + 1)
         self.potentials = np.zeros(layout.size)
 
     def allow_sampling(self, marginals: Vector) -> None:
-        """Let tables that the network cannot fit deviate from it as far as a sample of its records does.
+        """Let tables that the network cannot fit deviate from it as far as a sample of records does.
 
         Sampling adds the count to the variance of a cell.
         """
@@ -137,7 +137,7 @@ class _Bound:
 
 
 class _Prior:
-    """The Student t prior on log-potentials is a mixture of normal ones, and learns its scale by evidence."""
+    """Student t prior on log-potentials, as a scale mixture of normal ones; its scale is learned by evidence."""
 
     def __init__(self, layout: Layout, scopes: Sequence[Clique], scale: float | None) -> None:
         cells = int(Layout.of(layout.cardinalities, scopes).offsets[-1])
@@ -146,7 +146,7 @@ class _Prior:
         self.square = _FIRST_SCALE if scale is None else scale**2
 
     def learn(self, mean: Vector, spread: Vector, precision: Vector) -> Vector:
-        """Find new precisions of the potentials; the squared scale is renewed on the way."""
+        """Return new precisions of the potentials; the squared scale is updated as well."""
         second = mean**2 + self.identified * spread + (1 - self.identified) / precision
         known = self.identified * np.maximum(1 - precision * spread, 0.0).sum()
         weight = np.ones_like(mean)
@@ -166,12 +166,12 @@ def fit_undirected(
     prior_scale: float | None,
     barred: Vector | None = None,
 ) -> UndirectedFit:
-    """Find the network that explains all observations best.
+    """Find the network that best explains all observations.
 
     Parameters
     ----------
     engine : JunctionTree, TiedTree or FactorGraph
-        Whose layout holds all scopes and all observed cliques, each once.
+        Its layout contains all scopes and all observed cliques, each once.
     scopes : sequence of tuples of str
         Tables that carry log-potentials.
     seen : Observations
@@ -181,29 +181,27 @@ def fit_undirected(
     prior_scale : float or None
         Learned if None.
     barred : ndarray, optional
-        Minus infinity for cells of the scopes that rules forbid, zero for others. Loopily it is left to the caller.
-
-    Returns
-    -------
-    UndirectedFit
+        Minus infinity for cells of the scopes that rules forbid, zero for others. Loopy fits leave it to the caller.
 
     Notes
     -----
-    On a junction tree, a mean-field variational posterior N(m, diag v) of the log-potentials: minimised over (m, v) is
+    On a junction tree, the fit uses a mean-field variational posterior N(m, diag v) of the log-potentials. It minimises
+    over (m, v)
 
         sum_j E rho_j(y_j - N sum_c A_jc mu_c(a) exp(sqrt(v_c) t_c - v_c / 2))
             + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
 
-    rho being minus the log density of the noise, t standard normal, and A the identity where tables were measured, the
-    contrasts where coefficients were. a = m + v / 2 are the log-potentials of the
-    posterior mean of the unnormalised distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit.
-    The prior is a Student t of three degrees of freedom, its scale learned by MacKay's fixed point from the number of
-    potentials that the noise leaves determined. Where noise drowns all signal it shrinks and the fit is uniform; where
-    noise vanishes the fit is that of maximum likelihood. Tables larger than the network's own may deviate from it as
-    far as a sample does.
+    where rho is minus the log density of the noise, t is standard normal, and A is the identity for measured tables and
+    the contrasts for coefficients. a = m + v / 2 are the log-potentials of the posterior mean of the unnormalised
+    distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit. The prior is a Student t with three
+    degrees of freedom, whose scale is learned by MacKay's fixed point from the number of potentials that the noise
+    leaves determined. If noise drowns all signal, the scale shrinks and the fit is uniform; as noise vanishes, the fit
+    becomes that of maximum likelihood. Tables larger than the network's own may deviate from it as far as a sample
+    does.
 
-    Loopily, a few rounds of EM in the collective graphical model (Bernstein et al. 2017, Algorithm 2), the E-step by
-    its dual and a normal prior of the given scale (1 if None) in the M-step: loopy marginals have no exact derivative.
+    For loopy propagation, a few rounds of EM in the collective graphical model are run (Bernstein et al. 2017,
+    Algorithm 2), with the E-step by its dual and a normal prior of the given scale (1 if None) in the M-step, since
+    loopy marginals have no exact derivative.
     """
     if isinstance(engine, FactorGraph):
         return _fit_loopy(engine, scopes, seen, max_iter, prior_scale)
@@ -243,7 +241,7 @@ def _fit_loopy(
     potentials, gap = naive_start(engine, scopes, seen.releases), math.nan
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
         step = seen.explain(engine, potentials, max_iter=30)
-        # One diagonal Newton step of the M-step: without a prior the tilted potentials themselves are its solution.
+        # One diagonal Newton step of the M-step; without a prior the tilted potentials themselves are the solution.
         held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)
         fresh[free] = step.potentials[free] * held / (held + precision)
@@ -254,7 +252,7 @@ def _fit_loopy(
 
 
 def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
-    """Count the independent parameters of a log-linear model with these tables."""
+    """Return the number of independent parameters of a log-linear model with these tables."""
     closure = {
         frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)
     }
