@@ -279,7 +279,7 @@ def test_a_release_that_cannot_be_written_says_that_it_was_paid(asia, monkeypatc
     run("ledger", "create", "ledger.json", "--epsilon", 2)
     monkeypatch.setattr(dp.NoisyMarginals, "save", full)
     message = release("--ledger", "ledger.json", code=1)
-    assert "release.zip: No space left on device. The release is lost, and what it cost stays charged" in message
+    assert "release.zip: No space left on device. The release is lost and stays charged" in message
     monkeypatch.undo()
 
 
@@ -299,7 +299,7 @@ def test_files_are_named_as_they_were_asked_for(asia):
 
 
 def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
-    caution = "Caution: with a probability of delta, 0.001 here, a mechanism may tell everything of somebody"
+    caution = "Caution: with probability delta, 0.001 here, a mechanism may reveal everything about somebody"
     assert caution.replace("0.001", "0.5") in run("ledger", "create", "large.json", "--epsilon", 1, "--delta", 0.5)
     assert "Caution" not in run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 9.9e-4)
     call = ["release", "records.csv", "--schema", "schema.json", "--model", "asia.json", "--mechanism", "gaussian"]
@@ -316,7 +316,7 @@ def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
 
 def test_cautions(asia):
     assert "Caution" not in release()
-    assert "Caution: at so large an epsilon" in release("--force", epsilon=100)
+    assert "Caution: at an epsilon this large" in release("--force", epsilon=100)
     assert "tables the noise of all cells is more than the records" in release("--force", epsilon=0.001)
 
 

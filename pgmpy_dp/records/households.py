@@ -46,6 +46,7 @@ from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
+from pgmpy_dp.records.parquet import parquet_table
 from pgmpy_dp.records.refusals import sealed
 from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts
@@ -164,7 +165,7 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
         if path.name.lower().endswith(CSV_ENDINGS):
             records = declared_file(path, schema)
         elif path.name.lower().endswith((".parquet", ".pq")) and not path.is_dir():
-            records = _parquet(path)
+            records = parquet_table(path)
         else:
             raise ValueError(
                 Message(
@@ -186,14 +187,6 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
         )
     codes = encode(records, schema, schema.variables)
     return codes, id_column(records, key)
-
-
-def _parquet(path: Path) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: tables of households need PyArrow: run `pip install pyarrow`.") from error
-    return sealed(lambda: parquet.ParquetFile(path).read(), str(path))
 
 
 def _owners(home_ids: Any, ids: Any, key: str) -> Places:

@@ -152,6 +152,17 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     return ParquetSource(connection, tuple(parts), unit)
 
 
+def parquet_table(path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Read one file into memory as a PyArrow table; pandas would make integers floats where one is missing."""
+    if path.is_dir():
+        raise ValueError(f"{path}: a folder cannot be read into memory: give a single .parquet or .csv file.")
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(f"{path}: PyArrow reads Parquet into memory: run `pip install pyarrow`.") from None
+    return sealed(lambda: parquet.ParquetFile(path).read(columns=columns), str(path))
+
+
 def _files(folder: Path) -> list[Path]:
     """List the Parquet files of a folder; refuse those that other programs skip, or that are listed twice."""
     files = sorted(folder.glob("*.parquet"))

@@ -20,14 +20,14 @@ from pgmpy_dp.cli.shared.common import (
     assignments,
     emit,
     emit_records,
-    json_option,
     one_line,
     quiet,
     shown,
     stages,
 )
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option
-from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, to_csv, write_records
+from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
+from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -73,7 +73,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     required=True,
     help="Network to write: .zip, which carries its release, .bif, .xmlbif, .xdsl, .net, .uai or .json.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing network.")
+@force_option
 @json_option
 def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy, however often it is done.
@@ -458,20 +458,15 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 @click.command(cls=Command)
 @file_argument("network", "a network")
 @click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
-@click.option("--seed", type=click.IntRange(0), help="For the same records again; no privacy hangs on it.")
-@click.option(
-    "--numbers",
-    type=NUMBERS,
-    help="What bins become: numbers within them, their middles, or their names. The default is uniform; names where "
-    "NETWORK carries no release, which says the edges of bins, and --release names none.",
-)
+@seed_option
+@numbers_option
 @click.option(
     "--target",
     help="A variable that others are to predict: of a mixture, tables of it with two others are kept close too.",
 )
 @file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
 @out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@force_option
 @spreadsheet_option
 @json_option
 def sample(

@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.analyst.fitted import released_and_fitted
-from pgmpy_dp.cli.shared.common import Command, emit, json_option, one_line, quiet, stages
+from pgmpy_dp.cli.shared.common import Command, emit, one_line, quiet, stages
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
+from pgmpy_dp.cli.shared.options import force_option, json_option
 
 
 @click.command(cls=Command)
@@ -19,7 +20,7 @@ from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
     "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
 )
 @out_option("--out", kind=None, required=True, help="Page to write, .html.")
-@click.option("--force", is_flag=True, help="Overwrite an existing page.")
+@force_option
 @click.option("--title", default="Privacy report", show_default=True, help="Heads the page.")
 @click.option("--date", help="Stands below the title; today, by default.")
 @json_option

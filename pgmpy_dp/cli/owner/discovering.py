@@ -1,4 +1,4 @@
-"""`pgmpy-dp states` discovers the states of a variable of which there is no public list."""
+"""`pgmpy-dp bins` and `states` choose bins or states privately, where no public list of them serves."""
 
 from __future__ import annotations
 
@@ -7,68 +7,97 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import RecordOptions, record_options
-from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit, json_option, stages
+from pgmpy_dp.cli.owner.spending import Spending
+from pgmpy_dp.cli.shared.common import Command, charged_already, stages
 from pgmpy_dp.cli.shared.files import out_option, records_argument
+from pgmpy_dp.cli.shared.options import (
+    epsilon_option,
+    force_option,
+    json_option,
+    record_options,
+    release_out_option,
+)
+
+_schema_out = out_option(
+    "--out", kind="a schema", endings=(".json",), required=True, help="Schema file to write, with what was chosen."
+)
 
 
 @click.command(cls=Command)
 @records_argument
-@click.option("--variable", required=True, help="Variable of which the schema declares no states.")
-@click.option("--epsilon", type=float, required=True, help="Privacy loss of the choice.")
-@click.option("--delta", type=float, required=True, help="Chance that what a single record has is found.")
-@record_options
-@out_option(
-    "--out",
-    kind="a schema",
-    endings=(".json",),
-    required=True,
-    help="Schema file to write, with the states that were found.",
-)
-@out_option(
-    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
-)
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--variable", required=True, help="Variable with fine bins in the schema.")
+@click.option("--parts", type=click.IntRange(2), required=True, help="Number of bins, with similar numbers of records.")
+@epsilon_option
+@record_options()
+@_schema_out
+@force_option
 @json_option
-def states(
-    data: Path,
-    variable: str,
-    epsilon: float,
-    delta: float,
-    out: Path,
-    release_path: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Discover states that are not public: the values that enough records of DATA have.
+def bins(data: Path, variable: str, parts: int, out: Path, **options: Any) -> None:
+    """Choose bins of a number at private quantiles of the records.
+
+    The schema declares the variable with fine public bins (edges 0|1|2|...|120 in the dictionary). Some of these edges
+    are kept, so that the bins hold similar numbers of records of DATA (.csv, .parquet), and the schema is written with
+    them. This costs privacy, and is charged to the ledger.
+
+    \b
+      pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\
+          --ledger ledger.json --out schema.json
+    """
+    spending = Spending(**options)
+    with stages(2) as begin:
+        begin("Reading the records")
+        schema = spending.schema()
+        schema.require([(variable,)])
+        budget = spending.budget()
+        dataset = spending.dataset(data, schema.select([variable]), budget)
+        begin("Choosing bins")
+        found = dataset.quantile_bins(variable, parts, spending.epsilon)
+        rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
+        with charged_already():
+            schema.replace(variables={**schema.declared, variable: found}, rules=rules).save(out)
+    edges = [edge if abs(edge) < float("inf") else str(edge) for edge in found.edges]
+    held = {"file": str(out), "variable": variable, "edges": edges, "labels": list(found.labels)}
+    lines = [f"{variable}: {' | '.join(found.labels)}", f"Written to {out}."]
+    spending.emit(budget, held | {"epsilon": spending.epsilon}, lines)
+
+
+@click.command(cls=Command)
+@records_argument
+@click.option("--variable", required=True, help="Variable without declared states in the schema.")
+@epsilon_option
+@click.option("--delta", type=float, required=True, help="Probability that a value of a single record is discovered.")
+@record_options()
+@_schema_out
+@release_out_option
+@force_option
+@json_option
+def states(data: Path, variable: str, out: Path, release_path: Path | None, **options: Any) -> None:
+    """Discover states that are not public: the values that many records of DATA have.
 
     The schema declares the variable with no states and with one for all other values (a row of the data dictionary with
-    neither states nor edges, but with other), and is written with the states that were found. That costs privacy: it
-    is charged to the ledger, like a release from the same records.
+    neither states nor edges, but with other), and is written with the states that were found. This costs privacy, and
+    is charged to the ledger.
 
     \b
       pgmpy-dp states records.csv --schema open.json --variable town --epsilon 0.5 --delta 1e-7 \\
           --ledger ledger.json --out schema.json
     """
-    chosen = RecordOptions(**options)
+    spending = Spending(**options)
     with stages(2) as begin:
         begin("Reading the records")
-        schema = chosen.schema()
-        budget = chosen.budget(epsilon, delta)
-        dataset = chosen.dataset(data, schema, budget)
+        schema, budget = spending.schema(), spending.budget()
+        dataset = spending.dataset(data, schema, budget)
         begin("Choosing states")
-        found = dataset.discover_states(variable, epsilon, delta=delta)
-        found.schema.save(out)
-        if release_path is not None:
-            found.save(release_path)
-    ledger, line = chosen.charged(budget)
+        found = dataset.discover_states(variable, spending.epsilon, delta=spending.delta)
+        with charged_already():
+            found.schema.save(out)
+            if release_path is not None:
+                found.save(release_path)
     held = {"variable": variable, "states": list(found.states), "threshold": found.threshold, "file": str(out)}
     some = ", ".join(map(str, found.states[:10])) + (", ..." if len(found.states) > 10 else "")
     lines = [
         found.guarantee.sentence(),
         f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
         f"Written to {out}.",
-        *delta_cautions(delta),
-        line,
     ]
-    emit(as_json, held | {"guarantee": found.guarantee.to_dict()} | ledger, lines)
+    spending.emit(budget, held | {"guarantee": found.guarantee.to_dict()}, lines)

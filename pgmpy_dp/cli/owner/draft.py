@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import csv_options, with_format
-from pgmpy_dp.cli.shared.common import Command, emit, json_option
+from pgmpy_dp.cli.owner.spending import with_format
+from pgmpy_dp.cli.shared.common import Command, emit
 from pgmpy_dp.cli.shared.files import DICTIONARY_COLUMNS, file_argument, out_option
+from pgmpy_dp.cli.shared.options import csv_options, force_option, json_option
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 @file_argument("source", "a network", "a data dictionary", "a schema", "records")
 @out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
 @csv_options
-@click.option("--force", is_flag=True, help="Overwrite an existing file, such as one with bins that were paid for.")
+@force_option
 @json_option
 def schema(
     source: Path,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.shared.common import Group, delta_cautions, emit, json_option
+from pgmpy_dp.cli.shared.common import Group, delta_cautions, emit
 from pgmpy_dp.cli.shared.files import file_argument
+from pgmpy_dp.cli.shared.options import json_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy import PrivacyBudget

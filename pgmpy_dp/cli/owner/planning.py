@@ -1,40 +1,52 @@
-"""`pgmpy-dp plan` says what would be measured, and how noisy it would be."""
+"""`pgmpy-dp plan` and `plan-accuracy` say what would be measured and how noisy it would be, without any record."""
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import (
-    GAUSSIAN_DELTA,
-    check_option,
-    foreseen,
-    gaussian_advice,
-    noise_options,
-    public_table,
-    require_delta,
-)
-from pgmpy_dp.cli.shared.common import Command, json_option
+from pgmpy_dp.cli.owner.spending import public_table
+from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_option, out_option
+from pgmpy_dp.cli.shared.options import (
+    check_option,
+    delta_option,
+    force_option,
+    json_option,
+    noise_options,
+    schema_option,
+)
+
+if TYPE_CHECKING:
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.schema import Clique, Schema
+
+# Gaussian noise at this delta is advised where Laplace noise is at least this multiple of it.
+GAUSSIAN_DELTA, _WORTHWHILE = 1e-9, 2.0
 
 
 @click.command(cls=Command)
-@file_option("--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file.")
+@schema_option
 @file_option("--model", kinds=STRUCTURES, help="Network whose tables to plan: a network file, or edges in .txt.")
-@click.option("--pairs", is_flag=True, help="Or every variable and every pair, for a mixture.")
-@click.option("--target", metavar="VARIABLE", help="With --pairs: a variable that is to be predicted gets less noise.")
+@click.option("--pairs", is_flag=True, help="Or all variables and all pairs, for a mixture.")
+@click.option("--target", metavar="VARIABLE", help="With --pairs: a variable to be predicted gets less noise.")
 @check_option
-@noise_options
+@noise_options()
 @out_option(
     "--out",
     kind="a list of tables",
     endings=(".json",),
     help="Tables and their shares to write, .json, for release --cliques.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@force_option
 @json_option
 def plan(
     schema_path: Path,
@@ -48,7 +60,7 @@ def plan(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Say which tables to measure and how noisy they would be. No record is needed, and nothing is charged.
+    """Plan which tables to measure, and print how noisy they would be. No record is needed, and nothing is charged.
 
     \b
       pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json
@@ -64,20 +76,154 @@ def plan(
     if (target is not None and not pairs) or (check is not None and pairs):
         raise click.UsageError("--target belongs to --pairs, --check belongs to --model.")
     require_delta(mechanism, delta)
-    schema = Schema.load(schema_path)
-    wanted, weights = plan_pairs(schema, target) if model is None else planned(schema, model, check, mechanism)
-    asked = NoisyTables(wanted, epsilon, delta, mechanism, weights)
-    whole, schema = schema, schema_of(schema, wanted)
-    told = [] if model is None else left_out(whole, schema.variables)
-    quote = asked.quote(public_table(schema, delta))  # refuses what cannot be, before a file is written
-    advised = gaussian_advice(asked, quote, public_table(schema, GAUSSIAN_DELTA)) if model is not None else []
-    foreseen(quote, schema, as_json, lines=[*told, *advised, *_written(out, wanted, weights)])
+    whole = Schema.load(schema_path)
+    wanted, weights = plan_pairs(whole, target) if model is None else planned(whole, model, check, mechanism)
+    asked, schema = NoisyTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
+    quote = asked.quote(public_table(schema, delta))  # refuses what cannot be measured, before a file is written
+    held, lines = foreseen(quote, schema)
+    lines += delta_cautions(delta)
+    if model is not None:
+        advice = gaussian_advice(asked, quote, public_table(schema, GAUSSIAN_DELTA))
+        lines += [*left_out(whole, schema.variables), *advice]
+    if out is not None:
+        _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights})
+        lines += ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
+    emit(as_json, held, lines)
 
 
-def _written(out: Path | None, wanted: Any, weights: list[float]) -> list[str]:
-    """Write the plan, if that is asked for, and say so."""
-    if out is None:
+@click.command("plan-accuracy", cls=Command)
+@schema_option
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    required=True,
+    metavar="NAMES=RECORDS",
+    help="A table and the largest error of its cells, in records, such as age,sex=50; may be repeated.",
+)
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Probability of an error within it.")
+@delta_option(default=1e-9)
+@click.option("--replace", is_flag=True, help="Neighbours replace a record; by default they add or remove one.")
+@out_option(
+    "--out", kind="a plan for an accuracy", endings=(".json",), help="Plan to write, .json, for release --plan."
+)
+@force_option
+@json_option
+def plan_accuracy(
+    schema_path: Path,
+    tables: tuple[str, ...],
+    confidence: float,
+    delta: float,
+    replace: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Plan measurements that reach a given accuracy at the smallest epsilon. No record is needed, nothing is charged.
+
+    \b
+      pgmpy-dp plan-accuracy --schema schema.json --table age,sex=50 --table region=20 --out plan.json
+      pgmpy-dp release records.csv --schema schema.json --plan plan.json --ledger ledger.json --out release.zip
+    """
+    from pgmpy_dp.fitting.plans.accuracy import plan_accuracy as planned
+    from pgmpy_dp.schema import Schema
+
+    wanted: dict[tuple[str, ...], float] = {}
+    for given in tables:
+        names, found, width = given.rpartition("=")
+        try:
+            records = float(width) if found else math.nan
+        except ValueError:
+            records = math.nan
+        if not 0 < records < math.inf:
+            raise click.BadParameter(f"{given!r}: write names and records, such as age,sex=50.", param_hint="--table")
+        wanted[tuple(name.strip() for name in names.split(","))] = records
+    plan = planned(Schema.load(schema_path), wanted, confidence, delta, "replace_one" if replace else "add_remove")
+    held = {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "least_epsilon": plan.least_epsilon,
+        "residuals": [{"variables": list(subset), "scale": scale} for subset, scale in plan.residuals.items()],
+        "half_widths": [{"variables": list(clique), "records": width} for clique, width in plan.half_widths.items()],
+        "tables_epsilon": plan.tables_epsilon,
+        "tables": [
+            {"variables": list(clique), "scale": plan.scales[clique], "weight": weight}
+            for clique, weight in zip(plan.cliques, plan.weights, strict=True)
+        ],
+    }
+    widest = max(len(", ".join(clique)) for clique in (*plan.cliques, *plan.half_widths))
+    lines = [
+        f"epsilon {plan.epsilon:.4g} at delta {plan.delta:g}, for the residuals of {len(plan.residuals)} sets of "
+        f"variables. The lower bound for any measurement of marginals is {plan.least_epsilon:.4g}.",
+        f"Largest error of a cell with probability {100 * confidence:g} %, in records:",
+        *(f"  {', '.join(clique):<{widest}}  {reached:.4g}" for clique, reached in plan.half_widths.items()),
+        f"Tables with independent noise need epsilon {plan.tables_epsilon:.4g}; standard deviation in records:",
+        *(f"  {', '.join(clique):<{widest}}  {scale:.4g}" for clique, scale in plan.scales.items()),
+    ]
+    if out is not None:
+        _write(out, held)
+        lines += ["", f"Written to {out}, for pgmpy-dp release DATA --plan {out} ..."]
+    emit(as_json, held, lines)
+
+
+def _write(out: Path, held: Mapping[str, Any]) -> None:
+    out.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def require_delta(mechanism: str, delta: float) -> None:
+    """Refuse Gaussian noise without a delta."""
+    if mechanism != "laplace" and delta == 0:
+        raise click.ClickException(
+            f"--mechanism {mechanism} needs a --delta, far below one over the number of records, such as 1e-9."
+        )
+
+
+def foreseen(
+    quote: Quote, schema: Schema, noise: Mapping[Clique, float] | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """Describe the tables that would be measured at a price, for JSON and as lines.
+
+    `noise` is the standard deviation in the cells of each table, where the price does not state scales of tables.
+    """
+    noise = _deviations(quote) if noise is None else noise
+    tables: list[dict[str, Any]] = [
+        {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
+        for clique, deviation in noise.items()
+    ]
+    lines = [
+        quote.guarantee.sentence(),
+        f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
+        "",
+        *listed_tables(tables, quote.guarantee.counted),
+    ]
+    return {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines
+
+
+def _deviations(quote: Quote) -> dict[Clique, float]:
+    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance
+
+    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+    variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
+    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
+
+
+def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
+    """Advise Gaussian noise for tables with Laplace noise, where it is far less; `public` has its delta."""
+    if asked.mechanism != "laplace" or asked.sampling_rate < 1:
         return []
-    tables = {"cliques": [list(clique) for clique in wanted], "weights": weights}
-    out.write_text(json.dumps(tables, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
+    price = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian").quote(public)
+    laplace, gaussian = (statistics.median(_deviations(each).values()) for each in (quote, price))
+    if gaussian > laplace / _WORTHWHILE:
+        return []
+    return [
+        "",
+        f"Gaussian noise, --mechanism gaussian --delta {GAUSSIAN_DELTA:g}, would be {laplace / gaussian:.2g} times "
+        "less, and leaves room for more pairs that the network does not join. The ledger needs a delta as well.",
+    ]
+
+
+def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
+    """List tables with the noise of their cells, before a release and after it."""
+    return [
+        f"{'cells':>10}  {'noise':>9}  table (noise: standard deviation in each cell, in {counted})",
+        *(f"{table['cells']:>10,}  {table['noise']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+    ]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import (
-    GAUSSIAN_DELTA,
-    RecordOptions,
+from pgmpy_dp.cli.owner.planning import GAUSSIAN_DELTA, foreseen, gaussian_advice, listed_tables, require_delta
+from pgmpy_dp.cli.owner.spending import Spending
+from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, emit, promised, stages
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
+from pgmpy_dp.cli.shared.options import (
     check_option,
     dry_run_option,
-    foreseen,
-    gaussian_advice,
-    listed_tables,
-    noise_options_or_plan,
+    force_option,
+    json_option,
+    noise_options,
     record_options,
-    require_delta,
     written_option,
 )
-from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit, json_option, one_line, stages
-from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
 
 if TYPE_CHECKING:
     from pgmpy_dp.data.mechanisms.residuals import Residuals
@@ -45,18 +44,18 @@ if TYPE_CHECKING:
     help="Or the residuals to measure, as pgmpy-dp plan-accuracy writes them; it says how noisy they are.",
 )
 @check_option
-@noise_options_or_plan
+@noise_options(epsilon=False)
 @click.option(
     "--sampling-rate",
     type=float,
     default=1.0,
     show_default=True,
     help="Count each record with this probability only. Never more accurate at the same epsilon; for methods that "
-    "are stated with it.",
+    "require it.",
 )
-@record_options
+@record_options()
 @written_option("--out", "a release", endings=(".zip",), help="Release file to write, .zip.")
-@click.option("--force", is_flag=True, help="Overwrite an existing release file.")
+@force_option
 @dry_run_option
 @json_option
 def release(
@@ -66,22 +65,19 @@ def release(
     plan: Path | None,
     check: float | None,
     epsilon: float | None,
-    delta: float,
     mechanism: str,
     sampling_rate: float,
     out: Path | None,
-    dry_run: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Count the records of DATA with noise, and write the release file.
 
-    DATA is a .csv file (compressed or not), or a .parquet file or a folder of them, which are never loaded whole (but
-    for a sample).
+    DATA is a .csv file (compressed or not), a .parquet file or a folder of them. It is never loaded whole, except for a
+    sample.
 
     Only this command, and `bins`, `states`, `structure`, `probe`, `synthesize` and `households`, read records. The
-    ledger is charged, on disk, before noise is drawn. What is written may be published: it promises what `pgmpy-dp
-    inspect` prints.
+    ledger is charged, on disk, before noise is drawn. The release file may be published; its guarantee is what
+    `pgmpy-dp inspect` prints.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2
@@ -94,23 +90,21 @@ def release(
 
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
-    if plan is not None and (epsilon is not None or delta or mechanism != "laplace" or sampling_rate != 1):
+    if plan is not None and (epsilon is not None or options["delta"] or mechanism != "laplace" or sampling_rate != 1):
         raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
     if check is not None and model is None:
         raise click.UsageError("--check belongs to --model.")
-    if epsilon is None:
-        if plan is None:
-            raise click.UsageError("Missing option '--epsilon'.")
-        epsilon = 0.0  # until the plan is read
-    require_delta(mechanism, delta)
-    chosen = RecordOptions(**options)
+    if epsilon is None and plan is None:
+        raise click.UsageError("Missing option '--epsilon'.")
+    spending = Spending(**options, epsilon=epsilon or 0.0)  # until the plan is read
+    require_delta(mechanism, spending.delta)
     with stages(3) as begin:
         begin("Reading the schema and the model")
         asked: Any
-        schema, noise = chosen.schema(), None
+        schema, noise = spending.schema(), None
         told: list[str] = []
         if plan is not None:
-            asked, schema, noise, epsilon, delta = _planned_residuals(plan, schema, chosen)
+            asked, schema, noise, spending = _planned_residuals(plan, schema, spending)
         else:
             wanted, weights = (
                 read_cliques(cliques)  # type: ignore[arg-type]
@@ -120,29 +114,33 @@ def release(
             wanted = schema.require(wanted)
             whole, schema = schema, schema_of(schema, wanted)
             told = [] if model is None else left_out(whole, schema.variables)
-            asked = NoisyTables(wanted, epsilon, delta, mechanism, weights, sampling_rate)
-        if dry_run:
-            quote = asked.quote(chosen.public(schema, delta))
-            held, lines = chosen.affordable(epsilon, delta)
+            asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
+        if spending.dry_run:
+            quote = asked.quote(spending.public(schema))
+            held, lines = foreseen(quote, schema, noise)
             if model is not None:
-                lines = [*gaussian_advice(asked, quote, chosen.public(schema, GAUSSIAN_DELTA)), *lines]
-            foreseen(quote, schema, as_json, held, [*told, *lines], noise=noise)
+                told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
+            spending.emit_plan(held, [*lines, *told])
             return
         assert out is not None
-        budget = chosen.budget(epsilon, delta)
+        budget = spending.budget()
         begin("Reading the records")
-        dataset = chosen.dataset(data, schema, budget, in_memory=sampling_rate != 1)
+        records: Any = data
+        if (
+            sampling_rate != 1
+            and spending.unit is None
+            and (data.suffix.lower() in (".parquet", ".pq") or data.is_dir())
+        ):
+            from pgmpy_dp.records.columns import read_columns
+            from pgmpy_dp.records.parquet import parquet_table
+
+            records = parquet_table(data, read_columns(schema, schema.variables))  # samples are drawn in memory
+        dataset = spending.dataset(records, schema, budget)
         begin("Counting, with noise")
         noisy = dataset.release(asked)
-        try:
+        with charged_already():
             noisy.save(out)
-        except OSError as error:
-            raise click.ClickException(
-                f"{one_line(error)} The release is lost, and what it cost stays charged: a new one costs as much again."
-            ) from error
-    ledger, line = chosen.charged(budget)
-    lines = [*_lines(noisy), *told, "", f"Written to {out}.", line]
-    emit(as_json, describe(noisy) | {"file": str(out)} | ledger, lines)
+    spending.emit(budget, describe(noisy) | {"file": str(out)}, [*_lines(noisy), *told, "", f"Written to {out}."])
 
 
 @click.command(cls=Command)
@@ -157,20 +155,19 @@ def inspect(path: Path, as_json: bool) -> None:
 
 
 def _planned_residuals(
-    plan: Path, schema: Schema, chosen: RecordOptions
-) -> tuple[Residuals, Schema, dict[Clique, float], float, float]:
+    plan: Path, schema: Schema, spending: Spending
+) -> tuple[Residuals, Schema, dict[Clique, float], Spending]:
     """Read a plan, and find the noise in cells of its tables, and its price."""
     from pgmpy_dp.cli.shared.structures import read_plan, schema_of
     from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release.noisy_residuals import residual_variance
 
     scales, delta = read_plan(plan)
-    wanted = schema.require([subset for subset in scales if subset])
-    schema = schema_of(schema, wanted)
+    schema = schema_of(schema, schema.require([subset for subset in scales if subset]))
     asked = Residuals(scales, delta)
-    quote = asked.quote(chosen.public(schema, delta))
+    quote = asked.quote(spending.public(schema, delta))
     noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}
-    return asked, schema, noise, quote.guarantee.epsilon, delta
+    return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 
 
 def _lines(noisy: Release) -> list[str]:
@@ -179,30 +176,17 @@ def _lines(noisy: Release) -> list[str]:
 
     held, guarantee = describe(noisy), noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
+    head = [guarantee.sentence(), f"Made with {versions or 'unknown versions'}."]
     if isinstance(noisy, DiscoveredStates):
-        return [
-            guarantee.sentence(),
-            f"Made with {versions or 'unknown versions'}.",
-            f"States of {noisy.variable} whose noisy number of rows reaches {noisy.threshold}: {len(noisy.states)}",
-            "",
-            *map(str, noisy.states),
-        ]
+        found = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
+        return [*head, found, "", *map(str, noisy.states)]
     if not noisy.cliques:
         families = [", ".join(family["variables"]) for family in held["families"]]
-        drawn = f"Draws of a network: {held['draws']}"
-        return [
-            guarantee.sentence(),
-            f"Made with {versions or 'unknown versions'}.",
-            drawn,
-            "",
-            "families (each node, its parents)",
-            *families,
-        ]
+        return [*head, f"Draws of a network: {held['draws']}", "", "families (each node, its parents)", *families]
     total = held["total"]
     about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
     return [
-        guarantee.sentence(),
-        f"Made with {versions or 'unknown versions'}.",
+        *head,
         f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
         *_cautions(noisy),
         "",
@@ -211,25 +195,22 @@ def _lines(noisy: Release) -> list[str]:
 
 
 def _cautions(noisy: Release) -> list[str]:
-    """Name what somebody who looks at tables and noise might overlook."""
+    """Name what a reader of tables and noise might overlook."""
     found = delta_cautions(noisy.guarantee.delta)
     if noisy.guarantee.epsilon > 20:
-        found.append("Caution: at so large an epsilon the promise says next to nothing.")
+        found.append("Caution: at an epsilon this large the guarantee means little.")
     least = noisy.total - 2 * noisy.total_variance**0.5
     drowned = sum(least <= noisy.noise(clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
     if drowned:
         found.append(
-            f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells is more than the records."
+            f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells exceeds the records."
         )
     return found
 
 
 def describe(noisy: Release) -> dict[str, Any]:
     """Describe what a release holds, for JSON."""
-    held: dict[str, Any] = {
-        "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
-        "kind": noisy.kind,
-    }
+    held = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:
         return noisy.contents() | held
     return {

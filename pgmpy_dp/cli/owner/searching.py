@@ -1,4 +1,4 @@
-"""`pgmpy-dp structure` finds a graph from records, and writes the network that was fitted on the way."""
+"""`pgmpy-dp structure` finds a graph from records, and `probe` measures where records are far from a network."""
 
 from __future__ import annotations
 
@@ -8,57 +8,48 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import RecordOptions, dry_run_option, record_options, written_option
-from pgmpy_dp.cli.shared.common import (
-    Command,
-    charged_already,
-    delta_cautions,
-    emit,
+from pgmpy_dp.cli.analyst.fitted import loaded_network, tested
+from pgmpy_dp.cli.owner.spending import Spending
+from pgmpy_dp.cli.shared.common import Command, charged_already, promised, quiet, stages
+from pgmpy_dp.cli.shared.files import file_option, out_option, records_argument
+from pgmpy_dp.cli.shared.options import (
+    delta_option,
+    dry_run_option,
+    epsilon_option,
+    force_option,
     json_option,
-    quiet,
-    stages,
+    record_options,
+    release_out_option,
+    written_option,
 )
-from pgmpy_dp.cli.shared.files import out_option, records_argument
 
 
 @click.command(cls=Command)
 @records_argument
-@click.option("--epsilon", type=float, required=True, help="Privacy loss of the whole search.")
-@click.option(
-    "--delta",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="Above 0 for Gaussian noise, by which a search is far closer: far below one over the number of records, 1e-9.",
-)
+@epsilon_option
+@delta_option(default=0.0)
 @click.option(
     "--max-indegree", type=click.IntRange(1), default=3, show_default=True, help="Most parents of a variable."
 )
-@click.option(
-    "--forbid", multiple=True, metavar="A->B", help="An edge that there cannot be; may be repeated. It costs nothing."
-)
-@click.option("--require", multiple=True, metavar="A->B", help="An edge that there is; may be repeated.")
+@click.option("--forbid", multiple=True, metavar="A->B", help="An edge that cannot exist; may be repeated.")
+@click.option("--require", multiple=True, metavar="A->B", help="An edge that exists; may be repeated.")
 @click.option(
     "--repeat",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Repeat the search so often on synthetic records, to say which edges are stable. It costs time only.",
+    help="Number of searches on synthetic records, which tell stable edges. They cost time but no privacy.",
 )
-@record_options
+@record_options()
 @written_option("--out", "a list of edges", help="Edges to write, .txt: for --model of other commands.")
-@out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .xdsl, .net, .uai or .json.")
-@out_option(
-    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
-)
+@out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .uai or .json.")
+@release_out_option
 @out_option("--picture", kind=None, help="Picture of the graph to write as well: .png, .svg or .pdf.")
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@force_option
 @dry_run_option
 @json_option
 def structure(
     data: Path,
-    epsilon: float,
-    delta: float,
     max_indegree: int,
     forbid: tuple[str, ...],
     require: tuple[str, ...],
@@ -67,13 +58,11 @@ def structure(
     model: Path | None,
     release_path: Path | None,
     picture: Path | None,
-    dry_run: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Find a graph for DATA, and the network behind it.
 
-    Edges say which variables tell of each other, not which cause which. All that is written may be published.
+    Edges say which variables depend on each other, not which causes which. All files written may be published.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
@@ -85,30 +74,32 @@ def structure(
     from pgmpy_dp.cli.shared.structures import edge_lines
     from pgmpy_dp.models.formats.formats import SUFFIXES
 
-    if out is not None and out.suffix.lower() not in (".txt", ".edges"):
-        raise click.ClickException(f"{out}: edges are written to .txt files.")
-    if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise click.ClickException(f"{picture}: pictures are written to .png, .svg and .pdf files.")
-    if model is not None and model.suffix.lower() not in SUFFIXES:
-        raise click.ClickException(f"{model}: networks are written to {', '.join(SUFFIXES)} files.")
-    chosen = RecordOptions(**options)
-    if repeat and chosen.unit is not None and chosen.max_rows != 1:
+    for path, endings, named in (
+        (out, (".txt", ".edges"), "edges are written to .txt files"),
+        (picture, (".png", ".svg", ".pdf"), "pictures are written to .png, .svg and .pdf files"),
+        (model, SUFFIXES, f"networks are written to {', '.join(SUFFIXES)} files"),
+    ):
+        if path is not None and path.suffix.lower() not in endings:
+            raise click.ClickException(f"{path}: {named}.")
+    spending = Spending(**options)
+    if repeat and spending.unit is not None and spending.max_rows != 1:
         raise click.ClickException("--repeat is for single records, and units may have several rows: leave it out.")
     known = _knowledge(forbid, require)
-    search = dp.PrivateStructureSearch(epsilon, delta, max_indegree=max_indegree, expert_knowledge=known)
+    search = dp.PrivateStructureSearch(
+        spending.epsilon, spending.delta, max_indegree=max_indegree, expert_knowledge=known
+    )
     with stages(4) as begin:
         begin("Reading the schema")
-        schema = chosen.schema()
-        if dry_run:
+        schema = spending.schema()
+        if spending.dry_run:
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-            held, lines = chosen.affordable(epsilon, delta)
-            emit(as_json, {"steps": plan.to_dict("records"), **held}, [*printed, *delta_cautions(delta), *lines])
+            spending.emit_plan({"steps": plan.to_dict("records")}, printed)
             return
         assert out is not None
-        budget = chosen.budget(epsilon, delta)
+        budget = spending.budget()
         begin("Reading the records")
-        dataset = chosen.dataset(data, schema, budget)
+        dataset = spending.dataset(data, schema, budget)
         begin("Searching")
         search.fit(dataset)
         with charged_already():
@@ -123,37 +114,32 @@ def structure(
                 search.bootstrap(repeat)
             if picture is not None:
                 dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
-    edges = search.edges_
-    ledger, line = chosen.charged(budget)
-    fits = None
+    edges, fits = search.edges_, None
     with suppress(ValueError):  # a network may be too large to test
         check = search.network_.check_fit()
         fits = False if check.fails else True if check.passes else None
+    files = [path for path in (out, model, release_path, picture) if path is not None]
     held = {
-        "guarantee": search.guarantee_.to_dict() | {"text": str(search.guarantee_)},
-        "files": [str(path) for path in (out, model, release_path, picture) if path is not None],
+        **promised(search.guarantee_),
+        "files": list(map(str, files)),
         "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
         "fits": fits,
     }
-    stable = int((edges["verdict"] == "stable").sum())
     lines = [
         search.guarantee_.sentence(),
         f"{len(edges)} edges between {len(schema.variables)} variables written to {out}.",
-        *([f"{stable} of them are stable: found again in most of {repeat} repetitions."] if repeat else []),
-        *(f"Written to {path}." for path in (model, release_path, picture) if path is not None),
-        *(
-            ["The release contradicts the network: maybe no sparse graph fits. pgmpy-dp synthesize needs none."]
-            if fits is False
-            else []
-        ),
-        *delta_cautions(delta),
-        line,
     ]
-    emit(as_json, held | ledger, lines)
+    if repeat:
+        stable = int((edges["verdict"] == "stable").sum())
+        lines.append(f"{stable} of them are stable: found again in most of {repeat} repetitions.")
+    lines += [f"Written to {path}." for path in files[1:]]
+    if fits is False:
+        lines.append("The release contradicts the network: no sparse graph may fit. pgmpy-dp synthesize needs none.")
+    spending.emit(budget, held, lines)
 
 
 def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
-    """Read edges from options; None if there are none."""
+    """Read edges from options; None if none is given."""
     if not forbid and not require:
         return None
     from pgmpy.causal_discovery import ExpertKnowledge
@@ -168,3 +154,69 @@ def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
         return found
 
     return ExpertKnowledge(forbidden_edges=edges(forbid, "--forbid"), required_edges=edges(require, "--require"))
+
+
+@click.command(cls=Command)
+@records_argument
+@file_option("--model", kinds=("a network",), required=True, help="Fitted network, a .zip that carries its release.")
+@epsilon_option
+@delta_option(default=0.0)
+@click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Largest number of measured pairs.")
+@record_options()
+@written_option("--out", "a network", endings=(".zip",), help="Network to write, .zip, which carries both releases.")
+@force_option
+@dry_run_option
+@json_option
+def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any) -> None:
+    """Measure where DATA is farthest from a fitted network: are edges missing?
+
+    Of the pairs of variables that the network does not join, those are chosen privately whose counts are farthest from
+    what it expects; half of epsilon pays for the choice, half for their tables. This shows missing edges that a release
+    of families hides, and bounds of answers then allow for them.
+
+    \b
+      pgmpy-dp fit release.zip --model edges.txt --out fitted.zip
+      pgmpy-dp probe records.csv --model fitted.zip --schema schema.json --epsilon 0.2 --ledger ledger.json \\
+          --out probed.zip
+      pgmpy-dp query probed.zip --target lung --evidence smoke=yes --interval 0.9
+    """
+    quiet()
+    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+
+    spending = Spending(**options)
+    with stages(3) as begin:
+        begin("Reading the network")
+        schema, network = spending.schema(), loaded_network(model)
+        if isinstance(network, PrivateMixtureNetwork):
+            raise click.ClickException(
+                f"{model} is a mixture, whose release measures all pairs: pgmpy-dp check {model}."
+            )
+        if not hasattr(network, "release_"):
+            raise click.ClickException(f"{model} carries no release: write it by pgmpy-dp fit --out fitted.zip.")
+        if spending.dry_run:
+            plan = f"Half of epsilon chooses at most {pairs} pairs that the network does not join, half measures them."
+            spending.emit_plan({"pairs": pairs}, [plan])
+            return
+        assert out is not None
+        budget = spending.budget()
+        begin("Reading the records")
+        dataset = spending.dataset(data, schema, budget)
+        begin("Choosing and measuring")
+        measured = network.measure_misfit(dataset, spending.epsilon, delta=spending.delta, pairs=pairs)
+        with charged_already():
+            network.save(out)
+    found, told = tested(network.check_fit)
+    held = {
+        **promised(network.guarantee_),
+        "measured": [list(pair) for pair in measured.cliques],
+        "file": str(out),
+        "check": found,
+    }
+    among = next(iter(measured.chosen_among.values()))
+    chosen = "; ".join(", ".join(pair) for pair in measured.cliques)
+    lines = [
+        f"Measured the pairs farthest off, of {among}: {chosen}.",
+        *told,
+        f"Written to {out}. Its guarantee is {network.guarantee_}.",
+    ]
+    spending.emit(budget, held, lines)

@@ -1,31 +1,42 @@
-"""`pgmpy-dp synthesize` writes synthetic records, without a network."""
+"""`pgmpy-dp synthesize` and `households` write synthetic records, without a network."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.owner.records import RecordOptions, dry_run_option, foreseen, record_options, written_option
-from pgmpy_dp.cli.shared.common import (
-    Command,
-    charged_already,
-    delta_cautions,
-    emit,
+from pgmpy_dp.cli.owner.planning import foreseen
+from pgmpy_dp.cli.owner.spending import Spending
+from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, promised, stages
+from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
+from pgmpy_dp.cli.shared.options import (
+    delta_option,
+    dry_run_option,
+    epsilon_option,
+    force_option,
     json_option,
-    stages,
+    numbers_option,
+    record_options,
+    release_out_option,
+    rows_option,
+    seed_option,
+    spreadsheet_option,
+    written_option,
 )
-from pgmpy_dp.cli.shared.files import out_option, records_argument
-from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spreadsheet_option, write_records
+from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, write_records
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema import Schema
 
 
 @click.command(cls=Command)
 @records_argument
-@click.option("--epsilon", type=float, required=True, help="Privacy loss.")
-@click.option(
-    "--delta", type=float, required=True, help="For Gaussian noise: far below one over the number of records, 1e-9."
-)
+@epsilon_option
+@delta_option()
 @click.option(
     "--target",
     metavar="VARIABLE",
@@ -35,27 +46,15 @@ from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spre
     "--stages",
     "number",
     type=click.IntRange(1, 2),
-    help="Measure once; or twice, the second time where the first left most doubt. The default is 2, but 1 where units "
+    help="Measure once; or twice, the second time where the first left most doubt. The default is 2, or 1 where units "
     "have several rows.",
 )
-@click.option(
-    "--rows", type=click.IntRange(1), help="How many records to draw; by default as many as there seem to be."
-)
-@click.option(
-    "--numbers",
-    type=NUMBERS,
-    default="uniform",
-    show_default=True,
-    help="What bins become: numbers within them, their middles, or their names.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0), help="For the same records from the same release; no privacy hangs on it."
-)
-@record_options
+@rows_option()
+@numbers_option
+@seed_option
+@record_options()
 @written_option("--out", "records", endings=RECORDS, help="Synthetic records to write, .csv or .parquet.")
-@out_option(
-    "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."
-)
+@release_out_option
 @out_option(
     "--model",
     kind="a network",
@@ -63,13 +62,11 @@ from pgmpy_dp.cli.shared.written import NUMBERS, RECORDS, columns_of_files, spre
     help="Model to write as well, for pgmpy-dp query and sample: .zip, which carries its release, or .json.",
 )
 @spreadsheet_option
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@force_option
 @dry_run_option
 @json_option
 def synthesize(
     data: Path,
-    epsilon: float,
-    delta: float,
     target: str | None,
     number: int | None,
     rows: int | None,
@@ -79,15 +76,13 @@ def synthesize(
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
-    dry_run: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
-    """Write synthetic records that are like those of DATA, without a network.
+    """Write synthetic records that resemble those of DATA, without a network.
 
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
-    the synthetic records are close to those of DATA; what three variables do together is blurred, and so are rare
-    states. All that is written may be published.
+    the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
+    files written may be published.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
@@ -95,48 +90,187 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture, tables_of_pairs
-    from pgmpy_dp.models.numbers import require_numbers
 
-    chosen = RecordOptions(**options)
+    spending, numbers = Spending(**options), numbers or "uniform"
+    epsilon, delta = spending.epsilon, spending.delta
     with stages(4) as begin:
         begin("Reading the schema")
-        schema = chosen.schema()
-        require_numbers(schema.bins, numbers)
-        if dry_run:  # shows one stage: two have as much noise in all, but where is not known before
-            public = chosen.public(schema, delta)
+        schema = spending.schema()
+        _require_numbers([schema], numbers)
+        if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
+            public = spending.public(schema)
             asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
-            foreseen(asked.quote(public), schema, as_json, *chosen.affordable(epsilon, delta))
+            spending.emit_plan(*foreseen(asked.quote(public), schema))
             return
         assert out is not None
-        budget = chosen.budget(epsilon, delta)
+        budget = spending.budget()
         begin("Reading the records")
-        dataset = chosen.dataset(data, schema, budget)
+        dataset = spending.dataset(data, schema, budget)
         begin("Measuring pairs, and fitting a mixture")
         number = number or (2 if dataset.max_rows == 1 else 1)
         estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
         network = estimator.network_
         with charged_already():
-            if release_path is not None:
-                estimator.release_.save(release_path)
-            if model is not None:
-                network.save(model)
+            _save((estimator.release_, release_path), (network, model))
             begin("Drawing records")
             drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
-            cautions = write_records(columns_of_files(drawn, schema), out, schema, spreadsheet)
-    cautions = [*delta_cautions(delta), *cautions]
-    ledger, line = chosen.charged(budget)
-    count = max(round(network.total_), 1) if rows is None else rows
+            cautions = _write([drawn], [schema], [out], spreadsheet)
+    files = [path for path in (out, release_path, model) if path is not None]
+    told = [*delta_cautions(spending.delta), *cautions]
+    held = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
+    lines = [
+        network.guarantee_.sentence(),
+        f"{len(drawn)} synthetic records of {len(schema.variables)} variables written to {out}.",
+        *(f"Written to {path}." for path in files[1:]),
+        *cautions,
+    ]
+    spending.emit(budget, held, lines)
+
+
+@click.command(cls=Command)
+@file_argument("homes", "records")
+@file_argument("people", "records")
+@epsilon_option
+@delta_option()
+@file_option(
+    "--persons-schema", kinds=("a schema",), required=True, help="Schema file of PEOPLE; --schema is that of HOMES."
+)
+@click.option("--key", metavar="COLUMN", required=True, help="Column of both tables that identifies the household.")
+@click.option(
+    "--max-persons",
+    type=click.IntRange(1, 100),
+    required=True,
+    help="Largest number of persons counted in a household; of larger households this number is drawn at random.",
+)
+@click.option("--size", default="size", show_default=True, help="Name for the number of persons of a household.")
+@record_options(unit=False)
+@rows_option("households")
+@numbers_option
+@seed_option
+@written_option("--out", "records", endings=RECORDS, help="Synthetic households to write, .csv or .parquet.")
+@written_option("--persons-out", "records", endings=RECORDS, help="Synthetic persons to write, .csv or .parquet.")
+@release_out_option
+@out_option(
+    "--model",
+    kind="a model of households",
+    endings=(".json",),
+    help="Model to write as well, .json: for PrivateHouseholdNetwork.load.",
+)
+@spreadsheet_option
+@force_option
+@dry_run_option
+@json_option
+def households(
+    homes: Path,
+    people: Path,
+    persons_schema: Path,
+    key: str,
+    max_persons: int,
+    size: str,
+    rows: int | None,
+    numbers: Any,
+    seed: int | None,
+    out: Path | None,
+    persons_out: Path | None,
+    release_path: Path | None,
+    model: Path | None,
+    spreadsheet: bool,
+    **options: Any,
+) -> None:
+    """Write synthetic households and persons that resemble those of HOMES and PEOPLE.
+
+    Both tables have the column of keys. Each household has one row in HOMES and at least one in PEOPLE, and is
+    protected with all of its persons. All pairs of variables are measured with noise, within a table, across tables
+    and of two persons of a household; a mixture is fitted to them, and two tables are drawn from it, joined by the
+    key. All files written may be published.
+
+    \b
+      pgmpy-dp households homes.csv people.csv --key household_id --max-persons 8 \\
+          --schema homes.json --persons-schema people.json --epsilon 1 --delta 1e-9 \\
+          --ledger ledger.json --out synthetic_homes.csv --persons-out synthetic_people.csv
+    """
+    from pgmpy_dp.data import PrivateHouseholds
+    from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture, tables_of_households
+    from pgmpy_dp.schema import HouseholdSchema
+
+    spending, numbers = Spending(**options, unit=key), numbers or "uniform"
+    with stages(4) as begin:
+        begin("Reading the schemas")
+        schemas = _schemas(spending, persons_schema)
+        schema = HouseholdSchema(*schemas, key, max_persons, size)
+        _require_numbers(schemas, numbers)
+        if spending.dry_run:
+            asked = tables_of_households(schema, spending.epsilon, spending.delta, "gaussian")
+            spending.emit_plan(*foreseen(asked.quote(spending.public(schema.measured)), schema.measured))
+            return
+        assert out is not None
+        assert persons_out is not None
+        budget = spending.budget()
+        begin("Reading the tables")
+        dataset = PrivateHouseholds(homes, people, schema, budget, spending.neighbours)
+        begin("Measuring pairs, and fitting a mixture")
+        estimator = HouseholdMixture(spending.epsilon, spending.delta).fit(dataset)
+        network = estimator.network_
+        with charged_already():
+            _save((estimator.release_, release_path), (network, model))
+            begin("Drawing households and persons")
+            drawn = network.simulate(rows, seed=seed, numbers=numbers)
+            cautions = _write(drawn, schemas, [out, persons_out], spreadsheet)
+    files = [path for path in (out, persons_out, release_path, model) if path is not None]
+    counts = [len(table) for table in drawn]
     held = {
-        "guarantee": network.guarantee_.to_dict() | {"text": str(network.guarantee_)},
-        "files": [str(path) for path in (out, release_path, model) if path is not None],
-        "rows": count,
-        "cautions": cautions,
+        **promised(network.guarantee_),
+        "files": list(map(str, files)),
+        "households": counts[0],
+        "persons": counts[1],
+        "cautions": [*delta_cautions(spending.delta), *cautions],
     }
     lines = [
         network.guarantee_.sentence(),
-        f"{count} synthetic records of {len(schema.variables)} variables written to {out}.",
-        *(f"Written to {path}." for path in (release_path, model) if path is not None),
+        f"{counts[0]} synthetic households written to {out}, with {counts[1]} persons in {persons_out}.",
+        *(f"Written to {path}." for path in files[2:]),
         *cautions,
-        line,
     ]
-    emit(as_json, held | ledger, lines)
+    spending.emit(budget, held, lines)
+
+
+def _require_numbers(schemas: Sequence[Schema], numbers: Any) -> None:
+    """Refuse open bins before anything is charged."""
+    from pgmpy_dp.models.numbers import require_numbers
+
+    for schema in schemas:
+        require_numbers(schema.bins, numbers)
+
+
+def _save(*kept: tuple[Any, Path | None]) -> None:
+    for thing, path in kept:
+        if path is not None:
+            thing.save(path)
+
+
+def _write(tables: Sequence[Any], schemas: Sequence[Schema], paths: Sequence[Path], spreadsheet: bool) -> list[str]:
+    """Write synthetic tables, and return cautions about them."""
+    return [
+        caution
+        for table, schema, path in zip(tables, schemas, paths, strict=True)
+        for caution in write_records(columns_of_files(table, schema), path, schema, spreadsheet)
+    ]
+
+
+def _schemas(spending: Spending, persons_schema: Path) -> list[Schema]:
+    """Read both schemas; each --missing and --other goes to the table that has the variable."""
+    from pgmpy_dp.schema import Schema
+
+    own = Schema.load(persons_schema).states
+
+    def of_persons(text: str) -> bool:
+        return any(text[:place] in own for place, character in enumerate(text) if character == "=")
+
+    def of_table(persons: bool) -> dict[str, tuple[str, ...]]:
+        told = {"missing": spending.missing, "other": spending.other}
+        return {role: tuple(text for text in texts if of_persons(text) is persons) for role, texts in told.items()}
+
+    return [
+        replace(spending, schema_path=path, **of_table(persons)).schema()  # type: ignore[arg-type]
+        for path, persons in ((spending.schema_path, False), (persons_schema, True))
+    ]

@@ -1,4 +1,4 @@
-"""The commands share errors on one line, output as text or JSON, and progress."""
+"""Errors on one line, output as text or JSON, and progress are shared by all commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import in_shell_words
 
 if TYPE_CHECKING:
+    from pgmpy_dp.release import Guarantee
     from pgmpy_dp.schema import Schema
 
 BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
 
 
 class Command(click.Command):
-    """A command refuses with one line on stderr and exit code 1, and what it cannot write before it begins."""
+    """A command that refuses with one line on stderr and exit code 1; files it cannot write, before it begins."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from pgmpy_dp.cli.shared.files import require_writable
@@ -30,7 +31,7 @@ class Command(click.Command):
         try:
             require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
             with warnings.catch_warnings():
-                # On import pgmpy warns of its own deprecated modules; nobody at the command line can help that.
+                # On import pgmpy warns of its own deprecated modules, which users cannot change.
                 warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
                 warnings.showwarning = _note  # type: ignore[assignment]
                 return super().invoke(ctx)
@@ -60,22 +61,19 @@ def one_line(error: BaseException) -> str:
 
 
 def as_json_text(data: Any, **options: Any) -> str:
-    """Write JSON of which no character moves a terminal's cursor or turns its direction: it reads back as the same."""
+    """Write JSON without characters that move a terminal's cursor or reverse its direction; it reads back the same."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, **options)
     return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
 
 
 def _escaped(character: str) -> str:
-    """Write a character as JSON does, of which one beyond 16 bits is a pair."""
+    """Write a character as JSON does: one beyond 16 bits as a pair."""
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-
-
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
-    """Print a result, as JSON or as text; lines that hold names of others are handed over one by one."""
+    """Print a result as JSON or as text; lines with names from files are given one by one."""
     if as_json:
         click.echo(as_json_text(data, indent=2))
     else:
@@ -84,14 +82,19 @@ def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
 
 
 def emit_records(text: str) -> None:
-    """Print CSV: on a terminal made safe for it, and to a file or another program as it is."""
+    """Print CSV: made safe on a terminal, unchanged to a file or another program."""
     seen = sys.stdout.isatty()
     click.echo("".join(f"{shown(line)}\n" for line in text.splitlines()) if seen else text, nl=False, color=True)
 
 
+def promised(guarantee: Guarantee) -> dict[str, Any]:
+    """Describe a guarantee, for JSON."""
+    return {"guarantee": guarantee.to_dict() | {"text": str(guarantee)}}
+
+
 @contextmanager
 def charged_already() -> Iterator[None]:
-    """Say, where what was paid for cannot be written, that it is lost.
+    """Refuse a file that cannot be written with the loss that this means: its content is paid for.
 
     Raises
     ------
@@ -101,13 +104,13 @@ def charged_already() -> Iterator[None]:
         yield
     except OSError as error:
         raise click.ClickException(
-            f"{one_line(error)} What was measured is lost, and stays charged: it would cost as much again."
+            f"{one_line(error)} The release is lost and stays charged; a new one would cost the same again."
         ) from error
 
 
 @contextmanager
 def stages(total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar on stderr, if that is a terminal; call what it yields at the start of each stage."""
+    """Show a progress bar on stderr if that is a terminal; call the yielded function at the start of each stage."""
     from tqdm import tqdm
 
     with tqdm(total=total, bar_format=BAR, disable=None, leave=False) as bar:
@@ -125,18 +128,18 @@ def stages(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def quiet() -> None:
-    """Keep pgmpy's log of what it does to its own models off the screen."""
+    """Silence pgmpy's log of changes to its models."""
     import pgmpy  # noqa: F401  # pgmpy sets the level on import
 
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
 
 def delta_cautions(delta: float) -> list[str]:
-    """Warn of a delta, which is public, that promises little to each of a thousand persons."""
+    """Warn of a large delta, which is public."""
     if delta < 1e-3:
         return []
     return [
-        f"Caution: with a probability of delta, {delta:g} here, a mechanism may tell everything of somebody: choose it "
+        f"Caution: with probability delta, {delta:g} here, a mechanism may reveal everything about somebody: choose it "
         "far below one over the number of records."
     ]
 
@@ -157,7 +160,7 @@ def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, 
 
 
 class Group(click.Group):
-    """A group lists its commands in the order of their use, and suggests one where a name is misspelt."""
+    """A group that lists its commands in the order of their use, and suggests one for a misspelt name."""
 
     command_class = Command
 

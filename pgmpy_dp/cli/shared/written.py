@@ -6,19 +6,10 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 RECORDS = (".csv", ".parquet")
-spreadsheet_option = click.option(
-    "--spreadsheet",
-    is_flag=True,
-    help="Guard texts in CSV that a spreadsheet would run, such as =1+1, by an apostrophe before them. Texts that "
-    "begin with an apostrophe get one more, so that taking the first away from each brings all back.",
-)
-NUMBERS = click.Choice(["uniform", "midpoint", "states"])
 _RUN = ("=", "+", "-", "@", "\t", "\r")
 
 

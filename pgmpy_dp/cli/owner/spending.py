@@ -1,0 +1,131 @@
+"""Commands that spend a privacy budget open the records behind a ledger, and end by stating what remains of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgmpy_dp.cli.owner.ledgers import open_ledger, summary
+from pgmpy_dp.cli.shared.common import assignments, delta_cautions, emit
+
+if TYPE_CHECKING:
+    from pgmpy_dp.data import PrivateDataset
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.privacy import PrivacyBudget
+    from pgmpy_dp.schema import Schema
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The values of the options that all commands have that spend a budget."""
+
+    schema_path: Path
+    missing: tuple[str, ...]
+    other: tuple[str, ...]
+    neighbours: str
+    delimiter: str | None
+    encoding: str | None
+    strip: bool | None
+    ledger: Path | None
+    no_ledger: bool
+    as_json: bool
+    epsilon: float
+    delta: float = 0.0
+    unit: str | None = None
+    max_rows: int | None = None
+    dry_run: bool = False
+
+    def schema(self) -> Schema:
+        """Read the schema file, and add what the options declare."""
+        from pgmpy_dp.schema import Schema
+
+        schema = Schema.load(self.schema_path)
+        missing = _added(schema, schema.missing, self.missing, "--missing")
+        schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
+        return with_format(schema, self.delimiter, self.encoding, self.strip)
+
+    def budget(self) -> PrivacyBudget:
+        """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
+        from pgmpy_dp.privacy import PrivacyBudget
+
+        if self.no_ledger and self.ledger is not None:
+            raise click.UsageError("Give either --ledger or --no-ledger.")
+        if self.ledger is not None:
+            return open_ledger(self.ledger)
+        if not self.no_ledger:
+            raise click.ClickException(
+                "Name the ledger that adds up the releases from these records: --ledger ledger.json, made by "
+                "pgmpy-dp ledger create. Records that are released once need none: --no-ledger."
+            )
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget) -> PrivateDataset:
+        """Open the records behind the ledger."""
+        from pgmpy_dp.data import PrivateDataset
+
+        unit = {"unit": self.unit, "max_rows": self.max_rows}
+        return PrivateDataset(data, schema, budget, neighbours=self.neighbours, **unit)  # type: ignore[arg-type]
+
+    def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
+        """Return what is public of the records, to price a mechanism before they are read."""
+        delta = self.delta if delta is None else delta
+        return public_table(schema, delta, self.neighbours, self.unit, self.max_rows)
+
+    def emit_plan(self, held: Mapping[str, Any], lines: Sequence[str]) -> None:
+        """Print the plan of a dry run, and whether the ledger can pay for it."""
+        ledger: dict[str, Any] = {}
+        told: list[str] = []
+        if self.ledger is not None:
+            remaining = self.budget().remaining
+            enough = remaining.epsilon >= self.epsilon and remaining.delta >= self.delta
+            left = {"epsilon": remaining.epsilon, "delta": remaining.delta}
+            ledger = {"ledger": {"remaining": left, "enough": enough}}
+            said = "" if enough else ": not enough"
+            told = ["", f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{said}."]
+        emit(self.as_json, {**held, **ledger}, [*lines, *delta_cautions(self.delta), *told])
+
+    def emit(self, budget: PrivacyBudget, held: Mapping[str, Any], lines: Sequence[str]) -> None:
+        """Print the result of a charge, and what remains in the ledger."""
+        ledger: dict[str, Any] = {}
+        line = "No ledger was charged: nothing adds this to other releases from these records."
+        if self.ledger is not None:
+            ledger = {"ledger": summary(budget)}
+            line = f"Ledger {self.ledger}: epsilon {ledger['ledger']['remaining']['epsilon']:.6g} remains."
+        emit(self.as_json, {**held, **ledger}, [*lines, *delta_cautions(self.delta), line])
+
+
+def with_format(schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None) -> Schema:
+    """Replace what the schema says of a CSV file by the options that are given."""
+    given = {"delimiter": delimiter, "encoding": encoding, "strip": strip}
+    named = {name: value for name, value in given.items() if value is not None}
+    return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]
+
+
+def public_table(
+    schema: Schema, delta: float, neighbours: str = "add_remove", unit: str | None = None, max_rows: int | None = None
+) -> PublicTable:
+    """Return what is public of records that are not read."""
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.privacy.budget import PrivacyBudget
+    from pgmpy_dp.privacy.noise import OPENDP_NOISE
+    from pgmpy_dp.records.units import checked_unit
+
+    budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices depend on its delta alone
+    return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema=schema)
+
+
+def _added(schema: Schema, declared: Mapping[str, Any], texts: tuple[str, ...], option: str) -> dict[str, Any]:
+    """Add what an option declares. A text that writes a state means that state; any other is a new state."""
+    added = dict(declared)
+    for variable, text in assignments(schema, texts, option).items():
+        state = {str(state): state for state in schema.states[variable]}.get(text, text)
+        if added.setdefault(variable, state) != state:
+            raise click.ClickException(
+                f"{option} {variable}={state}: the schema says {declared[variable]!r}. Leave the option out, or change "
+                "the schema."
+            )
+    return added
