@@ -257,7 +257,7 @@ def _write(tables: Sequence[Any], schemas: Sequence[Schema], paths: Sequence[Pat
     ]
 
 
-def _schemas(spending: Spending, persons_schema: Path) -> list[Schema]:
+def _schemas(spending: Spending, persons_schema: Path) -> tuple[Schema, Schema]:
     """Read both schemas; each --missing and --other goes to the table that has the variable."""
     from pgmpy_dp.schema import Schema
 
@@ -270,7 +270,5 @@ def _schemas(spending: Spending, persons_schema: Path) -> list[Schema]:
         told = {"missing": spending.missing, "other": spending.other}
         return {role: tuple(text for text in texts if of_persons(text) is persons) for role, texts in told.items()}
 
-    return [
-        replace(spending, schema_path=path, **of_table(persons)).schema()  # type: ignore[arg-type]
-        for path, persons in ((spending.schema_path, False), (persons_schema, True))
-    ]
+    homes = replace(spending, **of_table(False)).schema()  # type: ignore[arg-type]
+    return homes, replace(spending, schema_path=persons_schema, **of_table(True)).schema()  # type: ignore[arg-type]

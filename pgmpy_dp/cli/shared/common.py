@@ -16,7 +16,7 @@ from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import in_shell_words
 
 if TYPE_CHECKING:
-    from pgmpy_dp.release import Guarantee
+    from pgmpy_dp.privacy.guarantee import Guarantee
     from pgmpy_dp.schema import Schema
 
 BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
