@@ -317,7 +317,7 @@ def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
 def test_cautions(asia):
     assert "Caution" not in release()
     assert "Caution: at an epsilon this large" in release("--force", epsilon=100)
-    assert "tables the noise of all cells is more than the records" in release("--force", epsilon=0.001)
+    assert "tables the noise of all cells exceeds the records" in release("--force", epsilon=0.001)
 
 
 @pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
