@@ -1,1 +1,1 @@
-"""Tables with named axes, their layout in flat vectors, and what is computed on them."""
+"""Tables with named axes, their layout in flat vectors, and operations on them."""

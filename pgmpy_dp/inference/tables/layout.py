@@ -1,7 +1,7 @@
-"""Many tables stand in one flat vector.
+"""Layout of many tables in one flat vector.
 
-Log-potentials, marginals and noisy counts of a list of cliques are kept end to end in one float64 vector, so that
-optimisers see a vector and the kernels see a buffer.
+Log-potentials, marginals and noisy counts of a list of cliques are concatenated in one float64 vector, which optimisers
+use as a vector and kernels as a buffer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["Layout", "Scope", "Variable", "Vector"]
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout orders cliques, axes and cells in a flat vector.
+    """Order of cliques, axes and cells in a flat vector.
 
     Parameters
     ----------
     cardinalities : mapping of variable to int
-        Number of states of every variable of the model, also of those in no scope.
+        Number of states of every variable of the model, including those in no scope.
     scopes : tuple of tuples
-        Cliques in the order in which their tables stand; within a table the last variable runs fastest.
+        Cliques in the order of their tables; within a table the last variable varies fastest.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Layout:
 
     @classmethod
     def of(cls, cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> Layout:
-        """Check and freeze the two arguments."""
+        """Check and freeze both arguments."""
         sizes = {variable: int(states) for variable, states in cardinalities.items()}
         frozen = tuple(tuple(scope) for scope in scopes)
         if not sizes:
@@ -66,7 +66,7 @@ class Layout:
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Return where each table starts, and the total size as the last entry; shape (number of scopes + 1,)."""
+        """Start of each table, followed by the total size; shape (number of scopes + 1,)."""
         return np.cumsum([0] + [math.prod(shape) for shape in self.shapes], dtype=np.int64)
 
     @property
@@ -74,7 +74,7 @@ class Layout:
         return int(self.offsets[-1])
 
     def places(self, scopes: Sequence[Scope]) -> NDArray[np.int64]:
-        """Find all cells of some of the tables in the flat vector, in the order of the scopes asked for."""
+        """Return the places of all cells of some tables in the flat vector, in the given order of scopes."""
         starts = dict(zip(self.scopes, self.offsets[:-1], strict=True))
         lengths = np.diff(Layout.of(self.cardinalities, scopes).offsets)
         return np.concatenate(
@@ -82,7 +82,7 @@ class Layout:
         )
 
     def flatten(self, tables: Iterable[ArrayLike]) -> Vector:
-        """Put tables (in the order of `scopes`) end to end; shape (size,)."""
+        """Concatenate tables (in the order of `scopes`); shape (size,)."""
         arrays = [np.asarray(table, dtype=np.float64) for table in tables]
         for scope, shape, array in zip(self.scopes, self.shapes, arrays, strict=True):
             if array.shape != shape:
@@ -90,7 +90,7 @@ class Layout:
         return np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0)
 
     def split(self, vector: Vector) -> list[Vector]:
-        """View a flat vector as tables, one a clique, in their shapes."""
+        """View a flat vector as one table per clique, in their shapes."""
         return [
             vector[start:stop].reshape(shape)
             for start, stop, shape in zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
@@ -101,5 +101,5 @@ class Layout:
         return dict(zip(self.scopes, self.split(vector), strict=True))
 
     def per_cell(self, values: Sequence[float]) -> Vector:
-        """Repeat one value a clique over that clique's cells; shape (size,)."""
+        """Repeat one value per clique over that clique's cells; shape (size,)."""
         return np.repeat(np.asarray(values, dtype=np.float64), np.diff(self.offsets))

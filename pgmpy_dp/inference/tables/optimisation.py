@@ -1,4 +1,4 @@
-"""Quasi-Newton minimisation is scipy's L-BFGS-B, on one thread."""
+"""Quasi-Newton minimisation by scipy's L-BFGS-B, on one thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 @dataclass(frozen=True)
 class Minimum:
-    """A minimum is the point where a minimisation stopped.
+    """Point where a minimisation stopped.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class Minimum:
     slope : float
         Largest component of the gradient there.
     finished : bool
-        False if the iterations ran out while the last one still gained more than a thousandth of the value, or of 1
-        for each coordinate.
+        False if the iterations ran out while the last one still gained more than a thousandth of the value, or of 1 per
+        coordinate.
     """
 
     point: Vector
@@ -53,13 +53,13 @@ def minimise(
 ) -> Minimum:
     """Minimise a smooth function.
 
-    The library's vectors are too short for a second BLAS thread to pay; on a busy machine its waiting costs ten times
-    the work, and with several threads sums could differ in the last bit.
+    It runs on one thread: vectors are too short for a second BLAS thread to pay, on a busy machine its waiting costs
+    ten times the work, and with several threads sums could differ in the last bit.
 
     Parameters
     ----------
     objective : callable
-        Point to value and gradient.
+        Function from a point to its value and gradient.
     start : ndarray
     max_iter : int
     slope : float
@@ -85,12 +85,12 @@ def minimise(
         value, gradient = objective(point * unit)
         return value, gradient * unit
 
-    values = [math.inf, math.inf]  # of the last two iterations
+    values = [math.inf, math.inf]  # last two iterations
 
     def remember(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
 
-    from scipy.optimize import minimize  # this takes 0.4 s and 40 MB, which descent does without
+    from scipy.optimize import minimize  # takes 0.4 s and 40 MB, which descent does without
 
     with one_thread():
         found = minimize(

@@ -1,4 +1,4 @@
-"""Rows of CPDs are sets of cells of the families' tables."""
+"""Rows of CPDs, as sets of cells of the families' tables."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pgmpy_dp.inference.tables.layout import Layout, Vector
 
 
 def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
-    """Find the largest value of each row; numbers are the cells' rows."""
+    """Return the largest value of each row, given the row number of each cell."""
     maxima = np.full(numbers.max() + 1, -np.inf)
     np.maximum.at(maxima, numbers, values)
     return maxima
 
 
 class Rows:
-    """The rows of all CPDs are cells of the families' tables that share a configuration of the parents.
+    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents.
 
     Parameters
     ----------
     families : Layout
-        Of tables whose first axis is the node's own, all others its parents'.
+        Tables whose first axis is the node's own, all others its parents'.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class Rows:
         return totals
 
     def sums(self, values: Vector) -> Vector:
-        """Return each cell's row sum; shape as `values`."""
+        """Return each cell's row sum; shape of `values`."""
         return self.totals(values)[self.numbers]
 
     def normalise(self, logs: Vector) -> Vector:
-        """Return the logarithms of exp(logs) over its sum in each row; shape as `logs`."""
+        """Return the logarithms of exp(logs) divided by its sum in each row; shape of `logs`."""
         shifted = logs - row_maxima(logs, self.numbers)[self.numbers]
         normalised: Vector = shifted - np.log(self.sums(np.exp(shifted)))
         return normalised

@@ -1,4 +1,4 @@
-"""A table knows the variables of its axes."""
+"""Tables that know the variables of their axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Table(Generic[Number]):
-    """A table holds values of all configurations of some variables: one axis a variable.
+    """Values for all configurations of some variables, with one axis per variable.
 
     Examples
     --------
@@ -33,19 +33,19 @@ class Table(Generic[Number]):
     values: NDArray[Number]
 
     def margin(self, variables: Collection[Variable]) -> Table[Number]:
-        """Sum over all other variables; the axes of the result are in the order that is given."""
+        """Sum over all other variables; the axes of the result are in the given order."""
         kept = [variable for variable in self.variables if variable in variables]
         summed = self.values.sum(axis=tuple(i for i, v in enumerate(self.variables) if v not in variables))
         return Table(tuple(variables), summed.transpose([kept.index(variable) for variable in variables]))
 
     def expand(self, variables: Collection[Variable]) -> NDArray[Number]:
-        """Order the axes as the variables that are given, with an axis of length 1 where it lacks one of them."""
+        """Return the values with axes in the order of these variables, of length 1 for those that the table lacks."""
         values = self.margin([variable for variable in variables if variable in self.variables]).values
         return np.expand_dims(values, [i for i, v in enumerate(variables) if v not in self.variables])
 
 
 def pooled(tables: Sequence[Vector], precisions: Sequence[Any]) -> tuple[Vector, Any]:
-    """Average noisy tables of the same counts by precision, one over the variance of the noise; give the mean's too.
+    """Average noisy tables of the same counts by precision (one over the noise variance); return the mean's too.
 
     Examples
     --------
@@ -63,18 +63,17 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     values : array_like
-        Finite numbers, such as a noisy table divided by the number of records. All cells together form one
-        simplex.
+        Finite numbers, such as a noisy table divided by the number of records. All cells form one simplex.
 
     Returns
     -------
     ndarray of float64
-        Same shape; non-negative, and sums to 1 up to rounding. Cells are often exactly zero.
+        Same shape; non-negative with sum 1 up to rounding. Cells are often exactly zero.
 
     Raises
     ------
     ValueError
-        If there is no cell or a value is not finite.
+        If the table is empty or a value is not finite.
 
     Notes
     -----
@@ -88,8 +87,8 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     table = np.asarray(values, dtype=np.float64)
     if table.size == 0 or not np.isfinite(table).all():
         raise ValueError("project_to_simplex: values must be a non-empty table of finite numbers.")
-    # The projection does not change under a shift. With the largest value at 0 every cell of the support lies
-    # above -1, so the sums below lose no precision however large the values are.
+    # The projection is invariant to shifts. With the largest value at 0 every cell of the support is above -1, so the
+    # sums below lose no precision however large the values are.
     with np.errstate(over="ignore"):
         shifted = table - table.max()
     candidates = np.sort(shifted[shifted > -1.0])[::-1]

@@ -1,1 +1,1 @@
-"""Junction trees, their compiled program, loopy propagation, sampling and maximising."""
+"""Junction trees, their compiled program, loopy propagation, sampling and maximisation."""

@@ -1,4 +1,4 @@
-"""Two cores share large junction trees: branches that do not touch each other are worked on at the same time."""
+"""Division of a large junction tree into separate branches that two cores process at the same time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from pgmpy_dp._threads import cores
 
-# Trees with fewer cells take a few milliseconds, and a thread would take its part of them.
+# Least cells of a tree to divide: smaller ones take a few milliseconds, of which starting a thread is a large part.
 _LEAST_CELLS = 2**19
-# Dividing is worth it while the longer way through the divided tree has at most this share of all cells.
+# Largest share of all cells on the longer path through the divided tree for which dividing pays.
 _WORTH = 0.8
-# At most so many cliques go to the part in which the branches meet.
+# Most cliques in the part where the branches meet.
 _LARGEST_TOP = 64
 
 Part = TypeVar("Part")
@@ -20,23 +20,23 @@ Result = TypeVar("Result")
 
 
 def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[int], list[int]]:
-    """Find two sets of whole branches of a rooted forest, about equally large, whose parents are in neither.
+    """Find two sets of whole branches of a rooted forest, of about equal size, whose parents are in neither.
 
-    Starting from the roots, the largest branch is opened again and again: its root goes to the top part, where the
-    branches meet, and its children become branches. The division with the shortest way, the top and the larger set, is
-    taken. It depends on the tree alone, never on the machine.
+    Starting from the roots, the largest branch is opened repeatedly: its root goes to the top part, where the branches
+    meet, and its children become branches. The division with the shortest path (the top and the larger set) is
+    returned. It depends only on the tree, never on the machine.
 
     Parameters
     ----------
     cells : sequence of int
-        Of each clique.
+        Number of cells of each clique.
     parents : sequence of int or None
         Parents come before their children.
 
     Returns
     -------
     tuple of two lists of int
-        Cliques of each set, in the order given; both are empty where dividing does not pay.
+        Cliques of each set, in the given order; both are empty if dividing does not pay.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def divide(cells: Sequence[int], parents: Sequence[int | None]) -> tuple[list[in
 
 
 def _whole(roots: Iterable[int], children: Sequence[Sequence[int]]) -> list[int]:
-    """Add to the roots all that is below them."""
+    """Return the roots with all their descendants."""
     found, waiting = [], list(roots)
     while waiting:
         found.append(waiting.pop())
@@ -88,7 +88,7 @@ def _whole(roots: Iterable[int], children: Sequence[Sequence[int]]) -> list[int]
 
 
 def together(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """Call the function on each part, at the same time where there are cores; it must release the interpreter."""
+    """Call the function on each part, in parallel if there are cores; it must release the interpreter lock."""
     if len(parts) < 2 or cores() < 2:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(1) as helper:

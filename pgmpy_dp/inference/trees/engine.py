@@ -1,4 +1,4 @@
-"""Networks get exact inference where it fits in memory, else loopy inference."""
+"""Choice between exact inference, if it fits in memory, and loopy inference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgmpy_dp.inference.tables.layout import Scope, Variable
 from pgmpy_dp.inference.trees.factor_graph import FactorGraph
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree, TreeTooLargeError
 
-# So many cells take about 0.8 GB of tables and index maps.
+# Largest junction tree, in cells; it takes about 0.8 GB of tables and index maps.
 MAX_TABLE_CELLS = 2**26
 
 INFERENCE = ("auto", "junction_tree", "loopy")
@@ -21,19 +21,19 @@ def build_engine(
     inference: str = "auto",
     cover: Iterable[Sequence[Variable]] = (),
 ) -> JunctionTree | FactorGraph:
-    """Build a junction tree where its tables fit, else loopy belief propagation.
+    """Build a junction tree if its tables fit, else a factor graph for loopy belief propagation.
 
     Parameters
     ----------
     cardinalities, scopes, cover
-        As `JunctionTree.build`.
+        As for `JunctionTree.build`.
     inference : {"auto", "junction_tree", "loopy"}
-        "auto" takes the junction tree up to `MAX_TABLE_CELLS` cells, then loopy propagation with a warning.
+        "auto" uses the junction tree up to `MAX_TABLE_CELLS` cells, and beyond loopy propagation with a warning.
 
     Raises
     ------
     ValueError
-        For another name, or (`TreeTooLargeError`) a junction tree asked for that is too large.
+        For another name, or (`TreeTooLargeError`) if "junction_tree" is requested and too large.
     """
     if inference not in INFERENCE:
         raise ValueError(f"inference is {inference!r}; choose one of {', '.join(INFERENCE)}")

@@ -1,4 +1,4 @@
-"""Loopy belief propagation serves networks whose junction tree does not fit in memory."""
+"""Loopy belief propagation, for networks whose junction tree does not fit in memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pgmpy_dp.inference.trees.junction_tree import Calibration
 
 @dataclass(frozen=True)
 class FactorGraph:
-    """Loopy sum-product runs on the factor graph: marginals and log Z are approximations (Bethe).
+    """Factor graph for loopy sum-product: marginals and log Z are approximations (Bethe).
 
     They are exact on trees. With cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
-    Freeman and Weiss 2005) and need not be unique or be reached; `Calibration.converged` says whether it was.
+    Freeman and Weiss 2005), need not be unique, and may not be reached; `Calibration.converged` says whether it was.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class FactorGraph:
 
     @property
     def repeats(self) -> float:
-        """Return how many cliques share each table of log-potentials: one."""
+        """Number of cliques that share each table of log-potentials: one."""
         return 1.0
 
     @classmethod
@@ -84,7 +84,7 @@ class FactorGraph:
         return cls(layout, damping, tolerance, max_iter, tuple(np.array(a, dtype=np.int64) for a in arrays))
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Compute the Bethe log-partition function and beliefs; arguments and errors as `JunctionTree.calibrate`."""
+        """Compute the Bethe log-partition function and beliefs; arguments as for `JunctionTree.calibrate`."""
         from pgmpy_dp.inference.trees import kernel
 
         layout = self.layout
@@ -92,7 +92,7 @@ class FactorGraph:
             raise ValueError(f"log-potentials have shape {potentials.shape}, not ({layout.size},)")
         if np.isnan(potentials).any() or np.isposinf(potentials).any():
             raise ValueError("log-potentials must not be NaN or plus infinity")
-        potentials = np.array(potentials, dtype=np.float64)  # a strided or read-only one would be compiled for anew
+        potentials = np.array(potentials, dtype=np.float64)  # a strided or read-only array would be compiled for anew
         first_edge, cards, strides, starts, neighbours, first_neighbour = self.edges
         messages = np.repeat(-np.log(cards), cards)
         incoming, belief = np.empty_like(messages), np.empty(layout.size)
@@ -110,7 +110,7 @@ class FactorGraph:
         return Calibration(self._bethe(potentials, belief), belief, messages, bool(change <= self.tolerance))
 
     def _bethe(self, potentials: Vector, belief: Vector) -> float:
-        """Sum energy and entropy over the cliques, less the variables' entropies that are counted too often."""
+        """Sum energy and entropy over the cliques, minus the variables' entropies that are counted too often."""
         held = belief > 0
         log_partition = float(belief[held] @ potentials[held] - xlogy(belief, belief).sum())
         last: dict[Variable, Vector] = {}

@@ -1,4 +1,4 @@
-"""A junction tree compiled to one flat buffer gives exact inference."""
+"""Exact inference by a junction tree that is compiled to one flat buffer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees import triangulation
 from pgmpy_dp.inference.trees.branches import divide, together
 
-# These are as in kernel.py, which is imported at the first calibration only: numba takes 0.2 s and 70 MB.
+# As in kernel.py, which is imported at the first calibration only, since numba takes 0.2 s and 70 MB.
 _ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
 
 
@@ -26,7 +26,7 @@ class TreeTooLargeError(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment is a table of the buffer: the start of its cells, and its variables, of which the last runs fastest."""
+    """A table in the buffer: start and number of its cells, and its variables, of which the last varies fastest."""
 
     start: int
     scope: tuple[int, ...]
@@ -35,7 +35,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Node:
-    """A clique of the rooted tree has a separator towards its parent, if it is no root."""
+    """A clique of the rooted tree, with a separator towards its parent unless it is a root."""
 
     table: Segment
     parent: int | None
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Inference returns this for one vector of log-potentials.
+    """Result of inference for one vector of log-potentials.
 
     Parameters
     ----------
@@ -67,19 +67,19 @@ class Calibration:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A junction tree is compiled once for a structure.
+    """Junction tree, compiled once for a structure.
 
-    Build one with `JunctionTree.build`; it depends on the structure alone and serves any number of calibrations.
+    Made by `JunctionTree.build`; it depends only on the structure and serves any number of calibrations.
 
     Attributes
     ----------
     layout : Layout
         Order of the log-potentials and of the marginals.
     table_cells : int
-        Cells of all cliques of the tree.
+        Number of cells of all cliques of the tree.
     program : ndarray of int64
-        Instructions for the kernel, and `parts`, the rows where they can be divided: two branches on their way up, what
-        they meet in, the two branches on the way down.
+        Instructions for the kernel. `parts` are the rows where they can be divided: two branches on their way up, the
+        part where they meet, and the two branches on the way down.
     """
 
     layout: Layout
@@ -92,7 +92,7 @@ class JunctionTree:
 
     @property
     def repeats(self) -> float:
-        """Return how many cliques share each table of log-potentials: one."""
+        """Number of cliques that share each table of log-potentials: one."""
         return 1.0
 
     @classmethod
@@ -119,7 +119,7 @@ class JunctionTree:
         Raises
         ------
         TreeTooLargeError
-            If the best order found needs more cells than that; nothing is allocated.
+            If the best order found needs more cells; nothing is allocated.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class JunctionTree:
     def cliques_of(
         cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]], max_cells: float = math.inf
     ) -> list[Scope]:
-        """List the cliques that `build` would make tables for, or refuse as it does, without making them."""
+        """List the cliques of `build` without making their tables, with the same errors."""
         variables = list(cardinalities)
         index = {variable: number for number, variable in enumerate(variables)}
         numbered = [[index[variable] for variable in scope] for scope in scopes]
@@ -170,7 +170,7 @@ class JunctionTree:
         size = self.layout.size
         if potentials.shape != (size,):
             raise ValueError(f"log-potentials have shape {potentials.shape}, not ({size},)")
-        # In the buffer they are of one type: strided, read-only or single-precision ones would be compiled for anew.
+        # The buffer has one type: strided, read-only or single-precision potentials would be compiled for anew.
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
         shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
@@ -183,7 +183,7 @@ class JunctionTree:
         return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
 
     def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
-        """Do as the kernel on the whole program: what the branches lost is handed to the part in which they meet."""
+        """Run the kernel by parts: whether the branches lost a cell is passed to the part where they meet."""
         from pgmpy_dp.inference.trees import kernel
 
         up, top, down = self._parts
@@ -209,18 +209,9 @@ class JunctionTree:
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
-        """Differentiate the marginals as the log-potentials move along a direction: Cov(phi) g, exactly.
+        """Compute the derivative of the marginals along a direction g of log-potentials: Cov(phi) g, exactly.
 
-        Parameters
-        ----------
-        calibration : Calibration
-            From this tree.
-        direction : ndarray of shape (layout.size,)
-            The direction g.
-
-        Returns
-        -------
-        ndarray of shape (layout.size,)
+        `calibration` must be of this tree; `direction` and the result have shape (layout.size,).
         """
         from pgmpy_dp.inference.trees import kernel
 
@@ -232,25 +223,25 @@ class JunctionTree:
 
     @property
     def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Divide the program: two branches on the way up, the top part, the branches on the way down."""
+        """The program divided into two branches on the way up, the top part, and the branches on the way down."""
         first, second, top, down = self.parts
         program = self.program
         return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
 
     def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
-        """Apply a function to each part of the program, to branches at the same time."""
+        """Apply a function to each part of the program, and to branches in parallel."""
         if not self.parts[0]:
             return [function(self.program)]
         up, top, down = self._parts
         return [*together(function, up), function(top), *together(function, down)]
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
-        """Compute the marginal of any set of variables that lies within one clique of the tree.
+        """Compute the marginal of any set of variables within one clique of the tree.
 
         Raises
         ------
         KeyError
-            If no clique holds the set; name it in `cover` when building.
+            If no clique contains the set; name it in `cover` when building.
         """
         numbers = [self.variables.index(variable) for variable in scope]
         holders = [clique.table for clique in self.cliques if set(numbers) <= set(clique.table.scope)]
@@ -260,13 +251,13 @@ class JunctionTree:
         return np.ascontiguousarray(Table(table.scope, self.table(calibration, table)).margin(numbers).values)
 
     def table(self, calibration: Calibration, table: Segment) -> Vector:
-        """View the belief of one table, in its shape."""
+        """View the belief of one table in its shape."""
         shape = tuple(self.layout.cardinalities[self.variables[number]] for number in table.scope)
         return calibration.beliefs[table.start : table.start + table.cells].reshape(shape)
 
 
 class _Compiler:
-    """A compiler lays the tables of a junction tree out in a buffer and writes the program."""
+    """Lays out the tables of a junction tree in a buffer and writes the program."""
 
     def __init__(
         self,
@@ -320,7 +311,7 @@ class _Compiler:
         return table
 
     def _root(self, tree: nx.Graph) -> list[Node]:
-        """Order the cliques so that parents come first; each component is rooted at its largest clique."""
+        """Order the cliques with parents first; each component is rooted at its largest clique."""
         ordered: list[Node] = []
         for component in nx.connected_components(tree):
             root = max(component, key=lambda clique: (self._cells(clique), sorted(clique)))
@@ -328,7 +319,7 @@ class _Compiler:
             ordered.append(Node(self._allocate(self._axes((), root)), None, None, None))
             for above, below in nx.bfs_edges(tree, root, sort_neighbors=lambda cliques: sorted(cliques, key=sorted)):
                 parent = number_of[above]
-                # The separator keeps the order of the parent, and the clique that of the separator: blocks are long.
+                # The separator keeps the parent's order, and the clique the separator's: this makes blocks long.
                 separator = tuple(v for v in ordered[parent].table.scope if v in below)
                 number_of[below] = len(ordered)
                 ordered.append(
@@ -346,7 +337,7 @@ class _Compiler:
         return (*rest, *separator)
 
     def _assign_factors(self) -> dict[int, list[int]]:
-        """Give every factor to the smallest table that holds it: keys are starts of clique or belief tables."""
+        """Assign every factor to the smallest table that contains it; keys are starts of clique or belief tables."""
         tables = [clique.table for clique in self.cliques]
         tables += [clique.belief for clique in self.cliques if clique.belief is not None]
         tables.sort(key=lambda table: (table.cells, table.start))
@@ -370,7 +361,7 @@ class _Compiler:
         self.program.append([operation, big.start, big.cells, small.start, block, stride, start, small.cells, belief])
 
     def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
-        """Find block length, stride within a block, and start of the block map (shared by equal patterns)."""
+        """Return block length, stride within a block, and start of the block map (shared by equal patterns)."""
         cards = [self.cards[number] for number in big]
         step = dict(zip(small, _strides([self.cards[number] for number in small]), strict=True))
         strides = [step.get(number, 0) for number in big]
@@ -402,7 +393,7 @@ class _Compiler:
         if clique.message is None or clique.belief is None:
             self._emit(_NORMALISE_ROOT, clique.table, clique.table)
             return
-        # The belief's place holds the message upwards until the belief itself comes down.
+        # The place of the belief holds the upward message until the belief is computed.
         self._emit(_SUM_UP, clique.table, clique.message, belief=clique.belief.start)
         self._emit(_ASSIGN, clique.belief, clique.message)
         for factor in self.factors_at.get(clique.belief.start, []):

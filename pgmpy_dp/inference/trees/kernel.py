@@ -1,12 +1,12 @@
-"""Messages are passed over a flat buffer by compiled code.
+"""Compiled message passing over a flat buffer.
 
 A junction tree is compiled to a *program*: a list of instructions, each of which works on one *big* table and one
-*small* table whose variables are among the big one's. Three interpreters run the same program: in linear space
-(fast), in log space (for potentials so far apart that linear messages underflow), and for the covariance product
-(derivatives of marginals). They are compiled once and cached; nothing is compiled per network.
+*small* table whose variables are among the big one's. Three interpreters run the same program: in linear space (fast),
+in log space (for potentials so far apart that linear messages underflow), and for the covariance product (derivatives
+of marginals). They are compiled once and cached; nothing is compiled per network.
 
-A big table is walked in blocks of consecutive cells over which the small table's cell moves by a constant stride
-(0: the block's variables are not in the small table); `maps` says where in the small table each block starts.
+A big table is processed in blocks of consecutive cells, over which the small table's cell moves by a constant stride
+(0 if the block's variables are not in the small table); `maps` holds where in the small table each block starts.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from pgmpy_dp._compiled import compiled
 
-# These are the columns of an instruction.
+# Columns of an instruction.
 OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
 COLUMNS = 9
 
-# These are the operations.
+# Operations.
 ASSIGN = 0  # big = small, spread over the block
 MULTIPLY = 1  # big *= small
 SUM_UP = 2  # small = sum of big (a message towards the root)
 SUM_DOWN = 3  # small = sum of big (the belief of a separator)
-SUM_OUT = 4  # small = sum of big (a marginal that is asked for)
+SUM_OUT = 4  # small = sum of big (a requested marginal)
 FILL = 5  # big = 1
-NORMALISE = 6  # big /= max(big), a message (in log space, its sum)
+NORMALISE = 6  # big /= max(big), a message (in log space, divided by its sum)
 NORMALISE_ROOT = 7  # big /= sum(big), a root's belief
-DIVIDE = 8  # small = big / small, with 0 / 0 = 0: what a belief adds to an old message
+DIVIDE = 8  # small = big / small, with 0 / 0 = 0: the ratio of a belief and an old message
 
-# A product of probabilities below TINY may have lost its digits, or all of it, to underflow.
+# A product of probabilities below TINY may have lost digits, or everything, to underflow.
 TINY = 1e-290
-# What was lost stays negligible as long as what was kept has not shrunk, in all messages since, by more than this.
+# Lost cells stay negligible as long as the kept cells have not shrunk, in all messages since, by more than this factor.
 REACH = 1e-250
 
 
@@ -45,7 +45,7 @@ def _multiply(buffer, big, cells, small, block, stride, maps, start):
     for outer in range(cells // block):
         at = small + maps[start + outer]
         to = big + outer * block
-        cell = buffer[to : to + block]  # Views index from zero: the inner loop needs no wrap-around test.
+        cell = buffer[to : to + block]  # views index from zero, so the inner loop needs no wrap-around test
         if stride == 0:
             value = buffer[at]
             for k in range(block):
@@ -129,7 +129,7 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
 
 @compiled
 def _log_least(buffer, start, cells):
-    """Return the logarithm of the smallest cell that is not zero; 0 if none is."""
+    """Return the logarithm of the smallest non-zero cell; 0 if all are zero."""
     least = 1.0
     for k in range(cells):
         value = buffer[start + k]
@@ -142,17 +142,17 @@ def _log_least(buffer, start, cells):
 def calibrate(program, maps, buffer, lost, reach):
     """Run a program, or a part of one, in linear space on a buffer whose potentials are already exponentiated.
 
-    No factor and no message has a cell above 1, so on the way to the root a product's smallest cell is bounded from
-    below by the product of the smallest cells of its parts. Once that bound falls below TINY a cell may be lost. It can
-    still come to matter if the cells that were kept shrink against it: their normalisers since, and the number of cells
-    summed into one, multiply to exp(reach). `lost` says whether the potentials or the parts that ran before lost a
-    cell; `reach` is zero, or the sum of what those parts returned.
+    No factor and no message has a cell above 1, so on the way to the root a product's smallest cell is bounded below by
+    the product of the smallest cells of its parts. Once that bound falls below TINY a cell may be lost. It can still
+    matter later if the kept cells shrink relative to it: their normalisers since then, and the number of cells summed
+    into one, multiply to exp(reach). `lost` states whether the potentials or earlier parts lost a cell; `reach` is
+    zero, or the sum of what those parts returned.
 
     Returns
     -------
     float, bool, float
-        Logarithm of the product of the normalisers, or NaN if what underflowed could matter; whether a cell was lost;
-        the reach.
+        Logarithm of the product of the normalisers, or NaN if underflow could matter; whether a cell was lost; the
+        reach.
     """
     log_partition, least = 0.0, 0.0
     collecting = True
@@ -187,7 +187,7 @@ def calibrate(program, maps, buffer, lost, reach):
             table = buffer[big : big + cells]
             total = 0.0
             if operation == NORMALISE:
-                # With the largest cell of every message 1, products of hundreds of them stay in range.
+                # With 1 as the largest cell of every message, products of hundreds of them stay in range.
                 for k in range(cells):
                     total = max(total, table[k])
             else:
@@ -233,7 +233,7 @@ def exponentiate(potentials, offsets, buffer):
 
 @compiled
 def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, maps, start):
-    """Set small = log sum of exp(big), and big = exp(big - small), its shares of that sum (0 where the sum is 0)."""
+    """Set small = log sum of exp(big), and big = exp(big - small), its shares of that sum (0 if the sum is 0)."""
     for k in range(small_cells):
         buffer[scratch + k] = -np.inf
         buffer[small + k] = 0.0
@@ -262,11 +262,11 @@ def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, m
 
 @compiled
 def calibrate_log(program, maps, buffer):
-    """Calibrate as `calibrate` does, on a buffer that holds log-potentials: slower, whatever their range.
+    """Calibrate like `calibrate`, on a buffer of log-potentials: slower, but for any range.
 
-    On the way to the root tables are logarithms. A clique's table is left behind as its conditional distribution given
-    the separator, and on the way back it needs no more than the separator's belief: both are probabilities, and what
-    underflows is one below 1e-300.
+    On the way to the root, tables are logarithms. A clique's table is then replaced by its conditional distribution
+    given the separator, so that the way back needs only the separator's belief: both are probabilities, and only those
+    below 1e-300 underflow.
     """
     log_partition, collecting = 0.0, True
     for row in range(program.shape[0]):
@@ -313,7 +313,7 @@ def calibrate_log(program, maps, buffer):
 
 @compiled
 def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stride, maps, start):
-    """Set small = sum over big of belief * value, over the separator's belief where it has one (belief >= 0)."""
+    """Set small = sum over big of belief * value, divided by the separator's belief if it has one (belief >= 0)."""
     for k in range(small_cells):
         buffer[small + k] = 0.0
     for outer in range(cells // block):
@@ -340,10 +340,10 @@ def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stri
 
 @compiled
 def covariance_product(program, maps, beliefs, buffer):
-    """Run a calibrated program on directions: the head of `buffer` holds g, its marginals become Cov(phi) g.
+    """Run a calibrated program on a direction: the head of `buffer` holds g, its marginals become Cov(phi) g.
 
-    Conditional expectations of g . phi take the place of messages: what calibration multiplies is added here, what
-    it sums is averaged under the beliefs.
+    Conditional expectations of g . phi take the place of messages: products of calibration become sums, and sums become
+    averages under the beliefs.
     """
     for row in range(program.shape[0]):
         operation = program[row, OPERATION]
@@ -374,7 +374,7 @@ def covariance_product(program, maps, beliefs, buffer):
 
 @compiled
 def draw_residual(cumulative, rows, uniforms, out):
-    """Find for every record the first cell of its row of cumulative sums that exceeds its uniform number."""
+    """For every record find the first cell of its row of cumulative sums that exceeds its uniform number."""
     width = cumulative.shape[1]
     for record in range(rows.shape[0]):
         row = rows[record]
@@ -389,13 +389,13 @@ def draw_residual(cumulative, rows, uniforms, out):
         out[record] = low
 
 
-# This stands for log 0 where minus infinity would turn differences into NaN.
+# Replaces log 0, since minus infinity would turn differences into NaN.
 LOG_ZERO = -1e30
 
 
 @compiled
 def _normalise_log(values):
-    """Scale so that the exponentials sum to 1."""
+    """Shift so that the exponentials sum to 1."""
     top = LOG_ZERO
     for k in range(values.shape[0]):
         top = max(top, values[k])
@@ -411,9 +411,9 @@ def _normalise_log(values):
 @compiled
 def loopy_sweep(offsets, first_edge, cards, strides, starts, neighbours, first_neighbour, potentials, damping,
                 messages, incoming, belief):  # fmt: skip
-    """Pass once over all factors in turn, in log space: new beliefs, then damped messages to their variables.
+    """Process all factors in turn, in log space: compute beliefs, then damped messages to their variables.
 
-    `first_edge[f]` numbers the edges (factor, variable) of factor f; of an edge, `cards` and `strides` describe its
+    `first_edge[f]` is the first edge (factor, variable) of factor f; for an edge, `cards` and `strides` describe its
     axis, `starts` its message, and `neighbours[first_neighbour[e]:first_neighbour[e + 1]]` the edges of its variable.
 
     Returns

@@ -1,8 +1,8 @@
-"""The most probable states are found by elimination: other variables are summed out, then maxima are taken.
+"""Most probable states by elimination: other variables are summed out first, then maxima are taken.
 
 Sources: Dechter (1999), "Bucket elimination: a unifying framework for reasoning", for maxima; Park and Darwiche (2004),
-"Complexity results and approximation strategies for MAP explanations", for the order of sums before maxima, without
-which the answer would be another one, and which makes tables larger than those of a junction tree.
+"Complexity results and approximation strategies for MAP explanations", for summing before maximising, which the answer
+requires, and which makes tables larger than those of a junction tree.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.junction_tree import TreeTooLargeError
 from pgmpy_dp.inference.trees.triangulation import constrained_order, moral_graph
 
-# Logarithms of probabilities that differ by less are equal but for rounding.
+# Log-probabilities that differ by less than this are considered equal.
 _TIED = 1e-9
 
 
 @dataclass(frozen=True)
 class Maximisation:
-    """An order of elimination serves all log-potentials in one layout.
+    """An order of elimination, which serves all log-potentials of one layout.
 
     Attributes
     ----------
     layout : Layout
     asked : tuple of variables
-        Their joint state is wanted.
+        The variables whose joint state is maximised.
     given : mapping of variable to int
-        Numbers of the states that are known; all further variables are summed out.
+        Indices of known states; all other variables are summed out.
     sums, maxima : tuples of variables
-        In the order in which they are eliminated.
+        In order of elimination.
     """
 
     layout: Layout
@@ -77,12 +77,12 @@ class Maximisation:
         return cls(layout, tuple(asked), dict(given), tuple(order[: len(summed)]), tuple(order[len(summed) :]))
 
     def most_probable(self, potentials: Vector) -> tuple[int, ...]:
-        """Find the numbers of the states that are most probable together; of equal ones the first, in the order asked.
+        """Return the indices of the jointly most probable states; among equals the first, in the order of `asked`.
 
         Raises
         ------
         ValueError
-            If what is given has probability zero.
+            If the given states have probability zero.
         """
         tables = [_given(table, self.given) for table in map(Table, self.layout.scopes, self.layout.split(potentials))]
         left = (*self.sums, *self.maxima)  # some may be in no table
@@ -104,7 +104,7 @@ class Maximisation:
         return tuple(states[variable] for variable in self.asked)
 
     def _maximum(self, tables: Sequence[Table[np.float64]]) -> tuple[float, dict[Variable, int], bool]:
-        """Find the greatest value, states that have it, and whether no others do."""
+        """Return the maximum, states that attain it, and whether they are the only ones."""
         left, products = list(tables), []
         for variable in self.maxima:
             product, left = _gathered(left, variable)
@@ -121,7 +121,7 @@ class Maximisation:
 
 
 def _given(table: Table[np.float64], given: Mapping[Variable, int], keep: bool = False) -> Table[np.float64]:
-    """Take the part of a table that has the given states; kept axes forbid all others."""
+    """Restrict a table to the given states; with `keep`, axes stay and other states are forbidden."""
     values = table.values
     if keep:
         for axis in (place for place, variable in enumerate(table.variables) if variable in given):
@@ -135,7 +135,7 @@ def _given(table: Table[np.float64], given: Mapping[Variable, int], keep: bool =
 def _gathered(
     tables: Sequence[Table[np.float64]], variable: Variable
 ) -> tuple[Table[np.float64], list[Table[np.float64]]]:
-    """Add up the tables of a variable, which becomes the first axis of the result, and keep the others."""
+    """Add up the tables of a variable, which becomes the first axis of the result; return the other tables too."""
     own = [table for table in tables if variable in table.variables]
     scope = (variable, *dict.fromkeys(v for table in own for v in table.variables if v != variable))
     total = sum(table.expand(scope) for table in own)
@@ -143,7 +143,7 @@ def _gathered(
 
 
 def _log_sum(values: Vector) -> Vector:
-    """Sum over the first axis what logarithms are given of."""
+    """Sum over the first axis of a table of logarithms."""
     top = values.max(axis=0)
     top = np.where(top > -math.inf, top, 0.0)
     with np.errstate(divide="ignore"):

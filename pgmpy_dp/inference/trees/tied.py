@@ -1,4 +1,4 @@
-"""Inference is exact with tied parameters: several cliques of a junction tree share one table of log-potentials."""
+"""Exact inference with tied parameters: several cliques of a junction tree share one table of log-potentials."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 
 @dataclass(frozen=True)
 class TiedTree:
-    """A tied tree is a junction tree as seen through groups of cliques: one table a group.
+    """A junction tree viewed through groups of cliques, with one table per group.
 
-    Where an engine of single cliques has a clique's marginal, this has the mean of those of a group: what pooled
-    records show. The derivative of log Z by the log-potentials of a group of k cliques is k times that.
+    Its marginals are the means of the marginals of a group's cliques, which is what pooled records show. The derivative
+    of log Z by the log-potentials of a group of k cliques is k times that.
 
     Attributes
     ----------
     tree : JunctionTree
         Its scopes are the cliques of all groups.
     layout : Layout
-        One table a group.
+        One table per group.
     source : ndarray of int, shape (tree.layout.size,)
         For each cell of the tree's layout the cell of its group.
     repeats : ndarray, shape (layout.size,)
-        k, the number of the group's cliques.
+        k, the number of cliques in the group.
     """
 
     tree: JunctionTree
@@ -49,13 +49,13 @@ class TiedTree:
         Parameters
         ----------
         cardinalities : mapping of variable to int
-            Of the model.
+            Of the variables of the model.
         groups : mapping of scope to sequence of scopes
-            The name of each group's table to its cliques, whose axes correspond.
+            The name of each group's table, and its cliques, whose axes correspond.
         names : mapping of variable to int
             Cardinalities of the variables in the groups' names.
         max_cells : float
-            As `JunctionTree.build`.
+            As for `JunctionTree.build`.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class TiedTree:
         return cls(tree, layout, np.concatenate(source), layout.per_cell([len(group) for group in groups.values()]))
 
     def expand(self, potentials: Vector) -> Vector:
-        """Give the tree's cliques their log-potentials from those of the groups."""
+        """Return the log-potentials of the tree's cliques for those of the groups."""
         return potentials[self.source]
 
     def sum(self, values: Vector) -> Vector:
@@ -81,13 +81,14 @@ class TiedTree:
         return np.bincount(self.source, values, self.layout.size).astype(np.float64)
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Calibrate as `JunctionTree.calibrate` does, potentials and marginals being those of the groups."""
+        """Calibrate like `JunctionTree.calibrate`, with potentials and marginals of the groups."""
         found = self.tree.calibrate(self.expand(potentials))
         return Calibration(found.log_partition, self.sum(found.marginals) / self.repeats, found.beliefs)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
-        """Differentiate the mean marginals' product with a direction g by the log-potentials.
+        """Differentiate the product of the mean marginals with a direction g by the log-potentials.
 
-        For a `JunctionTree` it is also the derivative of the marginals along g; here only if all groups have one size.
+        For a `JunctionTree` this is also the derivative of the marginals along g; here only if all groups have one
+        size.
         """
         return self.sum(self.tree.covariance_product(calibration, self.expand(direction / self.repeats)))

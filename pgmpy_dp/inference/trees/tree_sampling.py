@@ -1,4 +1,4 @@
-"""A calibrated junction tree is sampled exactly."""
+"""Exact sampling from a calibrated junction tree."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 def sample(
     tree: JunctionTree, calibration: Calibration, count: int, generator: np.random.Generator
 ) -> NDArray[np.int32]:
-    """Draw independent records from the calibrated distribution, clique after clique from the root.
+    """Draw independent records from the calibrated distribution, clique by clique from the root.
 
     Parameters
     ----------
     tree : JunctionTree
     calibration : Calibration
-        From that tree.
+        Of that tree.
     count : int
         Number of records.
     generator : numpy.random.Generator
-        One uniform number is drawn for every record and clique.
+        One uniform number is drawn per record and clique.
 
     Returns
     -------
     ndarray of shape (count, number of variables)
-        State numbers; columns in the order of `tree.variables`.
+        State indices; columns in the order of `tree.variables`.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def sample(
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
-    records = np.zeros((len(tree.variables), count), dtype=np.int32).T  # a variable's states lie together
+    records = np.zeros((len(tree.variables), count), dtype=np.int32).T  # the states of a variable are contiguous
     cards = [tree.layout.cardinalities[variable] for variable in tree.variables]
     cell = np.empty(count, dtype=np.int64)
     for clique in tree.cliques:
@@ -70,12 +70,12 @@ def sample_counts(
 ) -> list[NDArray[np.int64]]:
     """Draw the tree's tables of counts of `count` independent records, without drawing the records.
 
-    Each clique's counts given its separator's are multinomial: the cost does not grow with the records.
+    Each clique's counts given its separator's are multinomial: the cost does not grow with the number of records.
 
     Returns
     -------
     list of ndarray of shape (draws, states of the first variable, ...)
-        For each of `tree.cliques`, in its order of variables. Tables of one draw agree on common variables.
+        For each of `tree.cliques`, with variables in its order. Tables of one draw agree on common variables.
 
     Examples
     --------
@@ -103,21 +103,21 @@ def sample_counts(
 
 
 def counted(tree: JunctionTree, codes: NDArray[np.int32], scopes: Sequence[Scope], draws: int = 1) -> NDArray[np.int64]:
-    """Count records, as `sample` draws them, in tables.
+    """Count records, as drawn by `sample`, in tables.
 
     Parameters
     ----------
     tree : JunctionTree
     codes : ndarray of shape (records, variables)
-        Draws of as many records each, one after the other.
+        Concatenated draws of equal numbers of records.
     scopes : sequence of tuples of variables
-        Any, also such that no clique holds.
+        Any scopes, including those that no clique contains.
     draws : int
 
     Returns
     -------
     ndarray of shape (draws, cells)
-        The tables end to end.
+        The concatenated tables.
 
     Examples
     --------

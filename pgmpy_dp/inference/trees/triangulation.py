@@ -1,8 +1,8 @@
-"""Greedy elimination triangulates a graph, and gives its junction tree.
+"""Triangulation of a graph by greedy elimination, and its junction tree.
 
-The order decides the size of the tables and so the cost of everything after it. Several greedy rules are run
-(Kjaerulff 1990, "Triangulation of graphs: algorithms giving small total state space"); where tables are large the best
-is then improved by local search, which eliminates again with some nodes' priorities changed at random.
+The order determines the size of the tables and so the cost of all later steps. Several greedy rules are run (Kjaerulff
+1990, "Triangulation of graphs: algorithms giving small total state space"); if tables are large, the best result is
+improved by local search, which eliminates again with some nodes' priorities changed at random.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rule = Callable[["_Elimination", int], tuple[int, int]]
 
 
 class _Elimination:
-    """A graph is under elimination here, with what the rules ask of every node kept up to date.
+    """A graph under elimination; what the rules need to know of every node is kept up to date.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class _Elimination:
     weight : dict
         Sum over these of the product of the two cardinalities.
     cells : dict
-        Cells of the table of the node and its neighbours, exact however large.
+        Number of cells of the table of the node and its neighbours, exact however large.
     """
 
     def __init__(self, graph: Neighbours, cards: Sequence[int]) -> None:
@@ -39,7 +39,7 @@ class _Elimination:
         self.fill: dict[int, int] = {}
         self.weight: dict[int, int] = {}
         self.cells: dict[int, int] = {}
-        # Cardinalities of a node's neighbours are summed: missing edges count as all pairs less the present ones.
+        # Sums of the neighbours' cardinalities: missing edges are counted as all pairs minus the present ones.
         self.around = {node: sum(cards[other] for other in others) for node, others in self.neighbours.items()}
         for node, others in self.neighbours.items():
             pairs, weight = len(others) * (len(others) - 1), self.around[node] ** 2
@@ -51,7 +51,7 @@ class _Elimination:
             self.cells[node] = cards[node] * math.prod(cards[other] for other in others)
 
     def _change(self, node: int, other: int, sign: int) -> None:
-        """Begin (1) or cease (-1) to count edges missing between a neighbour and the other neighbours of a node."""
+        """Start (1) or stop (-1) counting edges missing between a neighbour and the other neighbours of a node."""
         common = self.neighbours[node] & self.neighbours[other]
         self.fill[node] += sign * (len(self.neighbours[node]) - 1 - len(common))
         rest = self.around[node] - self.cards[other] - sum(self.cards[third] for third in common)
@@ -71,7 +71,7 @@ class _Elimination:
         return common
 
     def eliminate(self, node: int) -> set[int]:
-        """Connect the node's neighbours and take the node away; return the nodes whose numbers changed."""
+        """Connect the node's neighbours and remove the node; return the nodes whose counts changed."""
         changed = set(self.neighbours[node])
         for first, second in combinations(sorted(self.neighbours[node]), 2):
             if second not in self.neighbours[first]:
@@ -87,44 +87,38 @@ class _Elimination:
 
 
 def min_fill(state: _Elimination, node: int) -> tuple[int, int]:
-    """Prefer the fewest new edges; ties go by table cells."""
+    """Prefer the fewest new edges; break ties by table cells."""
     return state.fill[node], state.cells[node]
 
 
 def weighted_min_fill(state: _Elimination, node: int) -> tuple[int, int]:
-    """Prefer the least sum over new edges of the product of cardinalities; ties go by table cells."""
+    """Prefer the least sum over new edges of the product of cardinalities; break ties by table cells."""
     return state.weight[node], state.cells[node]
 
 
 def min_weight(state: _Elimination, node: int) -> tuple[int, int]:
-    """Prefer the smallest new table; ties go by new edges."""
+    """Prefer the smallest new table; break ties by new edges."""
     return state.cells[node], state.fill[node]
 
 
 RULES: tuple[Rule, ...] = (min_fill, weighted_min_fill, min_weight)
 
-# The local search looks at this many variables of cliques in all (about a second), and at no more than pays: a look
-# takes as long as some 40 table cells in the evaluations of one fit.
+# Most variables of cliques that the local search looks at in all (about a second), table cells per such look for which
+# searching pays (a look takes as long as 40 cells in all evaluations of one fit), and most orders tried.
 _MOST_LOOKS, _CELLS_PER_LOOK, _MOST_ORDERS = 100_000, 40, 300
-# These are the deviation of the log of a priority's change, and the shares of the nodes that are changed.
+# Standard deviation of the log of a priority's change, and shares of the nodes that are changed.
 _SPREAD, _SHARES = 0.5, (1.0, 0.1, 0.1)
 
 Steps = list[tuple[int, frozenset[int]]]
 
 
 def eliminate(graph: Neighbours, cards: Sequence[int], rule: Rule, factors: Sequence[float] | None = None) -> Steps:
-    """Eliminate all nodes greedily by a rule.
-
-    Parameters
-    ----------
-    graph, cards, rule
-    factors : sequence of float, optional
-        By which each node's cost is multiplied.
+    """Eliminate all nodes greedily by a rule; `factors` multiply each node's cost.
 
     Returns
     -------
     list of (node, clique)
-        In elimination order; the clique is the node with its neighbours at that moment.
+        In elimination order; the clique is the node with its neighbours at that time.
     """
     state = _Elimination(graph, cards)
 
@@ -150,7 +144,7 @@ def eliminate(graph: Neighbours, cards: Sequence[int], rule: Rule, factors: Sequ
 
 
 def moral_graph(count: int, scopes: Iterable[Sequence[int]]) -> dict[int, set[int]]:
-    """Make the graph on 0..count-1 in which every scope is a clique."""
+    """Return the graph on 0..count-1 in which every scope is a clique."""
     graph: dict[int, set[int]] = {node: set() for node in range(count)}
     for scope in scopes:
         for first, second in combinations(scope, 2):
@@ -160,15 +154,15 @@ def moral_graph(count: int, scopes: Iterable[Sequence[int]]) -> dict[int, set[in
 
 
 def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
-    """Sum the table sizes, exactly, however large."""
+    """Return the sum of the table sizes, exact however large."""
     return sum(math.prod(cards[node] for node in clique) for clique in cliques)
 
 
 def best_order(graph: Neighbours, cards: Sequence[int]) -> Steps:
-    """Find the elimination order with the fewest cells in its maximal cliques, of all that are tried.
+    """Find the elimination order with the fewest cells in its maximal cliques among all that are tried.
 
-    The random numbers have a fixed seed: the same graph gives the same order. It is remembered for a while, since a
-    fit, its test and its bounds ask for the same ones.
+    The random numbers have a fixed seed, so the same graph gives the same order. Results are cached, since a fit, its
+    test and its bounds ask for the same graphs.
     """
     return list(_best_order(tuple((node, tuple(sorted(graph[node]))) for node in sorted(graph)), tuple(cards)))
 
@@ -197,7 +191,7 @@ def _best_order(edges: tuple[tuple[int, tuple[int, ...]], ...], cards: tuple[int
 
 
 def constrained_order(graph: Neighbours, cards: Sequence[int], first: Iterable[int]) -> Steps:
-    """Eliminate some nodes before all others: these greedily by `weighted_min_fill`, those by `best_order`."""
+    """Eliminate the nodes `first` greedily by `weighted_min_fill`, then the others by `best_order`."""
     state, left = _Elimination(graph, cards), set(first)
     steps = []
     while left:
@@ -209,9 +203,9 @@ def constrained_order(graph: Neighbours, cards: Sequence[int], first: Iterable[i
 
 
 def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
-    """List the cliques of an elimination that no other one holds.
+    """List the cliques of an elimination that no other contains.
 
-    A clique is held by another one if it is what that one leaves behind, and then it follows as its parent.
+    A clique is contained in another if it is what that one leaves behind; it then follows as its parent.
     """
     position = {node: index for index, (node, _) in enumerate(steps)}
     left = {(min(rest, key=position.__getitem__), rest) for node, clique in steps if (rest := clique - {node})}
@@ -226,19 +220,19 @@ def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.G
     cards : sequence of int
         States of variables 0, 1, ...
     scopes : sequence of sequences of int
-        Sets of variables that must lie together in a clique.
+        Sets of variables that must be within a clique.
 
     Returns
     -------
     networkx.Graph
-        Nodes are the maximal cliques (frozensets); neighbouring cliques meet in their separator, and the cliques that
-        hold a variable are connected (running intersection).
+        Nodes are the maximal cliques (frozensets); neighbouring cliques intersect in their separator, and the cliques
+        that contain a variable are connected (running intersection).
     """
     graph = moral_graph(len(cards), scopes)
     steps = best_order(graph, cards)
     position = {node: index for index, (node, _) in enumerate(steps)}
     tree = nx.Graph()
-    # Go backwards: the clique that a node leaves behind hangs on the clique of its next eliminated neighbour.
+    # Backwards: the clique that a node leaves behind is attached to the clique of its next eliminated neighbour.
     holder: dict[int, frozenset[int]] = {}
     for node, clique in reversed(steps):
         rest = clique - {node}
