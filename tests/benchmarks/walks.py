@@ -1,4 +1,4 @@
-"""How far a reader walks: distinct functions and files of the package on the way through three common tasks.
+"""How far a reader walks: distinct functions and files of the package on the way through five common tasks.
 
 Counted with `sys.setprofile` on the second run, once imports are done and caches are warm:
 
@@ -9,6 +9,7 @@ Counted with `sys.setprofile` on the second run, once imports are done and cache
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import warnings
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--listed", action="store_true", help="also print the functions, by file")
     listed = parser.parse_args().listed
     warnings.simplefilter("ignore")
+    os.environ["TQDM_DISABLE"] = "1"
     draws = np.random.default_rng(0).integers(3, size=(1000, 4))
     frame = pd.DataFrame({v: np.array(["x", "y", "z"])[column] for v, column in zip("abcd", draws.T, strict=True)})
     with tempfile.TemporaryDirectory() as folder:
@@ -69,10 +71,19 @@ def main() -> None:
             network = dp.PrivateBayesianNetwork(EDGES).fit(dp.NoisyMarginals.load(release), dp.CollectiveEM())
             network.query(["d"], evidence={"c": "x"}, interval=0.9)
 
-        walks = {
-            "CSV file to noisy table": (csv_to_table, 55, 15),
-            "data frame to network of PrivateMLE": (frame_to_network, 90, 20),
-            "release file to a 90 % bound": (release_to_bound, 140, 24),
+        def frame_to_mixture() -> None:
+            mixture = dp.PairwiseMixture(1.0, 1e-6, SCHEMA, components=3, members=1).fit(frame).network_
+            mixture.simulate(100, seed=1)
+
+        def counts_to_topics() -> None:
+            dp.PrivateLDA(2, 1.0, 1e-6, steps=3, document_length=9).fit(np.tile([[3, 1, 0, 5], [0, 4, 4, 1]], (200, 1)))
+
+        walks = {  # the most functions and files that each is to pass
+            "CSV file to noisy table": (csv_to_table, 105, 27),
+            "data frame to network of PrivateMLE": (frame_to_network, 120, 28),
+            "release file to a 90 % bound": (release_to_bound, 200, 35),
+            "data frame to synthetic records of a mixture": (frame_to_mixture, 150, 30),
+            "word counts to private topics": (counts_to_topics, 100, 20),
         }
         for name, (task, most, files) in walks.items():
             codes = walked(task)
