@@ -1,1 +1,1 @@
-"""Counts behind noisy counts: laws of noise, duals, non-linear belief propagation, closest marginals."""
+"""Estimation of counts from noisy counts: noise distributions, duals, non-linear belief propagation, least squares."""

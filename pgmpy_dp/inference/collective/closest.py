@@ -1,4 +1,4 @@
-"""Least squares finds the distribution of a junction tree that is closest to noisy counts."""
+"""Least-squares fit of a junction tree's distribution to noisy counts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
 @dataclass(frozen=True)
 class ClosestMarginals:
-    """The marginals of this distribution are close to noisy ones.
+    """Marginals of the fitted distribution.
 
     Attributes
     ----------
     potentials, marginals : ndarrays of shape (layout.size,)
-        Log-potentials, and the marginals they have.
+        Log-potentials, and their marginals.
     losses : ndarray of shape (iterations,)
-        Least loss so far after every calibration.
+        Least loss up to and including each calibration.
     converged : bool
         Whether the tolerance was reached.
     """
@@ -42,24 +42,20 @@ def closest_marginals(
     """Minimise sum((N mu - observed)^2 / scale^2) / 2 over the marginals mu of the tree's distributions.
 
     This is the objective of McKenna, Sheldon and Miklau (2019), "Graphical-model based estimation and inference for
-    differential privacy": convex in mu, here minimised by their mirror descent with acceleration and restarts. It fits
-    the noise as it comes, without a prior; the estimators of this library fit releases better.
+    differential privacy". It is convex in mu, and is minimised here by their mirror descent with acceleration and
+    restarts. It fits the noise as well, without a prior; the estimators of this library fit releases better.
 
     Parameters
     ----------
     tree : JunctionTree
     observed, scale : ndarrays of shape (tree.layout.size,)
-        Noisy counts and their noise's standard deviation, in records; infinite where nothing was observed.
+        Noisy counts and the standard deviation of their noise, in records; infinite if not observed.
     total : float
         N, in records.
     tolerance : float
-        Stop when neither a hundred calibrations nor a fifth of all those made gained more than this share of the loss.
+        Stop when neither a hundred calibrations nor the last fifth of all gained more than this share of the loss.
     max_iter : int
         Most calibrations.
-
-    Returns
-    -------
-    ClosestMarginals
 
     Raises
     ------
@@ -75,7 +71,7 @@ def closest_marginals(
     array([[39.5,  8.5],
            [19.5, 32.5]])
     """
-    from pgmpy_dp.inference.collective.descent import descend  # numba is needed at the first fit only
+    from pgmpy_dp.inference.collective.descent import descend  # imports numba, only needed for a fit
 
     size = tree.layout.size
     observed, scale = np.asarray(observed, dtype=np.float64), np.asarray(scale, dtype=np.float64)

@@ -1,11 +1,11 @@
-"""MAP inference in a collective graphical model finds the counts behind noisy counts.
+"""MAP inference of counts from noisy counts in a collective graphical model.
 
-Given log-potentials theta, a population of N records and noisy counts y of every clique, find the clique counts n
-that maximise
+Given log-potentials theta, a population of N records and noisy counts y of every clique, find the clique counts n that
+maximise
 
     theta . n + H(n) + log p(y | n)    over N x the marginal polytope
 
-(Bernstein et al. 2017, problem 6), H being N times the entropy of the distribution with marginals n / N.
+(Bernstein et al. 2017, problem 6), where H is N times the entropy of the distribution with marginals n / N.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pgmpy_dp.inference.trees.junction_tree import Calibration
 
 
 class Engine(Protocol):
-    """An engine answers for marginals: a junction tree, or loopy propagation on a factor graph.
+    """Computes marginals: a junction tree, or loopy propagation on a factor graph.
 
-    Where k cliques share a table of log-potentials, its marginal is the mean of theirs. The derivative of log Z by the
-    log-potentials is `repeats`, k for each cell, times the marginals.
+    If k cliques share a table of log-potentials, its marginal is the mean of theirs. The derivative of log Z by the
+    log-potentials is `repeats` (k for each cell) times the marginals.
     """
 
     @property
@@ -37,7 +37,7 @@ class Engine(Protocol):
 
 
 class Noise(Protocol):
-    """A noise has the gradient of its log density with respect to the noiseless counts, and the gap of the dual."""
+    """Noise with the gradient of its log density by the noiseless counts, and the gap of the dual."""
 
     def gradient(self, counts: Vector) -> Vector: ...
 
@@ -46,17 +46,17 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class CollectiveMarginals:
-    """These are the clique counts of a collective graphical model.
+    """Clique counts of a collective graphical model.
 
     Attributes
     ----------
     counts : ndarray of shape (layout.size,)
         n, in records.
     potentials : ndarray of shape (layout.size,)
-        Log-potentials of which `counts` / N are the marginals: theta plus what the noisy counts add to it.
+        Log-potentials whose marginals are `counts` / N: theta plus the contribution of the noisy counts.
     gap : float
-        Upper bound on how far the objective is from its maximum, in nats; zero at the maximum alone. With a factor
-        graph it is no bound.
+        Upper bound on the distance of the objective from its maximum, in nats; zero only at the maximum. For a factor
+        graph it is not a bound.
     iterations : int
     converged : bool
     """
@@ -72,28 +72,28 @@ class CollectiveMarginals:
 class NLBP:
     """Non-linear belief propagation (NLBP), Algorithm 1 of Bernstein et al. (2017).
 
-    From n = N mu(theta), each iteration adds the gradient of log p(y | n) to the log-potentials, finds the counts
-    n' = N mu(theta + gradient) by belief propagation, and averages them into n with weight alpha. On a junction tree it
-    solves problem 6; on a factor graph, by loopy propagation, it approximates it.
+    Starting from n = N mu(theta), each iteration adds the gradient of log p(y | n) to the log-potentials, finds the
+    counts n' = N mu(theta + gradient) by belief propagation, and averages them into n with weight alpha. On a junction
+    tree it solves problem 6; on a factor graph it approximates it, by loopy propagation.
 
     Parameters
     ----------
     engine : JunctionTree, TiedTree or FactorGraph
     averages : {"counts", "multipliers"}
-        What is averaged: the counts n, as the paper prints it, or the gradients, that is l <- (1 - alpha) l + alpha
-        grad log p(y | n) at n = N mu(theta + l). Fixed points are the same. The second keeps n the counts of
-        `potentials` in every iteration, and with alpha = 2 / (k + 2) it is the Frank-Wolfe algorithm on the dual of the
-        problem (see `counts_by_dual`), whose gap falls with 1 / k.
+        What is averaged: the counts n, as printed in the paper, or the gradients, that is l <- (1 - alpha) l + alpha
+        grad log p(y | n) at n = N mu(theta + l). Fixed points are the same. With the latter, n is always the counts of
+        `potentials`, and with alpha = 2 / (k + 2) it is the Frank-Wolfe algorithm on the dual of the problem (see
+        `counts_by_dual`), whose gap decreases with 1 / k.
     step : callable
-        Iteration number k = 0, 1, ... to alpha in (0, 1]. The gradient of Laplace noise jumps where a count meets its
-        observation, so that no constant alpha converges.
+        Function from the iteration k = 0, 1, ... to alpha in (0, 1]. The gradient of Laplace noise jumps where a count
+        equals its observation, so no constant alpha converges.
     max_iter : int
     tolerance : float
-        Stop at this duality gap, in nats for each observed count. It does not depend on the step.
+        Duality gap at which to stop, in nats per observed count. It does not depend on the step.
 
     Notes
     -----
-    Where k cliques share a table, n is the mean of their counts, and l / k is added to the log-potentials of each.
+    If k cliques share a table, n is the mean of their counts, and l / k is added to the log-potentials of each.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class NLBP:
         potentials : ndarray of shape (layout.size,)
             theta.
         noise : LaplaceNoise or GaussianNoise
-            Likelihood of the noisy counts.
+            The noisy counts and their likelihood.
         total : float
             N, in records.
         """

@@ -1,4 +1,4 @@
-"""Accelerated mirror descent, compiled, works in the geometry of a junction tree's distribution."""
+"""Compiled accelerated mirror descent in the geometry of a junction tree's distribution."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def _loss(target, weight, marginals):
 def descend(program, maps, offsets, buffer, potentials, target, weight, steepest, max_iter, tolerance, losses):
     """Minimise sum(weight (mu - target)^2) / 2 over the marginals mu of a junction tree.
 
-    Tseng's accelerated method with the entropy of the tree's distribution as prox function: `here` is a distribution
-    of the model, `mean` the average of those met, and the step from `between` the two is as long as the curvature seen
-    on the last step allows. Where the mean gets worse, the momentum has overshot and starts again from `here`.
+    This is Tseng's accelerated method with the entropy of the tree's distribution as prox function: `here` is a
+    distribution of the model, `mean` the average of all visited, and the step from `between` the two is as long as the
+    curvature of the last step allows. If the mean gets worse, the momentum has overshot and is reset from `here`.
 
     Parameters
     ----------
     program, maps, offsets, buffer
-        A junction tree's.
+        Of a junction tree.
     potentials : ndarray
-        Where to start; overwritten by the potentials of the best distribution met.
+        Starting point; overwritten by the potentials of the best distribution visited.
     target, weight : ndarrays of the size of the potentials
     steepest : float
-        A curvature that no step can exceed: by Pinsker's inequality, half the sum over tables of their largest weight.
+        Upper bound on the curvature: by Pinsker's inequality, half the sum over tables of their largest weight.
     max_iter : int
         Most calibrations.
     tolerance : float
-        Stop when the best mean lost less than this share of its loss in the last fifth of all steps (a hundred at
-        least), and the best distribution is as near to it.
+        Stop when the best mean has lost less than this share of its loss in the last fifth of all steps (at least a
+        hundred), and the best distribution is as close to it.
     losses : ndarray of shape (max_iter,)
-        Filled with the least loss so far after every calibration.
+        Filled with the least loss up to each calibration.
 
     Returns
     -------
     int, bool
-        Calibrations, and whether the tolerance was reached.
+        Number of calibrations, and whether the tolerance was reached.
     """
     size = potentials.shape[0]
     here, mean, there, between, moved, found = np.empty((6, size))
@@ -72,7 +72,7 @@ def descend(program, maps, offsets, buffer, potentials, target, weight, steepest
             between[k] = (1.0 - share) * mean[k] + share * here[k]
             moved[k] = potentials[k] - weight[k] * (between[k] - target[k]) / (steepness * share)
         log_there = _marginals(program, maps, offsets, buffer, moved, there)
-        # The step must not be longer than its divergence allows: the Bregman form of a Lipschitz gradient.
+        # A step may not be longer than its divergence allows: the Bregman form of a Lipschitz gradient.
         square, divergence = 0.0, log_partition - log_there
         for k in range(size):
             square += weight[k] * (there[k] - here[k]) ** 2

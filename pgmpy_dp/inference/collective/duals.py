@@ -1,7 +1,7 @@
-"""MAP inference in a collective graphical model is exact by its dual, whatever linear function of the counts has noise.
+"""Exact MAP inference in a collective graphical model by its dual, for noisy linear functions of the counts.
 
-The problem is that of `pgmpy_dp.inference.collective.counts_behind`, with y = A n + noise: A is the identity where
-noisy counts were observed, and contrasts of tables where coefficients were.
+The problem is that of `pgmpy_dp.inference.collective.counts_behind` with y = A n + noise: A is the identity for noisy
+counts, and consists of contrasts of tables for noisy coefficients.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 from pgmpy_dp.inference.trees.tied import TiedTree
 
-# Newton's method: its most steps, those of the conjugate gradients within each, and their accuracy; the largest part
-# of the way to the edge of the box that a step may go, and the factor by which rounding shrinks after a whole step.
+# Newton's method: most steps, most conjugate gradients in each, and their accuracy. Largest part of the way to the edge
+# of the box for a step, and factor by which rounding shrinks after a whole step.
 _NEWTON_STEPS, _PRODUCTS, _ACCURACY = 500, 300, 1e-2
 _TO_THE_EDGE, _SHARPER = 0.9, 0.1
 
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map is a linear function of some of the counts of an engine's layout.
+    """Linear function of some of the counts in an engine's layout.
 
     Attributes
     ----------
     places : ndarray of int
-        Where the counts stand in the layout.
+        Places of the counts in the layout.
     matrix : sparse array of shape (observations, places), or None for the identity
     """
 
@@ -41,17 +41,17 @@ class LinearMap:
     matrix: Any = None
 
     def apply(self, counts: Vector) -> Vector:
-        """Compute A n, from all counts of the layout."""
+        """Compute A n from all counts of the layout."""
         held: Vector = counts[self.places]
         return held if self.matrix is None else self.matrix @ held
 
     def adjoint(self, values: Vector, size: int) -> Vector:
-        """Compute A' l, in a vector of the layout's size."""
+        """Compute A' l as a vector of the layout's size."""
         weights = values if self.matrix is None else self.matrix.T @ values
         return np.bincount(self.places, weights, size).astype(np.float64, copy=False)
 
     def squares(self, variances: Vector) -> Vector:
-        """Compute the variances of A n, were the counts independent and of these variances."""
+        """Compute the variances of A n for independent counts of these variances."""
         held: Vector = variances[self.places]
         return held if self.matrix is None else self.matrix.power(2) @ held
 
@@ -65,35 +65,35 @@ def counts_by_dual(
     max_iter: int = 500,
     function: LinearMap | None = None,
 ) -> CollectiveMarginals:
-    """Solve problem 6 exactly, by its smooth dual.
+    """Solve problem 6 exactly by its smooth dual.
 
-    Since -|y - n| / b is the least of l (n - y) over |l| <= 1 / b, the problem equals for Laplace noise
+    Since -|y - n| / b is the minimum of l (n - y) over |l| <= 1 / b, the problem for Laplace noise equals
 
         minimise  N A(theta + l) - l . y    subject to |l| <= 1 / b, cell by cell,
 
-    convex and smooth, with gradient N mu(theta + l) - y; its solution gives n = N mu(theta + l), a fixed point of
-    non-linear belief propagation. The duality gap sum(|y - n| / b - l (y - n)) bounds the error. For Gaussian noise the
-    box is replaced by sum(sigma^2 l^2) / 2. L-BFGS-B solves it where b is no small share of N. Elsewhere the box is
-    wide, L-BFGS-B stalls, and for Laplace noise alone on a junction tree Newton's method takes over: it rounds the
-    corner of |y - n| off less and less, and its steps are found by conjugate gradients on exact derivatives of
+    which is convex and smooth, with gradient N mu(theta + l) - y; its solution gives n = N mu(theta + l), a fixed point
+    of non-linear belief propagation. The duality gap sum(|y - n| / b - l (y - n)) bounds the error. For Gaussian noise
+    the box is replaced by sum(sigma^2 l^2) / 2. L-BFGS-B solves it unless b is small relative to N. Then the box is
+    wide and L-BFGS-B stalls; for Laplace noise alone on a junction tree, Newton's method continues: it rounds the
+    corner of |y - n| less and less, and its steps are computed by conjugate gradients on exact derivatives of
     marginals.
 
     Parameters
     ----------
     engine : JunctionTree, TiedTree or FactorGraph
-        With a factor graph, A is Bethe's approximation and the gap no bound.
+        For a factor graph, A is Bethe's approximation and the gap is not a bound.
     potentials : ndarray of shape (layout.size,)
         theta.
     noise : LaplaceNoise, GaussianNoise or MixedNoise
-        y and the law of its noise, in records; of infinite variance where nothing was observed.
+        y and the distribution of its noise, in records; of infinite variance if not observed.
     total : float
         N, in records.
     tolerance : float
-        Gap at which the solution counts as converged, as a share of the largest of 1 and the loss.
+        Gap at which the solution counts as converged, as a share of the larger of 1 and the loss.
     max_iter : int
-        Of L-BFGS-B.
+        Most iterations of L-BFGS-B.
     function : LinearMap, optional
-        A, where y is a linear function of counts and noise; then the potentials are theta + A' l.
+        A, if y is a linear function of counts plus noise; the potentials are then theta + A' l.
     """
     problem = _Dual(engine, potentials, function, noise, total, tolerance)
     multipliers, iterations = problem.minimise(max_iter)
@@ -105,7 +105,7 @@ def counts_by_dual(
 
 
 class _Dual:
-    """The dual is a function of multipliers of what was observed."""
+    """The dual, as a function of multipliers of the observations."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class _Dual:
         self.function, self.noise = function, noise
 
     def tilted(self, multipliers: Vector) -> Vector:
-        """Compute theta + A' l / k, k being the number of cliques that share a table."""
+        """Compute theta + A' l / k, where k is the number of cliques that share a table."""
         return self.potentials + self.function.adjoint(multipliers, self.potentials.size) / self.engine.repeats
 
     def counts(self, multipliers: Vector) -> Vector:
@@ -131,7 +131,7 @@ class _Dual:
         return self.total * self.engine.calibrate(self.tilted(multipliers)).marginals
 
     def minimise(self, max_iter: int) -> tuple[Vector, int]:
-        """Minimise N A(theta + A' l / k) - l . y + the loss's conjugate: multipliers, and iterations."""
+        """Minimise N A(theta + A' l / k) - l . y + the loss's conjugate; return multipliers and iterations."""
         square, most = self.noise.conjugate
         bounds = np.column_stack([-most, most]) if np.isfinite(most).any() else None
 
@@ -146,7 +146,7 @@ class _Dual:
         return found.point, found.iterations
 
     def gap(self, multipliers: Vector, counts: Vector) -> tuple[float, bool]:
-        """Compute the duality gap, and whether it is small enough beside the loss."""
+        """Compute the duality gap, and whether it is small relative to the loss."""
         seen = self.function.apply(counts)
         gap = self.noise.gap(seen, multipliers)
         return gap, gap <= self.tolerance * max(1.0, self.noise.loss(seen))
@@ -158,11 +158,11 @@ class _Dual:
 
 
 def _newton(problem: _Dual, noise: LaplaceNoise, tree: JunctionTree | TiedTree, start: Vector) -> tuple[Vector, int]:
-    """Solve the Laplace dual by Newton's method in x = b l, within -1 and 1: multipliers, and steps.
+    """Solve the Laplace dual by Newton's method in x = b l, |x| < 1; return multipliers and steps.
 
     The loss |d| / b, d = y - A n, is rounded to sqrt((d / b)^2 + c^2), whose conjugate -c sqrt(1 - x^2) keeps x within
     the box. A step s solves (N A Cov A' / b^2 + diag(c (1 - x^2)^(-3/2))) s = d / b - c x / sqrt(1 - x^2). The distance
-    1 - |x| to the edge is kept on its own: x itself would round it to zero.
+    1 - |x| to the edge is stored separately, since in x it would be rounded to zero.
     """
     from scipy.sparse.linalg import LinearOperator, cg
 

@@ -1,7 +1,7 @@
-"""Losses of noisy observations have expectations where the counts behind them are uncertain.
+"""Expected losses of noisy observations, if the counts behind them are uncertain.
 
-The counts are log-normal, n exp(sqrt(v) t - v / 2) for standard normal t. Each value answers for counts that were
-observed themselves, and for sums of counts from their means and variances.
+The counts are log-normal, n exp(sqrt(v) t - v / 2) for standard normal t. Each loss handles observed counts, and sums
+of counts by their means and variances.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from numpy.polynomial.hermite_e import hermegauss
 from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, MixedNoise, Noise
 from pgmpy_dp.inference.tables.layout import Vector
 
-# Half of a symmetric Gauss-Hermite rule of seven points for expectations over a standard normal variable.
+# Half of a symmetric seven-point Gauss-Hermite rule for expectations over a standard normal variable.
 _POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))
 _WEIGHTS = np.concatenate([_WEIGHTS[:1] / 2, _WEIGHTS[1:]]) / math.sqrt(2 * math.pi)
 
-# Laplace loss |d| / b is rounded off within this share of b, so that quasi-Newton steps see a curvature.
+# Share of b within which the Laplace loss |d| / b is rounded, so that quasi-Newton steps see a curvature.
 _ROUNDING = 0.6
 
 Derivatives = tuple[float, Vector, Vector]
 
 
 class ExpectedLoss(Protocol):
-    """Minus the expected log density of observations, without constants, row by row."""
+    """Minus the expected log density of observations, up to constants, row by row."""
 
     @property
     def least(self) -> float:
-        """Return what the loss is at the least."""
+        """The minimum of the loss."""
 
     @property
     def information(self) -> Vector:
-        """Return the Fisher information of each observation."""
+        """The Fisher information of each observation."""
 
     def allow(self, sampled: Vector) -> ExpectedLoss:
-        """Let observations deviate by more variance: as far as a sample of records does."""
+        """Add variance to observations: they may deviate as far as a sample of records does."""
 
     def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
-        """Give the loss and its derivatives by n and v, where counts were observed."""
+        """Return the loss and its derivatives by n and v, for observed counts."""
 
     def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
-        """Give the loss and its derivatives by the means and variances of what was observed."""
+        """Return the loss and its derivatives by the means and variances of observed sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianLoss:
-    """The loss is (y - n)^2 / (2 variance): `of_sums` is exact."""
+    """The loss (y - n)^2 / (2 variance), for which `of_sums` is exact."""
 
     observed: Vector
     variance: Vector
@@ -76,7 +76,7 @@ class GaussianLoss:
 
 @dataclass(frozen=True, eq=False)
 class RoundedLaplaceLoss:
-    """The loss is sqrt((y - n)^2 + corner) / scale. Of sums, the fluctuation is taken for normal."""
+    """The loss sqrt((y - n)^2 + corner) / scale. For sums, the fluctuation is treated as normal."""
 
     observed: Vector
     variance: Vector
@@ -90,16 +90,16 @@ class RoundedLaplaceLoss:
         return information
 
     def allow(self, sampled: Vector) -> RoundedLaplaceLoss:
-        """See `ExpectedLoss`: exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) where c is large, and is then normal.
+        """Add variance: exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) for large c, and is then nearly normal.
 
-        The least such losses are then much: beside them the optimiser would overlook gains.
+        The minimum of such a loss is large, and must be subtracted for the optimiser to notice gains.
         """
         corner = self.corner + (sampled / self.scale) ** 2
         least = float((np.sqrt(corner) / self.scale)[sampled > 0].sum())
         return replace(self, variance=self.variance + sampled, corner=corner, least=least)
 
     def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
-        from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # numba: at the first fit only
+        from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # imports numba, only for fits
 
         value, by_count, by_spread = expected_rounded_loss(
             self.observed, self.scale, self.corner, counts, spread, _POINTS, _WEIGHTS
@@ -117,7 +117,7 @@ class RoundedLaplaceLoss:
 
 
 class MixedLoss(ByRows):
-    """Rows have losses of different laws."""
+    """Losses of different laws in different rows."""
 
     @property
     def least(self) -> float:
@@ -142,7 +142,7 @@ class MixedLoss(ByRows):
 
 
 def expected_loss(noise: Noise) -> ExpectedLoss:
-    """Round minus a log density off where it has corners."""
+    """Return minus the expected log density, rounded where it has corners."""
     if isinstance(noise, MixedNoise):
         return MixedLoss(tuple(expected_loss(part) for part in noise.parts), noise.rows)
     if isinstance(noise, GaussianNoise):

@@ -1,4 +1,4 @@
-"""Linear functions of the counts of some tables are observed with independent noise."""
+"""Linear functions of the counts of some tables, observed with independent noise."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pgmpy_dp.inference.tables.table import Table
 
 @dataclass(frozen=True, eq=False)
 class LinearObservations:
-    """Observed is y = A n + noise, where n is the counts of some tables.
+    """Observations y = A n + noise, where n are the counts of some tables.
 
-    For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts, and the noise on
-    the counts themselves would be correlated: it is independent on A n only.
+    For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts: noise is
+    independent only on A n, and would be correlated on the counts themselves.
 
     Attributes
     ----------
     cliques : tuple of tuples
-        Tables, end to end, whose counts are n. Tables of several releases may repeat.
+        The tables whose concatenated counts are n. Tables of several releases may repeat.
     noise : LaplaceNoise, GaussianNoise or MixedNoise
-        y and the law of its noise, in records.
+        y and the distribution of its noise, in records.
     owners : ndarray of int, shape (observations,)
-        The number of the table that each observation is of; -1 for a number of records observed by itself.
+        Index of each observation's table; -1 for a number of records that was observed separately.
     matrix : sparse array of shape (observations, cells), or None for the identity
         A.
     """
@@ -45,7 +45,7 @@ class LinearObservations:
 
     @cached_property
     def sums(self) -> Any:
-        """Return A as a sparse array, the identity too."""
+        """A as a sparse array, even if it is the identity."""
         from scipy import sparse
 
         return sparse.csr_array(sparse.eye_array(self.owners.size)) if self.matrix is None else self.matrix
@@ -55,11 +55,11 @@ class LinearObservations:
         return counts if self.matrix is None else self.matrix @ counts
 
     def to_counts(self, values: Vector) -> Vector:
-        """Compute A' v, from derivatives by the observations to derivatives by the counts."""
+        """Compute A' v: derivatives by the counts from derivatives by the observations."""
         return values if self.matrix is None else self.matrix.T @ values
 
     def expected_squares(self, values: Vector) -> Vector:
-        """Multiply A with squared entries by values of the counts' shape."""
+        """Multiply A, with its entries squared, by values of the counts' shape."""
         return values if self._squares is None else self._squares @ values
 
     def squares_to_counts(self, values: Vector) -> Vector:
@@ -68,7 +68,7 @@ class LinearObservations:
 
     @property
     def of_tables(self) -> Self:
-        """Leave numbers of records out."""
+        """The observations without those of numbers of records."""
         return self if (self.owners >= 0).all() else self._take(self.owners >= 0)
 
     def _take(self, rows: NDArray[np.bool_]) -> Self:
@@ -76,7 +76,7 @@ class LinearObservations:
         return replace(self, noise=self.noise.take(rows), owners=self.owners[rows], matrix=matrix)
 
     def ordered(self, cliques: tuple[Scope, ...], cardinalities: Mapping[Variable, int]) -> Self:
-        """Put the axes of each table in the order of another name of it."""
+        """Reorder the axes of each table as in another name of it."""
         if cliques == self.cliques:
             return self
         layout = Layout.of(cardinalities, self.cliques)
@@ -88,7 +88,7 @@ class LinearObservations:
         return replace(self, cliques=cliques, matrix=self.matrix[:, cells])
 
     def only(self, cliques: Sequence[Scope]) -> Self:
-        """Keep the observations of some tables; coefficients are kept all, as those of one table tell of others."""
+        """Keep the observations of some tables; coefficients are all kept, since those of one table inform others."""
         if self.matrix is not None or set(self.cliques) <= set(cliques):
             return self
         kept = [number for number, clique in enumerate(self.cliques) if clique in cliques]

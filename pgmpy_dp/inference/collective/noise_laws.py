@@ -1,7 +1,8 @@
-"""Laws of additive noise on a vector of counts, or of linear functions of counts.
+"""Distributions of additive noise on a vector of counts, or of linear functions of counts.
 
-A noise object holds what was observed and how noisy each row is. Whatever depends on the law is asked of it: densities
-and their derivatives, the dual of the counts behind, simulated draws, tails. Several laws may hold in one vector.
+A noise object holds the observations and the noise of each row. It provides everything that depends on the
+distribution: densities and derivatives, the dual of the count problem, simulated draws, tails. One vector may have rows
+with different distributions.
 """
 
 from __future__ import annotations
@@ -17,41 +18,41 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.layout import Vector
 
-# A hyperbolic density in the place of a Laplace one is rounded off within this many scales.
+# Number of scales within which a hyperbolic density that replaces a Laplace density is rounded.
 _ROUNDING = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class _OneLaw:
-    """Noise is added row by row: observed = true + noise of mean zero and this variance.
+    """Independent noise per row: observed = true + noise of mean zero and this variance.
 
     Attributes
     ----------
     observed : ndarray of shape (rows,)
         In counts.
     variance : ndarray of shape (rows,)
-        In counts squared. A table has as many dimensions as axes, and may have one variance.
+        In counts squared. A table has one dimension per axis, and may have one variance.
     """
 
     observed: Vector
     variance: Any
 
-    unit: ClassVar[float]  # the variance of noise of scale 1
+    unit: ClassVar[float]  # variance of noise of scale 1
     kurtosis: ClassVar[float]
 
     @classmethod
     def of_scale(cls, observed: Vector, scale: Vector) -> Self:
-        """Make noise of this scale."""
+        """Return noise of this scale."""
         return cls(observed, cls.unit * np.square(scale))
 
     @cached_property
     def scale(self) -> Vector:
-        """Return the law's own parameter: b of Laplace noise, sigma of Gaussian noise."""
+        """The distribution's own parameter: b of Laplace noise, sigma of Gaussian noise."""
         scale: Vector = np.sqrt(self.variance / self.unit)
         return scale
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """Keep some rows, given by a mask or by ascending numbers."""
+        """Keep some rows, given by a mask or by ascending indices."""
         return replace(self, observed=self.observed[rows], variance=self.variance[rows])
 
     def at_least(self, variance: float) -> Self:
@@ -78,7 +79,7 @@ class LaplaceNoise(_OneLaw):
         return float((np.abs(self.observed - counts) / self.scale).sum())
 
     def gap(self, counts: Vector, multipliers: Vector) -> float:
-        """Compute sum(|y - n| / scale - l (y - n)) for multipliers l within 1 / scale: zero at subgradients alone."""
+        """Compute sum(|y - n| / scale - l (y - n)) for multipliers |l| <= 1 / scale: zero only at subgradients."""
         residual = self.observed - counts
         return float((np.abs(residual) / self.scale - multipliers * residual).sum())
 
@@ -88,28 +89,28 @@ class LaplaceNoise(_OneLaw):
         return np.zeros_like(self.scale), 1.0 / self.scale
 
     def sampled(self, sampling: Vector) -> SmoothedLaplaceNoise:
-        """Add sampling of this variance to the noise: both are about expected counts."""
+        """Add sampling of this variance to the noise: both are then relative to expected counts."""
         return SmoothedLaplaceNoise(self.observed, self.scale, np.sqrt(self.scale**2 + sampling))
 
     def hyperbolic(self) -> tuple[Vector, Vector]:
-        """Find scale and squared corner of a hyperbolic density with the variance of this one.
+        """Return scale and squared corner of a hyperbolic density with the same variance.
 
-        exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), K being modified Bessel functions.
+        exp(-sqrt(r^2 + (c s)^2) / s) has the variance c s^2 K_2(c) / K_1(c), with modified Bessel functions K.
         """
-        from scipy.special import kn  # scipy takes long to import, and measuring does without
+        from scipy.special import kn  # slow to import, and measuring does not need it
 
         fitted = self.scale * math.sqrt(2.0 / (_ROUNDING * float(kn(2, _ROUNDING) / kn(1, _ROUNDING))))
         return fitted, (_ROUNDING * fitted) ** 2
 
     def draw(self, draws: int, generator: np.random.Generator) -> Vector:
-        """Simulate the noise, in the shape (draws, rows)."""
+        """Simulate the noise; shape (draws, rows)."""
         drawn: Vector = generator.laplace(scale=math.sqrt(0.5), size=(draws, self.observed.size))
         drawn *= np.sqrt(self.variance)
         return drawn
 
     @staticmethod
     def most(level: float) -> float:
-        """Find the number of standard deviations that noise exceeds, to one side, with a probability of `level`.
+        """Return the number of standard deviations that noise exceeds, on one side, with probability `level`.
 
         Examples
         --------
@@ -139,7 +140,7 @@ class GaussianNoise(_OneLaw):
         return float(((self.observed - counts) ** 2 / self.scale**2).sum() / 2)
 
     def gap(self, counts: Vector, multipliers: Vector) -> float:
-        """Compute sum((y - n - scale^2 l)^2 / scale^2) / 2 for multipliers l: zero at the gradient alone."""
+        """Compute sum((y - n - scale^2 l)^2 / scale^2) / 2 for multipliers l: zero only at the gradient."""
         square = self.scale**2
         return float(((self.observed - counts - square * multipliers) ** 2 / square).sum() / 2)
 
@@ -153,22 +154,22 @@ class GaussianNoise(_OneLaw):
         return self.scale**2, np.full_like(self.scale, np.inf)
 
     def sampled(self, sampling: Vector) -> GaussianNoise:
-        """Add sampling of this variance to the noise: both are about expected counts."""
+        """Add sampling of this variance to the noise: both are then relative to expected counts."""
         return GaussianNoise(self.observed, self.variance + sampling)
 
     def hyperbolic(self) -> tuple[Vector, Vector]:
-        """Return the scale, and corners of -1, which stand for a Gaussian density."""
+        """Return the scale, and corners of -1, which denote a Gaussian density."""
         return self.scale, np.full_like(self.scale, -1.0)
 
     def draw(self, draws: int, generator: np.random.Generator) -> Vector:
-        """Simulate the noise, in the shape (draws, rows)."""
+        """Simulate the noise; shape (draws, rows)."""
         drawn = generator.standard_normal((draws, self.observed.size))
         drawn *= np.sqrt(self.variance)
         return drawn
 
     @staticmethod
     def most(level: float) -> float:
-        """Find the number of standard deviations that noise exceeds, as `LaplaceNoise.most`."""
+        """Return the number of standard deviations that noise exceeds; see `LaplaceNoise.most`."""
         from scipy.special import ndtri
 
         return float(-ndtri(level))
@@ -176,9 +177,9 @@ class GaussianNoise(_OneLaw):
 
 @dataclass(frozen=True, eq=False)
 class SmoothedLaplaceNoise:
-    """Laplace noise has this expected log density when the noiseless count is Normal(counts, spread^2).
+    """Expected log density of Laplace noise if the noiseless count is Normal(counts, spread^2).
 
-    It is quadratic in the residual within the spread, linear beyond: a residual many scales large pulls no harder than
+    It is quadratic in the residual within the spread and linear beyond: a residual of many scales pulls no harder than
     one of a few. It is concave in the counts.
 
     Attributes
@@ -208,7 +209,7 @@ class SmoothedLaplaceNoise:
         return smoothed
 
     def curvature(self, counts: Vector) -> Vector:
-        """Differentiate the gradient and negate: sqrt(2 / pi) exp(-residual^2 / (2 spread^2)) / (spread scale)."""
+        """Compute minus the derivative of the gradient: sqrt(2 / pi) exp(-r^2 / (2 spread^2)) / (spread scale)."""
         standard = (self.observed - counts) / self.spread
         curvature: Vector = np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
         return curvature
@@ -216,32 +217,32 @@ class SmoothedLaplaceNoise:
 
 @dataclass(frozen=True, eq=False)
 class ByRows:
-    """Different rows ask different objects.
+    """Delegates different rows to different objects.
 
     Attributes
     ----------
     parts : tuple
     rows : tuple of ndarray of int
-        Ascending numbers of the rows of each part; together they are all rows.
+        Ascending indices of the rows of each part; together they are all rows.
     """
 
     parts: tuple[Any, ...]
     rows: tuple[NDArray[np.int64], ...]
 
     def collect(self, values: Sequence[Vector]) -> Vector:
-        """Put values of the parts, along their last axis, at the parts' rows."""
+        """Combine values of the parts, along their last axis, in the order of all rows."""
         found: Vector = np.empty((*values[0].shape[:-1], sum(rows.size for rows in self.rows)))
         for own, rows in zip(values, self.rows, strict=True):
             found[..., rows] = own
         return found
 
     def ask(self, question: Callable[[Any, NDArray[np.int64]], Any]) -> list[Any]:
-        """Ask each part about its rows."""
+        """Call a function on each part and its rows."""
         return [question(part, rows) for part, rows in zip(self.parts, self.rows, strict=True)]
 
 
 class MixedNoise(ByRows):
-    """Rows have noise of different laws, each asked as an object of one law is."""
+    """Noise with different distributions in different rows, with the interface of a single one."""
 
     @cached_property
     def observed(self) -> Vector:
@@ -297,7 +298,7 @@ SampledNoise = SmoothedLaplaceNoise | GaussianNoise | MixedNoise
 
 
 def end_to_end(noises: Sequence[Any]) -> Noise:
-    """Put noise on several vectors end to end; laws are kept."""
+    """Concatenate noise on several vectors; distributions are kept."""
     ends = np.cumsum([0, *(noise.observed.size for noise in noises)])
     laws: dict[Law, list[int]] = {}
     for number, noise in enumerate(noises):

@@ -1,4 +1,4 @@
-"""A rounded absolute loss has an expectation, compiled here, when counts are known up to a log-normal factor."""
+"""Compiled expectation of a rounded absolute loss, if counts are known up to a log-normal factor."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def expected_rounded_loss(observed, scale, corner, counts, spread, points, weigh
     Parameters
     ----------
     observed, scale, corner, counts, spread : ndarrays of shape (cells,)
-        y, the noise scale, the squared radius within which the loss is rounded off, n and v.
+        y, the noise scale, the squared radius within which the loss is rounded, n and v.
     points, weights : ndarrays
-        Quadrature for E g(t), every point standing for itself and its negative.
+        Quadrature for E g(t), where every point stands for itself and its negative.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def expected_rounded_loss(observed, scale, corner, counts, spread, points, weigh
         for k in range(cells):
             up[k] = np.exp(points[j] * root[k])
         for sign in (1.0, -1.0):
-            for k in range(cells):  # this loop is apart from the exponentials, so that it runs on vector registers
+            for k in range(cells):  # separate from the exponentials, so that it is vectorised
                 factor = centre[k] * up[k]
                 residual = observed[k] - counts[k] * factor
                 rounded = np.sqrt(residual * residual + corner[k])

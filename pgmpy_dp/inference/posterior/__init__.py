@@ -1,1 +1,1 @@
-"""Log-posteriors of log-potentials and the chains that draw from them."""
+"""Posterior densities of log-potentials, and the Markov chains that draw from them."""

@@ -1,4 +1,4 @@
-"""Compiled Metropolis steps draw the concentrations of Dirichlet rows."""
+"""Compiled Metropolis steps for the concentrations of Dirichlet rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def _likelihood(logs, first, last, begin, end, shift, rows, sums):
-    """Compute what a node's rows gain if the logs of its concentrations from `begin` to `end` rise by `shift`.
+    """Return the gain in log-likelihood of a node's rows if some log concentrations rise by `shift`.
 
-    The node's own run from `first` to `last`; it has so many `rows`, whose logarithms sum to `sums`.
+    The node's concentrations run from `first` to `last`, those that rise from `begin` to `end`. `sums` are the sums of
+    the logarithms of its `rows` rows.
     """
     total, moved, gain = 0.0, 0.0, 0.0
     for k in range(first, last):
@@ -26,26 +27,26 @@ def _likelihood(logs, first, last, begin, end, shift, rows, sums):
 
 @compiled
 def sweep(logs, starts, rows, sums, centre, variance, belief, lowest, highest, shifts, uniforms):
-    """Move each concentration, those of each node together, and all together with their centre.
+    """Propose a move of each concentration, of each node's together, and of all together with their centre.
 
     Parameters
     ----------
     logs : ndarray
         Logarithms of all nodes' concentrations; changed in place.
     starts : ndarray of int
-        Where each node's begin, and their number as last entry.
+        Start of each node's concentrations, followed by their number.
     rows : ndarray of int
-        Rows of each node.
+        Number of rows of each node.
     sums : ndarray
         For each concentration, the sum of the logarithms of its rows' probabilities.
     centre, variance : float
-        Of the logarithms' normal distribution.
+        Parameters of the normal distribution of the logarithms.
     belief : float
-        The centre's own mean; its standard deviation is 1.
+        Prior mean of the centre; its prior standard deviation is 1.
     lowest, highest : float
-        What the logarithms may be.
+        Range of the logarithms.
     shifts, uniforms : ndarray of shape (logs.size + starts.size,)
-        How far each move is to go, and its random number.
+        Proposed change and uniform number of each move.
 
     Returns
     -------

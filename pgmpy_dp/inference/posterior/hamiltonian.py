@@ -1,6 +1,6 @@
-"""Hamiltonian Monte Carlo draws from the posterior of log-potentials given noisy sums of counts.
+"""Hamiltonian Monte Carlo for the posterior of log-potentials given noisy sums of counts.
 
-The mass matrix is a diagonal and the few stiffest directions of the Gauss-Newton Hessian.
+The mass matrix combines a diagonal with the few stiffest directions of the Gauss-Newton Hessian.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MODE_ITERATIONS = 100
 _STEPS = 6
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING = 250, 2
-# A chain is run on while a mean has a standard error of this, and fewer than this share of the draws are effective.
+# A chain is extended while a mean has at least this standard error and fewer than this share of effective draws.
 _WANTED = (0.025, 0.5)
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
@@ -40,33 +40,33 @@ def sample_posterior(
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    While the mean of some probability would be too uncertain, the chain is run on, until it is `longest` times as long.
+    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length.
 
     Parameters
     ----------
     density : LogPosterior
-        Its prior is renewed on the way.
+        Its prior is updated during the chain.
     start : ndarray
     draws : int
     renew : callable
-        The cells' values and a generator to the prior's parameters, drawn given the values.
+        Draws the prior's parameters given the cells' values, with a generator.
     generator : numpy.random.Generator
     warm_up, thinning : int
-        Trajectories before the first draw, in which the step size is found, and from draw to draw.
+        Number of trajectories before the first draw, in which the step size is adapted, and between draws.
     longest : int
-        The chain has at most so many times the draws asked for: a power of 2.
+        Largest length of the chain, as a multiple of the requested draws: a power of 2.
 
     Returns
     -------
     points : ndarray of shape (length, density.size)
-        Of the chain, whose length is that asked for, or 2, 4, ... times as much.
+        Points of the chain; the length is the number of requested draws, or 2, 4, ... times that.
     priors : ndarray of shape (length, density.free)
     poor : str
-        What is still too uncertain; nothing if all is known well enough.
+        Describes what is still too uncertain; empty if nothing is.
     """
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
     found: list[tuple[Vector, Vector]] = []
-    # The bar is of the longest chain: how long it must be is not known before.
+    # The progress bar is for the longest chain, since the final length is not known in advance.
     with tqdm(total=longest * draws, desc="posterior", leave=False, delay=1.0, disable=None) as bar:
         while True:
             for each in itertools.islice(chain, len(found) or draws):
@@ -81,7 +81,7 @@ def sample_posterior(
 
 
 def _shares(density: LogPosterior, points: Vector) -> Vector:
-    """Compute the probabilities of cells at each point: of rows, these are conditional ones."""
+    """Compute the probabilities of cells at each point; for rows these are conditional ones."""
     logs = np.array([density.potentials(point) for point in points])
     if density.terms.rows.size:
         return np.asarray(np.exp(logs[:, density.terms.cells]))
@@ -131,7 +131,7 @@ def _chain(
 
 
 class _StepSize:
-    """The step size is adapted by dual averaging (Hoffman and Gelman 2014, section 3.2)."""
+    """Step size, adapted by dual averaging (Hoffman and Gelman 2014, section 3.2)."""
 
     def __init__(self, start: float) -> None:
         self.centre, self.current, self.settled = math.log(2 * start), start, start

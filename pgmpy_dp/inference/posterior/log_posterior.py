@@ -1,4 +1,4 @@
-"""The posterior density of log-potentials given noisy sums of counts, and what its curvature tells.
+"""Posterior density of log-potentials given noisy sums of counts, and its curvature.
 
 Exact inference on a junction tree gives its value and gradient, both compiled: see
 `pgmpy_dp.inference.posterior.trajectories`.
@@ -18,17 +18,17 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
-# This is the mean curvature of a rounded absolute loss, in units of one over the squared scale.
+# Mean curvature of a rounded absolute loss, in units of one over the squared scale.
 _CURVATURE = 0.7
 
-_STIFF, _ROUNDS = 20, 3  # directions with a stiffness of their own, and rounds of the search for them
-_PROBES = 128  # random combinations that tell of a diagonal
+_STIFF, _ROUNDS = 20, 3  # number of directions with their own stiffness, and rounds of the search for them
+_PROBES = 128  # random combinations that estimate a diagonal
 _FLOOR = 0.3
 
 
 @dataclass(frozen=True)
 class Metric:
-    """The inverse mass is S (1 + U (1 / L - 1) U') S for S = diag(unit), U the rows of `stiff`, L = `stiffness`."""
+    """Inverse mass matrix S (1 + U (1 / L - 1) U') S, with S = diag(unit), U the rows of `stiff`, L = `stiffness`."""
 
     unit: Vector
     stiff: Vector
@@ -48,13 +48,13 @@ class Metric:
 
 
 class LogPosterior:
-    """The posterior density can be called from Python here.
+    """Posterior density, as a Python function.
 
     Parameters
     ----------
     tree : JunctionTree
     terms : Terms
-        Of `pgmpy_dp.inference.posterior.trajectories`, made for that tree.
+        Of `pgmpy_dp.inference.posterior.trajectories`, for that tree.
     """
 
     def __init__(self, tree: JunctionTree, terms: Any) -> None:
@@ -74,12 +74,12 @@ class LogPosterior:
         return (float(value), gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
 
     def values(self, point: Vector) -> tuple[Vector, Vector]:
-        """Return the cells' values, and their derivatives by the point."""
+        """Return the cells' values and their derivatives by the point."""
         values, slopes, _ = self._unbent(point)
         return values, slopes
 
     def _unbent(self, point: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return beside these the derivatives of the slopes' logarithms."""
+        """Return values, derivatives, and the derivatives of the derivatives' logarithms."""
         softened, slopes, curves = np.empty((3, self.free))
         own, bends = point[: self.free], self.terms.bends
         self._compiled.unbend(own, bends, softened, slopes, curves)
@@ -95,12 +95,12 @@ class LogPosterior:
         return potentials
 
     def row_differences(self, point: Vector) -> Vector:
-        """Compute for every cell of rows a quantity of mean zero under the posterior, which tells of its share.
+        """Compute for every cell of rows a quantity with posterior mean zero that is correlated with its share.
 
-        The derivative of the log density by a value, c + g - s C - (row sum's), has mean zero whatever it is multiplied
-        with that does not depend on the row (Stein's identity; Mira, Solgi and Imparato 2013): c are concentrations, C
-        their sum, s shares and g the likelihood's derivatives. Hence so has (c + g) / C - s, and where g is small the
-        share's own mean is that of c / C, which varies far less.
+        The derivative of the log density by a value, c + g - s C - (row sum's), times anything that does not depend on
+        the row has mean zero (Stein's identity; Mira, Solgi and Imparato 2013). Here c are concentrations, C their sum,
+        s shares and g the likelihood's derivatives. So (c + g) / C - s has mean zero too, and where g is small the mean
+        of the share is that of c / C, which varies far less.
         """
         terms = self.terms
         _, gradient = self(point)
@@ -119,7 +119,7 @@ class LogPosterior:
     def trajectory(
         self, point: Vector, momentum: Vector, gradient: Vector, step: float, steps: int, metric: Metric
     ) -> float:
-        """Move all three vectors, and return the log density at the end."""
+        """Move all three vectors along a trajectory, and return the log density at its end."""
         easing = 1 / metric.stiffness - 1
         return float(
             self._compiled.trajectory(
@@ -129,9 +129,9 @@ class LogPosterior:
         )  # fmt: skip
 
     def bent(self, point: Vector, curvature: Vector) -> Vector:
-        """Bend the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.
+        """Set bends of the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.
 
-        The point must be of cells that are bent nowhere; it is returned in the new coordinates.
+        No cell may be bent at the point; it is returned in the new coordinates.
         """
         precise = np.sqrt(np.maximum(curvature[: self.free], 1e-300))
         self.terms = self.terms._replace(bends=point[: self.free] - np.log(precise))
@@ -140,38 +140,38 @@ class LogPosterior:
         return moved
 
     def row_counts(self, point: Vector) -> Vector:
-        """Compute how many records each row has."""
+        """Compute the expected number of records of each row."""
         marginals = self.tree.calibrate(self.potentials(point)).marginals[self.terms.cells]
         return np.asarray(self.total(point) * np.bincount(self.terms.rows, marginals))
 
     def precision_of_rows(self, point: Vector, curvature: Vector) -> Vector:
-        """Compute how precisely the cells of each row are counted, as one over a variance, about.
+        """Return approximate precisions (one over a variance) of the counts of the cells of each row.
 
-        The point must be of cells that are bent nowhere.
+        No cell may be bent at the point.
         """
         rows, shares = self.terms.rows, self._row_shares(self.values(point)[0])
-        # A cell's count moves so much with its coordinate, and its curvature is the square times the precision.
+        # Derivative of a cell's count by its coordinate; the curvature is its square times the precision.
         moved = self.row_counts(point)[rows] * shares * (1 - shares)
         told = np.bincount(rows, curvature[: self.free])
         precision: Vector = told / np.maximum(np.bincount(rows, moved**2), 1e-300)
         return precision
 
     def curvature(self, point: Vector) -> Vector:
-        """Compute the diagonal of the observations' Gauss-Newton Hessian, of many coordinates about."""
+        """Return the diagonal of the observations' Gauss-Newton Hessian, approximately if it is large."""
         jacobian, adjoint = self._derivatives(point)
         diagonal = np.zeros(self.size)
         if self.size <= _PROBES:
             for k, axis in enumerate(np.eye(self.size)):
                 diagonal[k] = self._precision @ jacobian(axis) ** 2
             return diagonal
-        # Squares of combinations with random signs have the diagonal as their mean, here to 1 / 8 of each number.
+        # Squares of combinations with random signs have the diagonal as their mean, here to within 1 / 8.
         generator, weights = np.random.default_rng(0), np.sqrt(self._precision)
         for _ in range(_PROBES):
             diagonal += adjoint(weights * generator.choice([-1.0, 1.0], weights.size)) ** 2 / _PROBES
         return diagonal
 
     def _own(self, point: Vector) -> Vector:
-        """Compute the curvature of the prior, about."""
+        """Return the approximate curvature of the prior."""
         terms, own = self.terms, np.ones(self.size)
         values, slopes = self.values(point)
         if terms.rows.size:
@@ -190,7 +190,7 @@ class LogPosterior:
         return unit
 
     def metric(self, point: Vector) -> Metric:
-        """Make the Gauss-Newton Hessian at a point a mass matrix."""
+        """Return a mass matrix from the Gauss-Newton Hessian at a point."""
         jacobian, adjoint = self._derivatives(point)
         own, unit, precision = self._own(point), self.unit(point), self._precision
 
@@ -209,7 +209,7 @@ class LogPosterior:
         return shares
 
     def _derivatives(self, point: Vector) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
-        """Return the directional derivatives of the expected sums, and their transpose."""
+        """Return functions for the directional derivatives of the expected sums, and their transpose."""
         terms, tree, free = self.terms, self.tree, self.free
         calibration, total = tree.calibrate(self.potentials(point)), self.total(point)
         shares = self._sums @ calibration.marginals[terms.places]
@@ -217,7 +217,7 @@ class LogPosterior:
         rows = self._row_shares(values) if terms.rows.size else np.zeros(free)
 
         def centred(values: Vector, weights: Vector) -> Vector:
-            """Return what to subtract: the sum of values * weights in each row."""
+            """Return the weighted sum of values in each row, which is to be subtracted."""
             return np.bincount(terms.rows, weights * values)[terms.rows] if terms.rows.size else np.zeros(free)
 
         def jacobian(vector: Vector) -> Vector:
@@ -242,17 +242,17 @@ class LogPosterior:
 
 
 def bend(values: Vector, bends: Vector) -> Vector:
-    """Find the point's entries of cells with such values: what `trajectories.unbend` undoes."""
+    """Return the point's entries for cells with these values: the inverse of `trajectories.unbend`."""
     softened = np.exp(values - bends)
     shifted: Vector = bends + softened + np.log(-np.expm1(-np.maximum(softened, 1e-13)))
     return np.where(softened < 1e-13, values, shifted)
 
 
 def _largest(product: Callable[[Vector], Vector], size: int) -> tuple[Vector, Vector]:
-    """Find the largest eigenvalues of a symmetric matrix, about, by what it makes of vectors.
+    """Return the largest eigenvalues of a symmetric matrix, approximately, by its products with vectors.
 
-    Randomised subspace iteration (Halko, Martinsson and Tropp 2011), alike in every run: ARPACK restarts from random
-    vectors of its own where a start lies in an invariant subspace.
+    This is randomised subspace iteration (Halko, Martinsson and Tropp 2011), the same in every run; ARPACK would
+    restart from random vectors of its own if a start lies in an invariant subspace.
     """
     basis = np.random.default_rng(0).standard_normal((size, min(size, 2 * _STIFF)))
     with one_thread():

@@ -1,4 +1,4 @@
-"""How well a Markov chain has mixed: R-hat and effective sample sizes."""
+"""Mixing of a Markov chain: R-hat and effective sample sizes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from pgmpy_dp.inference.tables.layout import Vector
 
-# A mean is uncertain with a standard error of this, where fewer than this share of the draws are effective.
+# A mean is uncertain if it has at least this standard error and fewer than this share of effective draws.
 UNCERTAIN = (0.05, 0.25)
 
 
@@ -16,12 +16,12 @@ def mixing(draws: Vector) -> tuple[Vector, Vector]:
     Parameters
     ----------
     draws : ndarray of shape (draws, quantities)
-        In the order of the chain; 8 draws are the least.
+        In the order of the chain; at least 8 draws.
 
     Returns
     -------
     r_hat, effective : ndarray of shape (quantities,)
-        Of what never moves, R-hat is 1 and all draws are effective.
+        For a quantity that never changes, R-hat is 1 and all draws are effective.
 
     Examples
     --------
@@ -54,13 +54,13 @@ def mixing(draws: Vector) -> tuple[Vector, Vector]:
 
 
 def uncertain(shares: Vector, error: float, effective_share: float) -> str:
-    """Describe the probability with the most uncertain mean; nothing if all are known well enough.
+    """Describe the probability with the most uncertain mean; empty if all are known well enough.
 
     Parameters
     ----------
     shares : ndarray of shape (draws, probabilities)
     error, effective_share : float
-        Uncertain is a mean with at least this standard error that fewer draws than this share are worth.
+        A mean is uncertain if it has at least this standard error and fewer than this share of effective draws.
 
     Examples
     --------

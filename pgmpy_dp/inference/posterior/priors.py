@@ -1,4 +1,4 @@
-"""Priors of rows and of log-potentials have parameters of their own, which are drawn with the rest."""
+"""Priors of rows and of log-potentials, whose own parameters are drawn as well."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
 
-# Concentrations of Dirichlet priors lie in this range; the centre (with standard deviation 1) and variance of their
-# logarithms are believed to be these before the release, the variance with this weight; moves have these widths.
+# Range of the logarithms of Dirichlet concentrations; prior mean of their centre (with standard deviation 1), prior
+# value of their variance and its weight; widths of the proposed moves.
 _RANGE = math.log(0.02), math.log(10.0)
 _CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 _WIDTHS = (0.1, 0.4)
-# Log-potentials have a Student t prior; its squared scale is believed here before the release, with this weight.
+# Degrees of freedom of the Student t prior of log-potentials, prior value of its squared scale, and its weight.
 _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 
 
 class Concentrations:
-    """All rows have Dirichlet priors with a concentration for each state of each node, drawn with the rest.
+    """Dirichlet priors of all rows, with a concentration for each state of each node that is drawn as well.
 
-    Rows of one CPD learn from each other which states are rare, rows of all CPDs how even or lopsided rows are: the
-    logarithms of the concentrations are normal, with a centre and a variance of their own.
+    Rows of one CPD learn from each other which states are rare, and rows of all CPDs how even rows are: the logarithms
+    of the concentrations are normal, with a centre and a variance that are drawn too.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Concentrations:
     Attributes
     ----------
     first : ndarray
-        Concentrations of all cells to start with.
+        Initial concentrations of all cells.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -43,8 +43,8 @@ class Concentrations:
         self.first = np.full(rows.columns.size, _CONCENTRATION)
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
-        """Draw the concentrations of all cells given the rows, which are those of exp(values), normalised."""
-        from pgmpy_dp.inference.posterior.concentration_kernel import sweep  # numba is needed at the first draw only
+        """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
+        from pgmpy_dp.inference.posterior.concentration_kernel import sweep  # imports numba, only needed for draws
 
         logs = self._rows.normalise(values)
         sums, believed = np.bincount(self._rows.columns, logs), math.log(_CONCENTRATION)
@@ -65,7 +65,7 @@ class Concentrations:
 
 
 class Scale:
-    """A Student t prior is a mixture of normal ones, its scale drawn with the rest.
+    """Student t prior as a scale mixture of normal ones, with a scale that is drawn as well.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Scale:
     Attributes
     ----------
     first : ndarray
-        Precisions of the normal distributions to start with.
+        Initial precisions of the normal distributions.
     """
 
     def __init__(self, cells: int) -> None:
@@ -82,7 +82,7 @@ class Scale:
         self._square = _FIRST_SCALE
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
-        """Draw the precisions of all log-potentials given these."""
+        """Draw the precisions of all log-potentials given their values."""
         weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self._square))
         shape = (values.size + _FIRST_WEIGHT) / 2
         rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
@@ -92,6 +92,6 @@ class Scale:
 
 
 def log_gamma(shape: Vector, generator: np.random.Generator) -> Vector:
-    """Draw logarithms of Gamma variables, which themselves underflow where their shape is small."""
+    """Draw logarithms of Gamma variables, which underflow themselves if their shape is small."""
     logs: Vector = np.log(generator.gamma(shape + 1.0)) + np.log1p(-generator.random(shape.size)) / shape
     return logs

@@ -1,4 +1,4 @@
-"""What noise hides is drawn anew from the prior: trajectories are slow to find their way there."""
+"""Redrawing from the prior of what noise hides, where Hamiltonian trajectories mix slowly."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pgmpy_dp.inference.posterior.priors import log_gamma
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import row_maxima
 
-# A cell is in its tail where it counts for less than this share of what the noise hides.
+# A cell is in its tail if its count is below this share of what the noise hides.
 TAIL = 0.1
-# A row is hidden whose records stand out of the noise by less than so many variances.
+# A row is hidden if its records stand out of the noise by fewer than this number of variances.
 _HIDDEN = 8.0
-# It is drawn with at most this chance: of one near 1, small changes by its ancestors' draws would count for much.
+# Largest probability of redrawing it: near 1, small changes by its ancestors' draws would matter much.
 _LARGEST = 0.5
-# Rows are drawn together as long as this share of draws is accepted; how many are, is learned at this rate.
+# Rows are redrawn together; their number is adapted, at this rate, to this share of accepted draws.
 _ACCEPTANCE, _RATE = 0.3, 0.1
-_TIMES = 2  # after every trajectory
+_TIMES = 2  # redraws after every trajectory
 
 
 class State(NamedTuple):
@@ -34,19 +34,19 @@ class State(NamedTuple):
 
 
 class HiddenRows:
-    """Rows of CPDs that have so few records that noise hides them: a posterior may then have a mode at every state.
+    """Rows of CPDs with so few records that noise hides them: a posterior may then have a mode at every state.
 
     Parameters
     ----------
     precision : ndarray of shape (number of rows,)
-        How precisely their cells are counted: `LogPosterior.precision_of_rows` at the mode.
+        Precision of their cells' counts: `LogPosterior.precision_of_rows` at the mode.
     """
 
     def __init__(self, precision: Vector) -> None:
         self._precision, self._share = precision, 1.0
 
     def told(self, density: LogPosterior, point: Vector) -> Vector:
-        """Compute by how many variances of the noise the records of each row stand out of it, about."""
+        """Return by how many variances of the noise, approximately, the records of each row stand out of it."""
         told: Vector = self._precision * density.row_counts(point) ** 2
         return told
 
@@ -55,11 +55,11 @@ class HiddenRows:
         return np.where(told < _HIDDEN, chances, 0.0)
 
     def redraw(self, density: LogPosterior, state: State, generator: np.random.Generator, *, learning: bool) -> State:
-        """Draw some hidden rows from their prior, twice; all or none are taken, as the likelihood says.
+        """Redraw some hidden rows from their prior, twice; all or none are accepted, by the likelihood.
 
-        A row that has records at times only is hidden at the others: which rows are drawn hangs on the state. What is
-        drawn changes the records of descendants, and with them the chance of this choice: the ratio of both chances
-        belongs to what is accepted (Green 1995). The sums of rows stay as they are, which nothing depends on.
+        A row may have records only at times, and is hidden at the others: which rows are redrawn depends on the state.
+        The draw changes the records of descendants and so the probability of this choice: the acceptance includes the
+        ratio of both probabilities (Green 1995). The sums of rows, on which nothing depends, are kept.
         """
         terms, told = density.terms, self.told(density, state.point)
         for _ in range(_TIMES):
@@ -90,7 +90,7 @@ class HiddenRows:
 
 
 def _log_chance(chosen: NDArray[np.bool_], chances: Vector) -> float:
-    """Return the logarithm of the chance that just these are chosen."""
+    """Return the log-probability of choosing exactly these rows."""
     return float(np.log(np.maximum(np.where(chosen, chances, 1 - chances), 1e-300)).sum())
 
 
@@ -102,24 +102,20 @@ def _log_sums(logs: Vector, rows: NDArray[np.int64]) -> Vector:
 
 
 def redraw_tails(density: LogPosterior, point: Vector, edges: Vector, generator: np.random.Generator) -> State:
-    """Draw all cells that are in their tails from the prior there; all or none are taken.
+    """Redraw all cells that are in their tails from the prior there; all or none are accepted.
 
-    A cell that may hold no records is nearly free to move far down, from where trajectories need long to come back.
-
-    Parameters
-    ----------
-    edges : ndarray
-        Where each cell's tail begins.
+    A cell that may hold no records can move far down nearly freely, and trajectories take long to return from there.
+    `edges` are the beginnings of the cells' tails.
     """
     terms, size = density.terms, density.free
-    if terms.rows.size:  # The largest of a row is in no tail.
+    if terms.rows.size:  # the largest cell of a row is in no tail
         values, _ = density.values(point)
         edges = np.minimum(edges, row_maxima(values, terms.rows)[terms.rows] + math.log(TAIL))
     prior = terms.prior
     tail = np.flatnonzero(point[:size] < edges)
     edges, prior, old = edges[tail], prior[tail], point[tail]
     logs = np.log1p(-generator.random(tail.size))
-    if terms.rows.size:  # A small share has a density that is nearly a power.
+    if terms.rows.size:  # the density of a small share is nearly a power
         new = edges + logs / prior
         proposed = float(prior @ (new - old))
     else:

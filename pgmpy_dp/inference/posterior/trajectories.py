@@ -1,4 +1,4 @@
-"""Compiled Hamiltonian trajectories run over a junction tree's log-potentials, given noisy sums of its counts."""
+"""Compiled Hamiltonian trajectories over a junction tree's log-potentials, given noisy sums of its counts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference.trees import kernel
 
-# Exponents are at least this: exp(-690) is about 1e-300, and its logarithm still known to the last bit.
+# Least exponent: exp(-690) is about 1e-300, and its logarithm still known to the last bit.
 LEAST = -690.0
 
 _LOG2_E, _LOG_2 = 1.0 / math.log(2.0), math.log(2.0)
-# A number plus this one has itself, rounded, as its last bits. The logarithm of 2 has a part whose products with whole
-# numbers are exact, and a rest.
+# Adding this to a number leaves the number, rounded, in the last bits. The logarithm of 2 is split into a part whose
+# products with integers are exact, and a rest.
 _ROUNDING = 1.5 * 2.0**52
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14))
@@ -24,9 +24,9 @@ _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14))
 
 @compiled
 def exponentials(exponents, out):
-    """Write exp(exponent) of numbers from `LEAST` to 0 to another array; the exponents are lost.
+    """Write the exponentials of numbers from `LEAST` to 0 to another array; the exponents are overwritten.
 
-    exp(x) = 2^n exp(r) for whole n and |r| <= log(2) / 2, where Taylor's series has 14 terms.
+    exp(x) = 2^n exp(r) for integer n and |r| <= log(2) / 2, with 14 terms of Taylor's series.
     """
     bits = out.view(np.int64)
     for k in range(out.shape[0]):
@@ -46,9 +46,9 @@ def exponentials(exponents, out):
 
 @compiled
 def log1p(number):
-    """Compute log(1 + number) of a number from 0 to 1.
+    """Compute log(1 + number) for a number from 0 to 1.
 
-    The approximation, of log((1 + s) / (1 - s)) for |s| < 0.172, is that of FreeBSD's e_log.c.
+    The approximation, of log((1 + s) / (1 - s)) for |s| < 0.172, is from FreeBSD's e_log.c.
     """
     large = number > 0.41421356237309503
     small = 0.5 * (number - 1.0) if large else number  # 1 + number is 1 + small, or twice that
@@ -65,39 +65,39 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-# The logarithms of the sums of rows have this standard deviation.
+# Standard deviation of the logarithms of the sums of rows.
 ROW_SUM = 0.2
 
 
 class Terms(NamedTuple):
-    """Arrays state a posterior density; the point is made of the cells' values, the effects, and the total's shift.
+    """Arrays that define a posterior density; a point has the cells' values, the effects, and the total's shift.
 
     Attributes
     ----------
     program, maps, offsets : ndarrays
         Of the junction tree and its layout.
     cells : ndarray of int
-        Where in the layout the cells with a potential stand.
+        Places of the cells with a potential in the layout.
     rows : ndarray of int
-        For conditional probabilities, the row of each cell: the potentials are the logarithms of the normalised rows
-        of exp(value), and the logarithms of the rows' sums, of which nothing depends, are normal. Empty for free
-        potentials.
+        For conditional probabilities, the row of each cell: the potentials are the logarithms of the normalised rows of
+        exp(value). The logarithms of the rows' sums, on which nothing depends, are normal. Empty for free potentials.
     bends : ndarray
-        A cell's value is the point's entry z below its bend t, and t + log softplus(z - t) in all: where noise hides
-        the cell's count, the point moves with its logarithm, and above with the count itself. Infinity bends nowhere.
+        With entry z of the point and bend t, a cell's value is t + log softplus(z - t), nearly z below the bend. Where
+        noise hides the cell's count, the point moves with its logarithm, and above the bend with the count itself.
+        Infinity bends nowhere.
     prior : ndarray
         Concentrations of Dirichlet rows; for free potentials, precisions of normal distributions.
     effects : ndarray of int
-        Where in the layout cells stand whose potentials are standard normal times `spread`.
+        Places in the layout of cells whose potentials are standard normal times `spread`.
     spread : ndarray
     places, starts, columns, entries : ndarrays
-        The observed sums A n: where the counts n stand in the layout, and A in compressed rows.
+        The observed sums A n: the places of the counts n in the layout, and A in compressed rows.
     observed, scale : ndarrays
         The noisy sums, and the noise's b or sigma.
     corner : ndarray
-        Squared radius within which an absolute residual is rounded off; -1 marks Gaussian noise.
+        Squared radius within which an absolute residual is rounded; -1 marks Gaussian noise.
     total, total_scale : float
-        Records, and by how many the last coordinate moves them; 0 if their number is known.
+        Number of records, and its change by one unit of the last coordinate; 0 if the number is known.
     """
 
     program: Integers
@@ -122,9 +122,9 @@ class Terms(NamedTuple):
 
 @compiled
 def unbend(point, bends, softened, slopes, curves):
-    """Write softplus(z - t) of the cells' entries z; their values' derivatives, and those of the logarithms of these.
+    """Write softplus(z - t) of the cells' entries z, the derivatives of their values, and those of their logarithms.
 
-    A value is t plus the logarithm of the first, or z itself where `is_straight`: there the first may be too large.
+    A value is t plus the logarithm of the first, or z itself if `is_straight`, where the first may be too large.
     """
     for k in range(bends.shape[0]):
         softened[k] = max(-abs(point[k] - bends[k]), LEAST)
@@ -139,13 +139,13 @@ def unbend(point, bends, softened, slopes, curves):
 
 @compiled
 def is_straight(point, bend):
-    """Say whether an entry is so far below its bend that it is the cell's value."""
+    """Whether an entry is so far below its bend that it is the cell's value."""
     return point - bend < -30.0
 
 
 @compiled
 def _exponentiate_bends(terms, scratch):
-    """Write what `_slope` needs of the bends, which stay as they are along a trajectory."""
+    """Write the exponentials of the bends for `_slope`; they do not change along a trajectory."""
     tops = scratch[0]
     for k in range(terms.bends.shape[0]):
         tops[k] = np.exp(terms.bends[k])
@@ -153,10 +153,10 @@ def _exponentiate_bends(terms, scratch):
 
 @compiled
 def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer):
-    """Write the exponentiated potentials of rows to the head of a buffer, with the largest of each table 1.
+    """Write the exponentiated potentials of rows to the head of a buffer, with 1 as the largest of each table.
 
-    Beside them: the exponentials of the values, `masses`; the values' derivatives by the point, and those of the
-    logarithms of these; the normalised rows, and the logarithms of their sums. `tops` are the bends' exponentials.
+    It also writes the exponentials of the values, `masses`; the derivatives of the values by the point, and those of
+    their logarithms; the normalised rows, and the logarithms of their sums. `tops` are the bends' exponentials.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buff
 
 @compiled
 def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
-    """Do the same for free potentials, which are bent nowhere."""
+    """Do the same for free potentials, which are not bent."""
     free = terms.cells.shape[0]
     slopes[:], curves[:], potentials[:] = 1.0, 0.0, 0.0
     for k in range(free):
@@ -210,12 +210,12 @@ def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
 
 @compiled
 def _slope(terms, point, gradient, scratch):
-    """Compute the gradient of the log density, and leave behind what its value needs.
+    """Compute the gradient of the log density, and store what its value needs.
 
     Returns
     -------
     bool
-        Whether inference could be done; it cannot where it underflows.
+        Whether inference succeeded; it fails if it underflows.
     """
     tops, masses, slopes, curves, shares, potentials, sums, totals, residuals, buffer, other = scratch
     size = terms.offsets[-1]
@@ -261,7 +261,7 @@ def _slope(terms, point, gradient, scratch):
         gradient[k] = gradient[k] * slopes[k] + curves[k]
     for k in range(effects):
         gradient[free + k] = slope[terms.effects[k]] * terms.spread[k] - point[free + k]
-    # Where their number is known, the last coordinate moves nothing.
+    # If the number of records is known, the last coordinate has no effect.
     gradient[free + effects] = by_total * terms.total_scale if terms.total_scale != 0.0 else -point[free + effects]
     return True
 
@@ -301,13 +301,13 @@ def _value(terms, point, scratch):
 
 @compiled
 def log_posterior(terms, point, gradient, scratch):
-    """Compute the log density up to a constant, and its gradient; minus infinity where inference underflows."""
+    """Compute the log density up to a constant, and its gradient; minus infinity if inference underflows."""
     _exponentiate_bends(terms, scratch)
     return _value(terms, point, scratch) if _slope(terms, point, gradient, scratch) else -np.inf
 
 
-# These are the shares of a step of the three-stage integrator of Blanes, Casas and Sanz-Serna (2014): of steps with
-# as many gradients it has the least error of the energy for normal densities.
+# Shares of a step of the three-stage integrator of Blanes, Casas and Sanz-Serna (2014), which among integrators with as
+# many gradients has the least energy error for normal densities.
 _KICKS = (0.11888010966548, 0.38111989033452, 0.38111989033452, 2 * 0.11888010966548)
 _DRIFTS = (0.29619504261126, 0.40760991477748, 0.29619504261126)
 
@@ -316,7 +316,7 @@ _DRIFTS = (0.29619504261126, 0.40760991477748, 0.29619504261126)
 def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easing, scratch):
     """Take leapfrog steps; point, momentum and gradient are changed in place.
 
-    The inverse mass is S (1 + U diag(easing) U') S for S = diag(unit) and U the columns of `stiff`, stored as rows.
+    The inverse mass matrix is S (1 + U diag(easing) U') S, with S = diag(unit) and U the columns of `stiff`, as rows.
 
     Returns
     -------
@@ -333,7 +333,7 @@ def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easin
             velocity[k] = unit[k] * momentum[k]
         along[:] = 0.0
         for k in range(point.shape[0]):
-            for j in range(stiff.shape[0]):  # side by side, on vector registers
+            for j in range(stiff.shape[0]):  # side by side, so that it is vectorised
                 along[j] += columns[k, j] * velocity[k]
         for j in range(stiff.shape[0]):
             eased = easing[j] * along[j]
