@@ -397,7 +397,7 @@ def test_a_refused_release_charges_and_writes_nothing(asia):
         ["--ledger", "ledger.json"],
         ["--ledger", "none.json"],
         ["--mechanism", "gaussian"],
-        ["--delta", "1e-6"],
+        ["--mechanism", "laplace", "--delta", "1e-6"],
         ["--out", "none/release.zip"],
     ):
         release(*wrong, code=1)

@@ -151,7 +151,7 @@ class PrivateDataset(Wall):
         epsilon: float | Fraction,
         *,
         delta: float = 0.0,
-        mechanism: str = "laplace",
+        mechanism: str = "auto",
         weights: Iterable[float] | None = None,
         sampling_rate: float = 1.0,
     ) -> NoisyMarginals:
@@ -164,10 +164,11 @@ class PrivateDataset(Wall):
         epsilon : float
             Privacy loss of all tables together. It is charged exactly, as its printed decimal.
         delta : float
-            0 for the Laplace mechanism, in (0, 1) for the Gaussian one.
-        mechanism : {"laplace", "gaussian", "gaussian_block"}
+            0 for Laplace noise, in (0, 1) for Gaussian noise.
+        mechanism : {"auto", "laplace", "gaussian", "gaussian_block"}
             Discrete Laplace noise (pure epsilon, which the tables share), or discrete Gaussian noise (zCDP, whose rho
-            they share). "gaussian" charges rho, which a budget composes with other zCDP measurements and pure ones.
+            they share). "auto" is Gaussian exactly where delta > 0: "gaussian_block" where units have one row, else
+            "gaussian". The latter charges rho, which a budget composes with other zCDP measurements and pure ones.
             "gaussian_block" charges (epsilon, delta) at the exact price of all its tables together: this needs 5 % less
             noise at (1, 1e-9) and 7 % less at (1, 1e-6), and is best if one measurement takes the whole budget. A
             budget takes both kinds of charges, blocks first.
@@ -572,7 +573,7 @@ class PrivateDataset(Wall):
         (True, 9, 0.0)
         """
         (chosen,) = self._schema.require([self._schema.variables if variables is None else variables])
-        return self._planned(
+        return self.begin(
             SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width, chosen)
         )
 

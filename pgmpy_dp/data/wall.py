@@ -93,11 +93,12 @@ class Wall:
         BudgetExceededError, ValueError
             If the charge does not fit, or an argument is out of range; nothing is charged or drawn.
         """
-        return self._planned(
+        return self.begin(
             SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width)
         )
 
-    def _planned(self, sums: SampledSums) -> NoisySums:
+    def begin(self, sums: SampledSums) -> NoisySums:
+        """Charge a plan of sums, and hand them out; a refusal says which noise multiplier would fit."""
         self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # raises here where OpenDP is missing
         try:
             return self.release(sums)
@@ -123,3 +124,14 @@ class Wall:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(self._stays)
+
+
+def require_public(records: Any, kind: str = "records") -> None:
+    """Refuse private records where each one's own answer is asked for.
+
+    Raises
+    ------
+    TypeError
+    """
+    if isinstance(records, Wall):
+        raise TypeError(f"This is for public {kind}: what is said of private ones is not what the guarantee covers.")

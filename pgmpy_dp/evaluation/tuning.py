@@ -82,7 +82,9 @@ def not_private_grid_search(
     --------
     >>> import pandas as pd, pgmpy_dp as dp
     >>> simulated = pd.DataFrame({"a": ["x", "y"] * 2000, "b": ["x", "y"] * 2000})
-    >>> sgd = dp.papers.PrivateSGD(1.0, 1e-6, {"a": ["x", "y"], "b": ["x", "y"]}, 20, 1.0, statistic="features")
+    >>> sgd = dp.papers.PrivateSGD(
+    ...     1.0, 1e-6, {"a": ["x", "y"], "b": ["x", "y"]}, steps=20, sampling_rate=1.0, statistic="features"
+    ... )
     >>> network = dp.PrivateMarkovNetwork([("a", "b")])
     >>> search = not_private_grid_search(
     ...     sgd, {"learning_rate": [0.01, 1.0]}, network, simulated, lambda network: network.log_likelihood(simulated)

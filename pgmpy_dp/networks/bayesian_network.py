@@ -12,10 +12,10 @@ import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
+from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
-from pgmpy_dp.estimators.parameters import require_estimator, require_informable
-from pgmpy_dp.estimators.public_records import require_public
+from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.models.bounds import bounds_frame, check_interval, state_index
 from pgmpy_dp.models.network_face import PrivateNetwork

@@ -11,10 +11,10 @@ import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
-from pgmpy_dp.estimators.parameters import require_estimator, require_informable
-from pgmpy_dp.estimators.public_records import require_public
+from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.models.model import named_evidence, places
 from pgmpy_dp.models.network_face import PrivateNetwork

@@ -12,8 +12,8 @@ minus N A(theta), which stands for the likelihood of y.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,18 +22,17 @@ from pgmpy.models import DiscreteMarkovNetwork
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.estimators import NaiveMLE, PrivateSGD
-from pgmpy_dp.estimators.parameters import check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish
-from pgmpy_dp.estimators.steps import measure, resolve
+from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
 from pgmpy_dp.fitting.readings.family_tables import read_joint
 from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.observed.factors import bayesian_network, conditional, families, tabular_cpd
+from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.schema import Clique, Schema
 
 __all__ = ["CGMEM", "NLBP", "NaiveMLE", "PrivateSGD", "cgm_em", "tables_noise"]
 
@@ -157,8 +156,8 @@ class CGMEM(NaiveMLE):
         Largest number of iterations within an E-step; a warning says where they did not reach the tolerance.
     total : float, optional
         N, the number of records, which the paper takes as known. By default it is estimated from the release.
-    **parameters
-        Those of :class:`~pgmpy_dp.papers.NaiveMLE`. With ``inference="loopy"`` both E-steps are approximations.
+    inference : {"auto", "junction_tree", "loopy"}
+        With "loopy" both E-steps are approximations.
 
     Attributes
     ----------
@@ -194,7 +193,7 @@ class CGMEM(NaiveMLE):
     (9, True)
     """
 
-    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork), "supports_weighted_data": False}  # noqa: RUF012
+    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         **NaiveMLE._constraints,
@@ -204,38 +203,29 @@ class CGMEM(NaiveMLE):
         "total": optional(exact_positive),
     }
 
+    _: KW_ONLY
     iterations: int = 16
     e_step: str = "dual"
     max_inner: int = 500
     total: float | None = None
 
-    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> CGMEM:
-        """Fit a network; `data` is a release, a `PrivateDataset` or records.
+    def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        if not isinstance(structure, DAG):
+            return super()._tables(structure, schema)
+        scopes = families(structure)
+        build_engine(schema.select(structure.nodes()).cardinalities(), scopes, self.inference)
+        return scopes, shares(schema, scopes)
 
-        Raises
-        ------
-        SchemaError, ValueError, BudgetExceededError
-            As `CollectiveEM.fit`; also if a clique of the model was not measured as a table of its own.
-        """
-        if isinstance(model, DiscreteMarkovNetwork):
-            super().fit(model, data, sample_weight)
-            return self
-        check_parameters(self)
-        refuse_weights(type(self).__name__, sample_weight)
-        network = bayesian_network(model, type(self).__name__)
-        scopes = families(network)
-        release = resolve(self, data, list(network.nodes()), network)
-        if not isinstance(release, Release):
-            build_engine(release.schema.select(network.nodes()).cardinalities(), scopes, self.inference)
-            release = measure(self, release, scopes, shares(release.schema, scopes))
-        schema = release.schema.select(network.nodes())
+    def _read(self, structure: Structure, release: Any) -> list[Any]:
+        if not isinstance(structure, DAG):
+            return super()._read(structure, release)
+        scopes, schema = families(structure), self._schema(structure, release)
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
         with np.errstate(divide="ignore"):
             start = engine.layout.flatten(np.log(table) for table in read_joint(release, scopes, None))
         logs = self._run(engine, release, start, lambda counts: _log_cpds(engine.layout, counts))
         tables = zip(scopes, engine.layout.split(np.exp(logs)), strict=True)
-        finish(self, [tabular_cpd(scope, table, schema.states) for scope, table in tables], release, schema)
-        return self
+        return [tabular_cpd(scope, table, schema.states) for scope, table in tables]
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:
         return self._run(engine, release, super()._maximise(engine, release))

@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.estimators import ExponentialMAP, LinearPosteriorSampler, PosteriorSampler, PrivateBayesianEstimator
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 from pgmpy_dp.privacy.fourier import contrasts, fourier_sensitivity
@@ -23,6 +26,7 @@ from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients
 from pgmpy_dp.schema import Clique
 
 __all__ = [
@@ -161,25 +165,33 @@ class PrintedCoefficients(FourierCoefficients):
 class PrintedPosteriorSampler(PosteriorSampler):
     """`PosteriorSampler` takes the printed truncation here."""
 
-    _mechanism = PrintedRows
+    def _plan(self, structure: Any, public: Any) -> PrintedRows:
+        return PrintedRows(**vars(super()._plan(structure, public)))
 
 
 class PrintedExponentialMAP(ExponentialMAP):
     """`ExponentialMAP` takes the printed tempering here."""
 
-    _mechanism = PrintedLikelyRows
+    def _plan(self, structure: Any, public: Any) -> PrintedLikelyRows:
+        return PrintedLikelyRows(**vars(super()._plan(structure, public)))
 
 
 class PrintedLinearSampler(LinearPosteriorSampler):
     """`LinearPosteriorSampler` takes the printed tempering here."""
 
-    _mechanism = PrintedRegressions
+    def _plan(self, structure: Any, public: Any) -> PrintedRegressions:
+        return PrintedRegressions(**vars(super()._plan(structure, public)))
 
 
 class PrintedBayesianEstimator(PrivateBayesianEstimator):
     """`PrivateBayesianEstimator` takes the printed sensitivity here, and the printed increment where it is enough."""
 
-    _mechanism = PrintedCoefficients
+    def _plan(self, structure: Any, public: Any) -> Any:
+        planned = super()._plan(structure, public)
+        return PrintedCoefficients(**vars(planned)) if isinstance(planned, FourierCoefficients) else planned
 
-    def _least_increment(self, release: NoisyCoefficients) -> float:
-        return printed_increment(release)
+    def _counts(self, release: Any, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
+        if self.increment is None or not isinstance(release, MeasuredCoefficients):
+            return super()._counts(release, scopes)
+        coefficients = release.to_coefficients().non_negative(printed_increment(release))
+        return {scope: np.maximum(coefficients.table(scope), 0.0) for scope in scopes}

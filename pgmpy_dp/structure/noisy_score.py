@@ -9,7 +9,7 @@ import pandas as pd
 from pgmpy.structure_score import BaseStructureScore
 
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
-from pgmpy_dp.estimators.steps import together
+from pgmpy_dp.estimators.sources import together
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema

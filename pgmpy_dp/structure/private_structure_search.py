@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,16 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.steps import TablesInSteps
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import dataset_of, refuse_rules, variables_of
+from pgmpy_dp.estimators.base import PrivateEstimator
+from pgmpy_dp.estimators.sources import refuse_rules
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, whole, whole_number
+from pgmpy_dp.privacy.checks import Constraint, choice, whole, whole_number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.knowledge import Knowledge
@@ -37,7 +37,7 @@ _STABLE = 0.75
 
 
 @dataclass(eq=False, repr=False)
-class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
+class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
     """Find a directed graph in private records, with the interface of pgmpy's `HillClimbSearch`.
 
     Parameters
@@ -58,8 +58,6 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     return_type : {"dag", "pdag"}
         Whether `causal_graph_` is the graph itself or its equivalence class, in which edges whose direction records
         cannot determine are undirected.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -113,7 +111,6 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "epsilon": exact_positive,
         "max_indegree": whole(1),
         "return_type": choice("dag", "pdag"),
     }
@@ -130,15 +127,13 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         ),
     )
 
-    epsilon: float
     delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
     max_indegree: int = 3
     expert_knowledge: Any = None
     return_type: str = "dag"
-    neighbours: str | None = None
 
-    def fit(self, data: Any, y: None = None) -> PrivateStructureSearch:
+    def fit(self, data: Any, y: None = None) -> Self:
         """Find the graph and fit its network.
 
         Parameters
@@ -159,31 +154,43 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         ValueError
             If an argument is out of range.
         """
-        check_parameters(self)
+        return self._fit(None, data)
+
+    def _source(self, structure: None, data: Any, public: Any) -> PrivateDataset:
         if isinstance(data, Release):
             raise TypeError(
                 "A search decides what to measure, and a release is already measured: search it at no cost by pgmpy's "
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
-        asked = variables_of(data, self.state_names)
-        dataset = dataset_of(data, asked, self.epsilon, self.delta, self.neighbours, self.state_names)
-        variables = list(dataset.schema.variables)
-        refuse_rules(self, dataset.schema, variables)
-        knowledge = Knowledge.of(self.expert_knowledge, variables, self.max_indegree)
-        found, self.guarantee_ = self._searched(dataset, knowledge, "Searching")
-        self.releases_ = tuple(found.releases)
-        self.release_ = found.release
+        dataset = self._dataset(data, self._variables(structure, data), self.state_names)
+        refuse_rules(self, dataset.schema, dataset.schema.variables)
+        return dataset
+
+    def _plan(self, structure: None, public: Any) -> TablesInSteps:
+        return self._mechanism(public.schema, "Searching")
+
+    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Search:
+        found, self.guarantee_ = source.release(self._plan(structure, source))
+        self.release_, self.releases_ = found.release, tuple(found.releases)
+        return found
+
+    def _observe(self, structure: None, release: Search) -> None:
+        """The network's fit does."""
+
+    def _read(self, structure: None, release: Search) -> PrivateBayesianNetwork:
         network = PrivateBayesianNetwork()
-        network.add_nodes_from(variables)
-        network.add_edges_from(found.named_edges())
-        self.network_ = network.fit(self.release_, estimator=AutoMLE())
+        network.add_nodes_from(release.release.schema.variables)
+        network.add_edges_from(release.named_edges())
+        return network.fit(release.release, estimator=AutoMLE())
+
+    def _finish(self, structure: None, release: Search, found: PrivateBayesianNetwork) -> None:
+        self.network_ = found
         graph = DAG()
-        graph.add_nodes_from(variables)
-        graph.add_edges_from(found.named_edges())
+        graph.add_nodes_from(found.nodes())
+        graph.add_edges_from(found.edges())
         pattern = graph.to_pdag()
         self.causal_graph_ = graph if self.return_type == "dag" else pattern
-        self.edges_ = described(self.network_, self.release_, set(pattern.directed_edges))
-        return self
+        self.edges_ = described(found, self.release_, set(pattern.directed_edges))
 
     def bootstrap(self, refits: int = 10, seed: int = 0) -> pd.DataFrame:
         """Repeat the search on records drawn from the fitted network, and count how often each edge is found.
@@ -213,7 +220,6 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         if self.guarantee_.max_rows != 1:
             raise ValueError("Searches are repeated for single records, and these units may have several rows.")
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
-        knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
         again = np.zeros(len(self.edges_))
         # Without its release, since a failed test of fit would be repeated for each refit.
         network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
@@ -226,7 +232,7 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
                 self.guarantee_.neighbours,
                 SimulatedNoise([seed, number]),
             )
-            found, _ = self._searched(dataset, knowledge, None)
+            found, _ = dataset.release(self._mechanism(schema, None))
             joined = {frozenset(edge) for edge in found.named_edges()}
             again += [
                 frozenset(pair) in joined for pair in zip(self.edges_["parent"], self.edges_["child"], strict=True)
@@ -244,15 +250,18 @@ class PrivateStructureSearch(Parameters, BaseEstimator):  # type: ignore[misc]
         pandas.DataFrame
             One row per step, with its share: of rho, or of epsilon if delta is 0.
         """
-        check_parameters(self)
+        self._check_parameters()
         rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # the same for any number
         return pd.DataFrame(rows, columns=["step", "share"])
 
-    def _searched(self, dataset: PrivateDataset, knowledge: Knowledge, title: str | None) -> tuple[Search, Guarantee]:
-        found = Search(dataset.schema, knowledge, self.max_indegree)
+    def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps:
+        knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
+        found = Search(schema, knowledge, self.max_indegree)
         steps = [step for _, step in self._steps.listed(len(found.variables))]
-        asking = partial(found.run, self._steps, title)
-        return dataset.release(TablesInSteps(steps, self.epsilon, self.delta, asking, "search for a graph"))
+        assert self.epsilon is not None
+        return TablesInSteps(
+            steps, self.epsilon, self.delta, partial(found.run, self._steps, title), "search for a graph"
+        )
 
 
 def described(

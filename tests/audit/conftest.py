@@ -394,7 +394,7 @@ def _fits(relation):
     yield "PrivateBayesianEstimator", lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e), {}
     yield (
         "PrivateBayesianEstimator fourier",
-        lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e, release="fourier"),
+        lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e, mechanism="fourier"),
         {},
     )
     # Draws show one record only where nothing else is known, and so do sums over samples.

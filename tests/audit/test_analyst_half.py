@@ -158,7 +158,7 @@ def behind_the_wall(neighbours):
     stages = dp.papers.DataDependentAllocation(sampling_rate=1.0)
     for estimator in (
         dp.PrivateMLE(1.0, allocation=stages),
-        dp.papers.PrivateBayesianEstimator(epsilon=1.0, release="fourier"),
+        dp.papers.PrivateBayesianEstimator(epsilon=1.0, mechanism="fourier"),
         dp.papers.PosteriorSampler(1.0, draws=2, split=True),
         dp.papers.ExponentialMAP(1.0),
         dp.PrivateVB(1.0, **steps),

@@ -8,13 +8,13 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp import estimators, papers
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
+from pgmpy_dp.estimators.base import Estimator
 
 ESTIMATORS = [
     kind
     for room in (dp, estimators, papers)
     for kind in (getattr(room, name) for name in room.__all__)
-    if inspect.isclass(kind) and issubclass(kind, Parameters)
+    if inspect.isclass(kind) and issubclass(kind, Estimator)
 ]
 
 
@@ -23,11 +23,12 @@ def test_what_breaks_a_constraint_is_refused_by_name(kind):
     known = inspect.signature(kind).parameters
     for name in kind._constraints:
         assert name in known
-        estimator = kind(**{"epsilon": 1.0} if "epsilon" in known else {})
-        check_parameters(estimator)
+        given = {"epsilon": 1.0, "delta": 1e-6}
+        estimator = kind(**{name: value for name, value in given.items() if name in known})
+        estimator._check_parameters()
         for wrong in (-1.5, float("nan"), "exact"):
             with pytest.raises(ValueError, match=name):
-                check_parameters(estimator.set_params(**{name: wrong}))
+                estimator.set_params(**{name: wrong})._check_parameters()
 
 
 def test_a_refused_parameter_charges_nothing():

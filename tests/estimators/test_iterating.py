@@ -6,36 +6,32 @@ from types import SimpleNamespace
 
 import pytest
 
-from pgmpy_dp.estimators import iterating
+from pgmpy_dp.estimators import iterated
 
 PLAN = SimpleNamespace(steps=4, guarantee=SimpleNamespace(epsilon=0.75))
 
 
+def steps(interrupted=None):
+    for number in range(PLAN.steps):
+        if number == interrupted:
+            raise KeyboardInterrupt
+        yield f"after step {number}"
+
+
 def test_the_bar_says_what_is_spent(monkeypatch, capsys):
-    bar = iterating.tqdm
-    monkeypatch.setattr(iterating, "tqdm", lambda **options: bar(**{**options, "delay": 0, "mininterval": 0}))
-    assert iterating.run(PLAN, lambda number: None, "PrivateLDA") == 4
+    bar = iterated.tqdm
+    monkeypatch.setattr(iterated, "tqdm", lambda **options: bar(**{**options, "delay": 0, "mininterval": 0}))
+    assert iterated.run(PLAN, steps(), "PrivateLDA") == ("after step 3", 4)
     shown = capsys.readouterr().err
     assert "PrivateLDA, epsilon 0.75 charged for all steps" in shown
     assert "4/4" in shown
 
 
 def test_an_interruption_keeps_the_finished_steps():
-    taken = []
-
-    def step(number):
-        if number == 2:
-            raise KeyboardInterrupt
-        taken.append(number)
-
     with pytest.warns(UserWarning, match=r"stopped after 2 of 4 steps.*epsilon=0\.75 is charged"):
-        assert iterating.run(PLAN, step, "PrivateVB") == 2
-    assert taken == [0, 1]
+        assert iterated.run(PLAN, steps(interrupted=2), "PrivateVB") == ("after step 1", 2)
 
 
 def test_an_interruption_of_the_first_step_has_learned_nothing():
-    def step(number):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        iterating.run(PLAN, step, "PrivateSGD")
+        iterated.run(PLAN, steps(interrupted=0), "PrivateSGD")

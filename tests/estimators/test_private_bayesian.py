@@ -53,7 +53,7 @@ def test_without_noise_it_is_pgmpys_estimator(release, prior, small):
     exact = DiscreteBayesianNetwork(EDGES).fit(
         records, estimator=DiscreteBayesianEstimator(state_names=schema.state_names, **prior)
     )
-    estimator = dp.papers.PrivateBayesianEstimator(1e6, release, state_names=schema, **prior)
+    estimator = dp.papers.PrivateBayesianEstimator(1e6, mechanism=release, state_names=schema, **prior)
     private = DiscreteBayesianNetwork(EDGES).fit(records, estimator=estimator)
     for node in exact.nodes():
         np.testing.assert_allclose(private.get_cpds(node).get_values(), exact.get_cpds(node).get_values(), atol=1e-4)
@@ -123,11 +123,11 @@ def test_naive_bayes(release, small):
     schema, records = small
     model = NaiveBayes(["smoke", "site"], "lung")
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
-    estimator = dp.papers.PrivateBayesianEstimator(2.0, release).fit(model, data)
+    estimator = dp.papers.PrivateBayesianEstimator(2.0, mechanism=release).fit(model, data)
     model.add_cpds(*estimator.parameters_)
     assert model.check_model()
     other = NaiveBayes()
-    other.fit(records, "lung", estimator=dp.papers.PrivateBayesianEstimator(2.0, release, state_names=schema))
+    other.fit(records, "lung", estimator=dp.papers.PrivateBayesianEstimator(2.0, mechanism=release, state_names=schema))
     plain = DiscreteBayesianNetwork(other.edges())  # pgmpy's own elimination does not take a NaiveBayes
     plain.add_cpds(*other.get_cpds())
     answer = VariableElimination(plain).query(["lung"], evidence={"smoke": "yes"}, show_progress=False)
@@ -140,7 +140,8 @@ def test_bad_input_charges_nothing(small):
     network = DiscreteBayesianNetwork(EDGES)
     wrong = {"smoke": [[1], [1]], "lung": np.ones((2, 3)), "site": [[1], [1], [1]]}
     for options, message in [
-        ({"release": "tables"}, "release"),
+        ({"mechanism": "tables"}, "mechanism"),
+        ({"mechanism": "fourier", "delta": 0.1}, "no delta"),
         ({"increment": "most"}, "increment"),
         ({"prior_type": "Jeffreys"}, "prior_type"),
         ({"prior_type": "dirichlet"}, "pseudo_counts"),
@@ -243,3 +244,10 @@ def test_collective_fits_of_coefficients(small):
     assert kl_divergence(exact, loopy) < 0.3
     naive = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")]).fit(noisy, estimator=dp.papers.NaiveMLE())
     assert kl_divergence(exact, naive) < 1.0
+
+
+def test_the_old_name_of_the_mechanism_says_so(small):
+    schema, records = small
+    with pytest.warns(DeprecationWarning, match="now called mechanism="):
+        estimator = dp.PrivateBayesianEstimator(1.0, release="fourier", state_names=schema)
+    assert estimator.fit(DiscreteBayesianNetwork(EDGES), records).release_.kind == "coefficients"

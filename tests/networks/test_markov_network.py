@@ -189,7 +189,7 @@ def test_recovers_the_noiseless_fit_as_epsilon_grows(records, schema, mechanism)
     assert not exact.guarantee_.private
     for estimator in (
         dp.CollectiveEM(epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
-        dp.papers.NaiveMLE(1e-7, epsilon=1e3, delta=delta, mechanism=mechanism, state_names=schema),
+        dp.papers.NaiveMLE(1e3, regularization=1e-7, delta=delta, mechanism=mechanism, state_names=schema),
     ):
         network = dp.PrivateMarkovNetwork(EDGES).fit(records, estimator=estimator)
         assert kl_divergence(exact, network) < 2e-3
@@ -208,7 +208,7 @@ def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution():
         budget, noise = dp.PrivacyBudget(1.0), dp.SimulatedNoise(seed)
         data = dp.PrivateDataset(truth.simulate(5000, seed=seed), truth.schema_, budget, noise=noise)
         noisy = data.measure(edges, epsilon=0.4)
-        estimators = (dp.CollectiveEM(), dp.papers.NaiveMLE(), *[dp.papers.NaiveMLE(1e6)] * (seed < 8))
+        estimators = (dp.CollectiveEM(), dp.papers.NaiveMLE(), *[dp.papers.NaiveMLE(regularization=1e6)] * (seed < 8))
         fits = [dp.PrivateMarkovNetwork(edges).fit(noisy, estimator=estimator) for estimator in estimators]
         divergences.append([kl_divergence(truth, fit) for fit in fits])
     collective, naive = np.mean([found[:2] for found in divergences], axis=0)

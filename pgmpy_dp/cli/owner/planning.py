@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.owner.spending import public_table
 from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_option, out_option
 from pgmpy_dp.cli.shared.options import (
@@ -67,7 +66,8 @@ def plan(
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
     from pgmpy_dp.fitting import plan_pairs
     from pgmpy_dp.schema import Schema
 
@@ -77,13 +77,15 @@ def plan(
         raise click.UsageError("--target belongs to --pairs, --check belongs to --model.")
     require_delta(mechanism, delta)
     whole = Schema.load(schema_path)
-    wanted, weights = plan_pairs(whole, target) if model is None else planned(whole, model, check, mechanism)
+    wanted, weights = (
+        plan_pairs(whole, target) if model is None else planned(whole, model, check, noise_of(mechanism, delta))
+    )
     asked, schema = NoisyTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
-    quote = asked.quote(public_table(schema, delta))  # refuses what cannot be measured, before a file is written
+    quote = asked.quote(PublicTable.of(schema, delta))  # refuses what cannot be measured, before a file is written
     held, lines = foreseen(quote, schema)
     lines += delta_cautions(delta)
     if model is not None:
-        advice = gaussian_advice(asked, quote, public_table(schema, GAUSSIAN_DELTA))
+        advice = gaussian_advice(asked, quote, PublicTable.of(schema, GAUSSIAN_DELTA))
         lines += [*left_out(whole, schema.variables), *advice]
     if out is not None:
         _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights})
@@ -171,7 +173,7 @@ def _write(out: Path, held: Mapping[str, Any]) -> None:
 
 def require_delta(mechanism: str, delta: float) -> None:
     """Refuse Gaussian noise without a delta."""
-    if mechanism != "laplace" and delta == 0:
+    if mechanism.startswith("gaussian") and delta == 0:
         raise click.ClickException(
             f"--mechanism {mechanism} needs a --delta, far below one over the number of records, such as 1e-9."
         )
@@ -184,7 +186,9 @@ def foreseen(
 
     `noise` is the standard deviation in the cells of each table, where the price does not state scales of tables.
     """
-    noise = _deviations(quote) if noise is None else noise
+    from pgmpy_dp.data.mechanisms.tables import deviations
+
+    noise = deviations(quote) if noise is None else noise
     tables: list[dict[str, Any]] = [
         {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
         for clique, deviation in noise.items()
@@ -198,20 +202,14 @@ def foreseen(
     return {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines
 
 
-def _deviations(quote: Quote) -> dict[Clique, float]:
-    from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance
-
-    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
-    variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
-    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
-
-
 def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
     """Advise Gaussian noise for tables with Laplace noise, where it is far less; `public` has its delta."""
-    if asked.mechanism != "laplace" or asked.sampling_rate < 1:
+    from pgmpy_dp.data.mechanisms.tables import deviations
+
+    if quote.guarantee.mechanism != "laplace" or asked.sampling_rate < 1:
         return []
     price = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian").quote(public)
-    laplace, gaussian = (statistics.median(_deviations(each).values()) for each in (quote, price))
+    laplace, gaussian = (statistics.median(deviations(each).values()) for each in (quote, price))
     if gaussian > laplace / _WORTHWHILE:
         return []
     return [

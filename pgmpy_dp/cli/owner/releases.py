@@ -86,11 +86,11 @@ def release(
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
 
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
-    if plan is not None and (epsilon is not None or options["delta"] or mechanism != "laplace" or sampling_rate != 1):
+    if plan is not None and (epsilon is not None or options["delta"] or mechanism != "auto" or sampling_rate != 1):
         raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
     if check is not None and model is None:
         raise click.UsageError("--check belongs to --model.")
@@ -109,7 +109,7 @@ def release(
             wanted, weights = (
                 read_cliques(cliques)  # type: ignore[arg-type]
                 if model is None
-                else planned(schema, model, check, mechanism)
+                else planned(schema, model, check, noise_of(mechanism, spending.delta))
             )
             wanted = schema.require(wanted)
             whole, schema = schema, schema_of(schema, wanted)

@@ -72,8 +72,10 @@ class Spending:
 
     def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
         """Return what is public of the records, to price a mechanism before they are read."""
+        from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+
         delta = self.delta if delta is None else delta
-        return public_table(schema, delta, self.neighbours, self.unit, self.max_rows)
+        return PublicTable.of(schema, delta, self.neighbours, self.unit, self.max_rows)
 
     def emit_plan(self, held: Mapping[str, Any], lines: Sequence[str]) -> None:
         """Print the plan of a dry run, and whether the ledger can pay for it."""
@@ -103,19 +105,6 @@ def with_format(schema: Schema, delimiter: str | None, encoding: str | None, str
     given = {"delimiter": delimiter, "encoding": encoding, "strip": strip}
     named = {name: value for name, value in given.items() if value is not None}
     return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]
-
-
-def public_table(
-    schema: Schema, delta: float, neighbours: str = "add_remove", unit: str | None = None, max_rows: int | None = None
-) -> PublicTable:
-    """Return what is public of records that are not read."""
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-    from pgmpy_dp.privacy.budget import PrivacyBudget
-    from pgmpy_dp.privacy.noise import OPENDP_NOISE
-    from pgmpy_dp.records.units import checked_unit
-
-    budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices depend on its delta alone
-    return PublicTable(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema=schema)
 
 
 def _added(schema: Schema, declared: Mapping[str, Any], texts: tuple[str, ...], option: str) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def synthesize(
       pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
-    from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture, tables_of_pairs
+    from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
     spending, numbers = Spending(**options), numbers or "uniform"
     epsilon, delta = spending.epsilon, spending.delta
@@ -98,16 +98,15 @@ def synthesize(
         schema = spending.schema()
         _require_numbers([schema], numbers)
         if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
-            public = spending.public(schema)
-            asked = tables_of_pairs(schema, epsilon, delta, "gaussian", target, single=public.contribution == 1)
-            spending.emit_plan(*foreseen(asked.quote(public), schema))
+            plan = PairwiseMixture(epsilon, delta, target=target).plan(spending.public(schema))
+            spending.emit_plan(*foreseen(plan.quote, schema))
             return
         assert out is not None
         budget = spending.budget()
         begin("Reading the records")
         dataset = spending.dataset(data, schema, budget)
         begin("Measuring pairs, and fitting a mixture")
-        number = number or (2 if dataset.max_rows == 1 else 1)
+        number = number or (2 if dataset.max_rows == 1 and delta else 1)
         estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
         network = estimator.network_
         with charged_already():
@@ -190,7 +189,7 @@ def households(
           --ledger ledger.json --out synthetic_homes.csv --persons-out synthetic_people.csv
     """
     from pgmpy_dp.data import PrivateHouseholds
-    from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture, tables_of_households
+    from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture
     from pgmpy_dp.schema import HouseholdSchema
 
     spending, numbers = Spending(**options, unit=key), numbers or "uniform"
@@ -200,8 +199,8 @@ def households(
         schema = HouseholdSchema(*schemas, key, max_persons, size)
         _require_numbers(schemas, numbers)
         if spending.dry_run:
-            asked = tables_of_households(schema, spending.epsilon, spending.delta, "gaussian")
-            spending.emit_plan(*foreseen(asked.quote(spending.public(schema.measured)), schema.measured))
+            asked = HouseholdMixture(spending.epsilon, spending.delta, schema, neighbours=spending.neighbours)
+            spending.emit_plan(*foreseen(asked.plan().quote, schema.measured))
             return
         assert out is not None
         assert persons_out is not None

@@ -82,10 +82,11 @@ def noise_options(epsilon: bool = True) -> Decorator:
         delta_option(default=0.0),
         click.option(
             "--mechanism",
-            type=click.Choice(["laplace", "gaussian", "gaussian_block"]),
-            default="laplace",
+            type=click.Choice(["auto", "laplace", "gaussian", "gaussian_block"]),
+            default="auto",
             show_default=True,
-            help="Laplace noise has no delta. Gaussian noise needs one, and is less where many tables share a budget.",
+            help="Laplace noise has no delta. Gaussian noise needs one, and is less where many tables share a budget. "
+            "auto is Gaussian exactly where there is a delta, in one block where units have one row.",
         ),
     )
 

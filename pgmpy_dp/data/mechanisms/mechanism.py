@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.ledger import Charge, protected
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers
 from pgmpy_dp.records.memory import distinct
-from pgmpy_dp.records.units import Unit, require_single_records
+from pgmpy_dp.records.units import Unit, checked_unit, require_single_records
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.schema import Schema
@@ -99,6 +99,19 @@ class PublicTable(Public):
     """What is public about private records with declared variables."""
 
     schema: Schema
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        delta: float = 0.0,
+        neighbours: str = "add_remove",
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> PublicTable:
+        """Say what is public of records that are not read, for a price that is asked before they are."""
+        budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices look at its delta alone
+        return cls(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema)
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:

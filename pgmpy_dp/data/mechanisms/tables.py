@@ -23,7 +23,14 @@ from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_scale, laplace_scale, table_sensitivity
+from pgmpy_dp.privacy.mechanisms import (
+    UNIT_WEIGHT,
+    gaussian_scale,
+    gaussian_variance,
+    laplace_scale,
+    laplace_variance,
+    table_sensitivity,
+)
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
@@ -43,7 +50,7 @@ class NoisyTables:
     cliques: Iterable[Iterable[str]]
     epsilon: float | Fraction
     delta: float = 0.0
-    mechanism: str = "laplace"
+    mechanism: str = "auto"
     weights: Iterable[float] | None = None
     sampling_rate: float = 1.0
 
@@ -51,12 +58,16 @@ class NoisyTables:
         """Price the tables; the terms are the noise scales."""
         shares = shared(public, self.cliques, self.weights)
         epsilon = exact_positive("epsilon", self.epsilon)
-        rate = _checked_rate(self.sampling_rate, self.mechanism, public.neighbours)
+        mechanism = noise_of(self.mechanism, self.delta)
+        if self.mechanism == "auto" and mechanism == "gaussian" and public.contribution == 1:
+            mechanism = "gaussian_block"
+        rate = _checked_rate(self.sampling_rate, mechanism, public.neighbours)
         if rate < 1:
             public.require_single_records()
-        price = _PRICES.get(self.mechanism)
+        price = _PRICES.get(mechanism)
         if price is None:
-            raise ValueError(f"mechanism must be one of {', '.join(map(repr, _PRICES))}, got {self.mechanism!r}.")
+            known = ", ".join(map(repr, ("auto", *_PRICES)))
+            raise ValueError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
         amount, rho, scales = price(public, shares, epsilon_on_sample(epsilon, rate), self.delta)
         sampled = " on a sample" if rate < 1 else ""
         label = f"measure {counted(len(shares), 'table')}{sampled}"
@@ -76,9 +87,13 @@ class NoisyTables:
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        return _released(
-            quote, public, exact, noise.discrete_laplace if self.mechanism == "laplace" else noise.discrete_gaussian
-        )
+        laplace = quote.guarantee.mechanism == "laplace"
+        return _released(quote, public, exact, noise.discrete_laplace if laplace else noise.discrete_gaussian)
+
+
+def noise_of(mechanism: str, delta: float) -> str:
+    """Decide what "auto" stands for: Gaussian noise exactly where there is a delta to pay for it."""
+    return mechanism if mechanism != "auto" else "gaussian" if delta else "laplace"
 
 
 @dataclass(frozen=True)
@@ -113,6 +128,13 @@ class GaussianTables:
     def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
         """Add independent noise to every cell."""
         return _released(quote, public, exact, noise.discrete_gaussian)
+
+
+def deviations(quote: Quote) -> dict[Clique, float]:
+    """Find the standard deviation of the noise in a cell of each table, in what tables count."""
+    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+    variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
+    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
 
 
 def _released(

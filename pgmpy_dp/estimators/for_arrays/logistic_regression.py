@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments, row_products
-from pgmpy_dp.estimators.copies import budget_of
+from pgmpy_dp.data.wall import require_public
+from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
-from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.public_records import require_public
-from pgmpy_dp.estimators.steps import require_same
+from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
+from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private logistic regression, of two classes or more, with its posterior.
 
     A scikit-learn classifier. A step takes a random sample of the records, weighs each by the current posterior, and
@@ -35,8 +35,6 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
 
     Parameters
     ----------
-    epsilon, delta : float
-        What all steps together cost; charged before the first as one block. Delta must be given.
     bounds : pair of float or array of shape (d,)
         Public lower and upper bounds of the features, for raw records. Values beyond are set to the bound.
     classes : sequence
@@ -44,10 +42,6 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
     steps : int
         One in four measures the Fisher information, for the covariance; below four, none does, and covariances are too
         small by what variational Bayes makes them.
-    sampling_rate : float
-        Probability of a record to be in a step's sample.
-    batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
     clip_norm : float, optional
         Bound on the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; those of longer ones are
         scaled down. By default sqrt(d), which no record exceeds. Where most are much shorter, a smaller bound means
@@ -56,13 +50,6 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     prior_shape, prior_rate : float
         Of the Gamma prior of the precision of the coefficients.
-    noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateFeatures` has its own.
-    budget : PrivacyBudget, optional
-        For raw records, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
-        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -110,23 +97,17 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         "prior_rate": exact_positive,
     }
 
-    epsilon: float = 1.0
-    delta: float = 0.0
     bounds: tuple[Any, Any] | None = None
     classes: Sequence[Any] | None = None
+    _: KW_ONLY
     steps: int = 30
-    sampling_rate: float | None = 1.0
-    batch_size: int | None = None
     clip_norm: float | None = None
     delay: float = 1.0
     forgetting: float = 0.5
     prior_shape: float = 1.0
     prior_rate: float = 1.0
-    noise_multiplier: float | None = None
-    neighbours: str | None = None
-    budget: PrivacyBudget | None = None
 
-    def fit(self, X: Any, y: Any = None) -> PrivateLogisticRegression:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the posterior.
 
         Parameters
@@ -149,46 +130,44 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         ValueError
             If an argument is out of range; nothing is charged.
         """
-        check_parameters(self)
+        return self._fit(None, (X, y))
+
+    def _learner(self, structure: None, public: PrivateFeatures) -> Learner:
         shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
-        options = plan_options(self)
-        data = self._data(X, y)
-        low, high = data.bounds
-        features, sticks = low.size, len(data.classes) - 1
+        low, high = public.bounds
+        features, sticks = low.size, len(public.classes) - 1
         clip = math.sqrt(features) if self.clip_norm is None else float(self.clip_norm)
         design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
         rate = learning_rate(self.delay, self.forgetting)
-        plan = data.plan(**options, width=(features + 1, sticks, sticks))
-        averages = Averages(plan.sampling_rate)
-        posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
-        precision = np.ones((sticks, features + 1))
-        kept = posterior
+        names, classes = public.names, public.classes
 
-        def step(number: int) -> None:
-            nonlocal posterior, precision, kept
-            current, (rounds, turn) = posterior, divmod(number, 4)
-            fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
-            noisy = plan.noisy_moments(lambda rows: design.moments(rows, current, fisher), design.bound)
-            # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
-            share = 1.0 / (rounds + 1.0) if fisher else rate(learned)
-            averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
-            posterior = kept = averages.posterior(posterior, precision)
-            if number >= 3:
-                kept = averages.calibrated(posterior, precision)
-            lengths = np.trace(posterior.second, axis1=1, axis2=2)
-            precision[:] = ((shape + (features + 1) / 2.0) / (prior_rate + lengths / 2.0))[:, None]
+        def steps(sums: NoisySums) -> Iterator[Gaussian]:
+            averages = Averages(sums.sampling_rate)
+            posterior = Gaussian(np.zeros((sticks, features + 1)), np.zeros((sticks, features + 1, features + 1)))
+            precision = np.ones((sticks, features + 1))
+            for number in range(sums.steps):
+                rounds, turn = divmod(number, 4)
+                fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
+                moments = partial(design.moments, posterior=posterior, fisher=fisher)
+                noisy = sums.noisy_moments(moments, design.bound)
+                # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
+                share = 1.0 / (rounds + 1.0) if fisher else rate(learned)
+                averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
+                posterior = averages.posterior(posterior, precision)
+                kept = averages.calibrated(posterior, precision) if number >= 3 else posterior
+                lengths = np.trace(posterior.second, axis1=1, axis2=2)
+                precision[:] = ((shape + (features + 1) / 2.0) / (prior_rate + lengths / 2.0))[:, None]
+                yield kept
 
-        self.n_steps_ = run(plan, step, type(self).__name__)
-        original = design.original(kept)
-        self.coef_, self.intercept_ = original.mean[:, :-1], original.mean[:, -1]
-        self.covariance_ = original.covariance
-        self.classes_ = np.array(data.classes)
-        self.n_features_in_ = features
-        if data.names is not None and all(isinstance(name, str) for name in data.names):
-            self.feature_names_in_ = np.array(data.names, dtype=object)
-        self.guarantee_ = plan.guarantee
-        self.noise_multiplier_ = plan.noise_multiplier
-        return self
+        def finish(posterior: Gaussian) -> None:
+            original = design.original(posterior)
+            self.coef_, self.intercept_ = original.mean[:, :-1], original.mean[:, -1]
+            self.covariance_, self.classes_ = original.covariance, np.array(classes)
+            self.n_features_in_ = features
+            if names is not None and all(isinstance(name, str) for name in names):
+                self.feature_names_in_ = np.array(names, dtype=object)
+
+        return Learner((features + 1, sticks, sticks), steps, finish)
 
     def predict_proba(self, X: Any) -> Vector:
         """Predict probabilities of the classes, averaged over the posterior, of public records; shape (n, classes)."""
@@ -221,8 +200,9 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
         found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return found
 
-    def _data(self, X: Any, y: Any) -> PrivateFeatures:
+    def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
         """Take the data set that was handed in, or make one for this fit alone."""
+        X, y = data
         if isinstance(X, PrivateFeatures):
             given = {"y": y, "bounds": self.bounds, "classes": self.classes, "budget": self.budget}
             twice = [name for name, value in given.items() if value is not None]
@@ -237,7 +217,7 @@ class PrivateLogisticRegression(Parameters, ClassifierMixin, BaseEstimator):  # 
             y,
             bounds=self.bounds,
             classes=self.classes,
-            budget=budget_of(self),
+            budget=self._budget(),
             neighbours=self.neighbours or "add_remove",
         )
 

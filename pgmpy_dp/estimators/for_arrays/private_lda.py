@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.data.mechanisms.sums import NoisySums
+from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.copies import budget_of
-from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, run
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
-from pgmpy_dp.estimators.steps import require_same
+from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator, ArrayTransformer, Components
+from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
+from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
-from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
 
 Matrix = NDArray[np.float64]
@@ -34,7 +33,7 @@ _LENGTH = 500
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
     A step takes a random sample of the documents, infers what each is about under the current topics, and moves the
@@ -45,18 +44,8 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ----------
     n_components : int
         Number of topics.
-    epsilon : float or None
-        What all steps together cost; charged before the first as one block. None to charge what `noise_multiplier`
-        costs.
-    delta : float
-        In (0, 1).
-    steps : int
     sampling_rate : float
         Probability of a document to be in a step's sample; its product with `steps` is the number of epochs.
-    batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
     document_length : int, optional
         Words that raw documents are resampled to, 500 by default; `PrivateDocuments` have their own.
     clip_norm : float, optional
@@ -65,13 +54,8 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Dirichlet parameters alpha and eta, 1 / n_components by default.
     learning_offset, learning_decay : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw documents; "add_remove" by default. `PrivateDocuments` have their own.
     random_state : int
         Of the public start, which sets the topics apart. No privacy hangs on it.
-    budget : PrivacyBudget, optional
-        For raw documents, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
-        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -132,23 +116,18 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     }
 
     n_components: int = 50
-    epsilon: float | None = 1.0
-    delta: float = 0.0
+    _: KW_ONLY
     steps: int = 20
     sampling_rate: float | None = 0.05
-    batch_size: int | None = None
-    noise_multiplier: float | None = None
     document_length: int | None = None
     clip_norm: float | None = None
     doc_topic_prior: float | None = None
     topic_word_prior: float | None = None
     learning_offset: float = 1.0
     learning_decay: float = 0.7
-    neighbours: str | None = None
     random_state: int = 0
-    budget: PrivacyBudget | None = None
 
-    def fit(self, counts: Any, y: None = None) -> PrivateLDA:
+    def fit(self, counts: Any, y: None = None) -> Self:
         """Learn the topics of private documents.
 
         Parameters
@@ -173,43 +152,33 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
         """
-        check_parameters(self)
-        topics = int(self.n_components)
-        alpha, eta = self._priors()
-        rate = learning_rate(self.learning_offset, self.learning_decay)
-        options = plan_options(self)
-        documents = self._documents(counts)
-        clip = _CLIPPED * documents.length if self.clip_norm is None else self.clip_norm
-        words = len(documents.vocabulary)
-        start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, (topics, words))
-        plan = documents.plan(**options, width=topics * words)
-        average = np.zeros((topics, words))
-
-        def step(number: int) -> None:
-            nonlocal average
-            current = Topics(eta + np.maximum(average, 0.0) if number else start, alpha)
-            noisy = plan.noisy_sum(current.expected_counts, clip, non_negative=True).reshape(topics, words)
-            share = rate(number)
-            average = (1.0 - share) * average + share * noisy / plan.sampling_rate
-
-        self.n_steps_ = run(plan, step, type(self).__name__)
-        self.components_ = eta + np.maximum(average, 0.0)
-        self.doc_topic_prior_, self.topic_word_prior_ = float(alpha[0]), eta
-        self.n_features_in_ = words
+        self._fit(None, counts)
         if isinstance(counts, PrivateDocuments):
-            self.feature_names_in_ = np.array(documents.vocabulary, dtype=object)
-        self.guarantee_ = plan.guarantee
-        self.noise_multiplier_ = plan.noise_multiplier
+            self.feature_names_in_ = np.array(counts.vocabulary, dtype=object)
         return self
 
-    def fit_transform(self, counts: Any, y: None = None, **options: Any) -> NoReturn:
-        """Refuse, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
+    def _learner(self, structure: None, public: PrivateDocuments) -> Learner:
+        topics, words = int(self.n_components), len(public.vocabulary)
+        alpha, eta = self._priors()
+        rate = learning_rate(self.learning_offset, self.learning_decay)
+        clip = _CLIPPED * public.length if self.clip_norm is None else self.clip_norm
+        start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, (topics, words))
 
-        Raises
-        ------
-        TypeError
-        """
-        refuse_fit_transform(self)
+        def steps(sums: NoisySums) -> Iterator[Matrix]:
+            average = np.zeros((topics, words))
+            for step in range(sums.steps):
+                current = Topics(eta + np.maximum(average, 0.0) if step else start, alpha)
+                noisy = sums.noisy_sum(current.expected_counts, clip, non_negative=True).reshape(topics, words)
+                share = rate(step)
+                average = (1.0 - share) * average + share * noisy / sums.sampling_rate
+                yield eta + np.maximum(average, 0.0)
+
+        def finish(components: Matrix) -> None:
+            self.components_ = components
+            self.doc_topic_prior_, self.topic_word_prior_ = float(alpha[0]), eta
+            self.n_features_in_ = words
+
+        return Learner(topics * words, steps, finish)
 
     def transform(self, counts: Any) -> Matrix:
         """Infer what public documents are about: expected shares of the topics, shape (documents, n_components).
@@ -271,7 +240,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         alpha, eta = (1.0 / self.n_components if prior is None else float(prior) for prior in given)
         return np.full(self.n_components, alpha), eta
 
-    def _documents(self, counts: Any) -> PrivateDocuments:
+    def _source(self, structure: None, counts: Any, public: Any) -> PrivateDocuments:
         """Take the documents behind a ledger that were handed in, or put raw ones behind one of their own."""
         if not isinstance(counts, PrivateDocuments):
             if self.epsilon is None:
@@ -283,7 +252,7 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return PrivateDocuments(
                 checked,
                 [str(column) for column in range(checked.shape[1])],
-                budget_of(self),
+                self._budget(),
                 length=_LENGTH if self.document_length is None else self.document_length,
                 neighbours=self.neighbours or "add_remove",
             )
@@ -312,7 +281,3 @@ class PrivateLDA(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.positive_only = True
         return tags
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit, kve, log_expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.copies import budget_of
+from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator, ArrayTransformer, Components
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight
-from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.public_records import refuse_fit_transform, require_public
+from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
 
@@ -30,7 +29,7 @@ _SWEEPS = 8
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
     Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
@@ -41,27 +40,13 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
     ----------
     n_components : int
         Number of hidden variables.
-    epsilon, delta : float
-        What all steps together cost; charged before the first as one block. Delta must be given.
-    steps : int
-    sampling_rate : float
-        Probability of a record to be in a step's sample.
-    batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
     clip_norm : float, optional
         Bound on the root of 1 plus the expected number of hidden variables that are 1, beyond which a record's
         hidden variables are scaled down; by default sqrt(1 + n_components), which no record exceeds.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
     random_state : int
         Of the public start, which sets the hidden variables apart. No privacy hangs on it.
-    budget : PrivacyBudget, optional
-        For raw records, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
-        makes. Without it each fit has a budget of its own.
 
     Attributes
     ----------
@@ -105,21 +90,13 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
         "forgetting": FORGETTING,
     }
 
-    n_components: int = 10
-    epsilon: float = 1.0
-    delta: float = 0.0
-    steps: int = 50
-    sampling_rate: float | None = 1.0
-    batch_size: int | None = None
+    _: KW_ONLY
     clip_norm: float | None = None
     delay: float = 1.0
     forgetting: float = 0.5
-    noise_multiplier: float | None = None
-    neighbours: str | None = None
     random_state: int = 0
-    budget: PrivacyBudget | None = None
 
-    def fit(self, X: Any, y: None = None) -> PrivateSigmoidBeliefNetwork:
+    def fit(self, X: Any, y: None = None) -> Self:
         """Learn the weights.
 
         Parameters
@@ -142,53 +119,41 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
         ValueError
             If an argument is out of range; nothing is charged.
         """
-        check_parameters(self)
-        hidden = int(self.n_components)
+        self._fit(None, X)
+        names = X.schema.variables if isinstance(X, PrivateDataset) else _names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def _learner(self, structure: None, public: Any) -> Learner:
+        hidden, variables = int(self.n_components), public.schema.variables
         most = math.sqrt(1.0 + hidden)
         bound = most if self.clip_norm is None else min(float(self.clip_norm), most)
         rate = learning_rate(self.delay, self.forgetting)
-        options = plan_options(self)
-        dataset = self._dataset(X)
-        variables = dataset.schema.variables
-        shape = (hidden + 1, len(variables) + 1, len(variables))
-        plan = dataset.plan(**options, variables=variables, width=shape)
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])
-        layer = Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
-        prior = _Horseshoe(len(variables), hidden)
-        averages = Averages(plan.sampling_rate)
 
-        def step(number: int) -> None:
-            nonlocal layer
-            current = layer
-            share = rate(number)
-            averages.add(plan.noisy_moments(lambda codes: current.moments(codes), bound), share, share)
-            weights = averages.posterior(current.weights, prior.precision)
-            prior.update(weights.second[:, range(hidden), range(hidden)])
-            on = 2.0 * averages.first.mean[-1]  # the sum of (h, 1)
-            size = max(float(on[-1]), 1.0)
-            pull = 1.0 + size * expected_weight(current.offsets**2)
-            layer = Layer(weights, (on[:-1] - size / 2.0) / pull)
+        def steps(sums: NoisySums) -> Iterator[Layer]:
+            layer = Layer(Gaussian(start, np.zeros((*start.shape, hidden + 1))), np.zeros(hidden))
+            prior, averages = _Horseshoe(len(variables), hidden), Averages(sums.sampling_rate)
+            for number in range(sums.steps):
+                share = rate(number)
+                averages.add(sums.noisy_moments(layer.moments, bound), share, share)
+                weights = averages.posterior(layer.weights, prior.precision)
+                prior.update(weights.second[:, range(hidden), range(hidden)])
+                on = 2.0 * averages.first.mean[-1]  # the sum of (h, 1)
+                size = max(float(on[-1]), 1.0)
+                pull = 1.0 + size * expected_weight(layer.offsets**2)
+                layer = Layer(weights, (on[:-1] - size / 2.0) / pull)
+                yield layer
 
-        self.n_steps_ = run(plan, step, type(self).__name__)
-        self.components_ = layer.weights.mean[:, :-1].T.copy()
-        self.intercept_ = layer.weights.mean[:, -1].copy()
-        self.hidden_intercept_ = layer.offsets
-        self.n_features_in_ = len(variables)
-        if isinstance(X, PrivateDataset) or _names(X) is not None:
-            self.feature_names_in_ = np.array(variables, dtype=object)
-        self.guarantee_ = plan.guarantee
-        self.noise_multiplier_ = plan.noise_multiplier
-        return self
+        def finish(layer: Layer) -> None:
+            self.components_ = layer.weights.mean[:, :-1].T.copy()
+            self.intercept_ = layer.weights.mean[:, -1].copy()
+            self.hidden_intercept_ = layer.offsets
+            self.n_features_in_ = len(variables)
 
-    def fit_transform(self, X: Any, y: None = None, **options: Any) -> NoReturn:
-        """Refuse, for what is said of single records is not covered by the guarantee: `fit`, then `transform` others.
-
-        Raises
-        ------
-        TypeError
-        """
-        refuse_fit_transform(self)
+        return Learner((hidden + 1, len(variables) + 1, len(variables)), steps, finish, variables)
 
     def transform(self, X: Any) -> Vector:
         """Infer probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
@@ -222,7 +187,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
         drawn: NDArray[np.uint8] = (rng.random(chance.shape) < chance).astype(np.uint8)
         return drawn
 
-    def _dataset(self, X: Any) -> PrivateDataset:
+    def _source(self, structure: None, X: Any, public: Any) -> PrivateDataset:
         """Take the data set that was handed in, or make one for this fit; all variables must have two states."""
         if isinstance(X, PrivateDataset):
             if self.budget is not None:
@@ -238,7 +203,7 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
             states = Schema({name: [0, 1] for name in names})
             variables = states.variables
             X = _zeros_and_ones(values)
-        dataset = private_dataset(self, X, variables, states, None if states is None else budget_of(self))
+        dataset = self._dataset(X, variables, states)
         for variable in variables:
             if dataset.schema.cardinality(variable) != 2:
                 raise SchemaError(f"Variable {variable!r} does not have two states, as sigmoid belief networks need.")
@@ -256,10 +221,6 @@ class PrivateSigmoidBeliefNetwork(Parameters, ClassNamePrefixFeaturesOutMixin, T
         if not np.isin(codes, (0.0, 1.0)).all():
             raise ValueError("X must hold zeros and ones.")
         return codes
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
 
 
 def _names(X: Any) -> tuple[str, ...] | None:

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pgmpy.base import DAG
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from pgmpy.factors.discrete import TabularCPD
 
-from pgmpy_dp.estimators.for_networks.private_mle import PrivateMLE
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish
+from pgmpy_dp.estimators.base import TableEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
+from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
+from pgmpy_dp.fitting.readings.family_tables import read_joint
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.observed.factors import families, tabular_cpd
+from pgmpy_dp.release.consistency import intersections
+from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class AutoMLE(Parameters, DiscreteParameterEstimator):
+class AutoMLE(NetworkEstimator, TableEstimator):
     """CPDs of a Bayesian network are read by inference where the release agrees with it, else family by family.
 
     Inference fits one distribution to all noisy tables, as `CollectiveEM`: the best reading of a right network. Where
     edges are missing it distorts families to explain tables that no such network has, and each family's own table,
     which `PrivateMLE` reads, is the better source. The release itself tells which: what the network does not explain of
     it exceeds its noise. Deciding so costs no privacy.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        What to spend when `fit` is handed records or a `PrivateDataset`, on tables by `PlannedAllocation`. Leave it out
-        to fit a release.
-    delta : float
-        0, or in (0, 1) with ``mechanism="gaussian"``.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"laplace", "gaussian"}
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -79,62 +69,23 @@ class AutoMLE(Parameters, DiscreteParameterEstimator):
     True
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+    _informable: ClassVar[bool] = True
 
-    epsilon: float | None = None
-    delta: float = 0.0
-    state_names: Mapping[str, Any] | Schema | None = None
-    mechanism: str = "laplace"
-    neighbours: str | None = None
+    def _tables(self, structure: DAG, schema: Schema) -> Plan:
+        cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
+        intersections(cliques)
+        return cliques, weights
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None, public: Any = None) -> AutoMLE:
-        """Estimate the CPDs of a model.
-
-        Parameters
-        ----------
-        model : pgmpy DAG or DiscreteBayesianNetwork
-        data : NoisyMarginals, list of them, PrivateDataset or data frame
-            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
-            (with epsilon and declared states).
-        sample_weight : None
-            Not supported.
-        public : mapping of clique to table, optional
-            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
-
-        Returns
-        -------
-        AutoMLE
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not agree with them.
-        BudgetExceededError
-            If the data set's ledger has less than epsilon left; nothing is charged.
-        ValueError
-            If an argument is out of range, or no table of a release holds a family.
-        """
-        check_parameters(self)
-        network = bayesian_network(model, type(self).__name__)
-        refuse_weights(type(self).__name__, sample_weight)
-        own = PrivateMLE(
-            self.epsilon,
-            self.delta,
-            self.state_names,
-            allocation="planned",
-            mechanism=self.mechanism,
-            neighbours=self.neighbours,
-        ).fit(network, data, public=public)
-        release, scopes = own.release_, families(network)
-        schema = release.schema.select(list(network.nodes()))
-        tables = {scope: cpd.values for scope, cpd in zip(scopes, own.parameters_, strict=True)}
+    def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
+        tables, scopes = require_tables(release, NOT_TABLES), families(structure)
+        read = dict(zip(scopes, read_joint(tables, scopes, "inverse_variance"), strict=True))
         self.squared_residual_, self.family_weight_ = math.nan, 1.0
         with suppress(TreeTooLargeError):
-            fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")
+            fit = fit_releases([tables], scopes, ITERATIONS, "junction_tree")
             self.squared_residual_ = fit.squared_residual
             self.family_weight_ = weight = min(max(fit.squared_residual - 1.0, 0.0), 1.0)
-            tables = {scope: (1.0 - weight) * fit.tables[scope] + weight * tables[scope] for scope in scopes}
+            read = {scope: (1.0 - weight) * fit.tables[scope] + weight * read[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
-        finish(self, [tabular_cpd(scope, tables[scope], schema.states) for scope in scopes], release, schema)
-        self.allocation_ = own.allocation_
-        return self
+        self.allocation_ = allocation_frame(structure, tables, "joint", None)
+        states = release.schema.states
+        return [tabular_cpd(scope, read[scope], states) for scope in scopes]

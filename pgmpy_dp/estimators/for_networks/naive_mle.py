@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish_markov, finish_tied, warn_unless
-from pgmpy_dp.estimators.steps import measure, refuse_rules, resolve
+from pgmpy_dp.estimators.base import TableEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import build_engine
@@ -19,14 +18,13 @@ from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.inference.trees.engine import INFERENCE
-from pgmpy_dp.observed.factors import markov_network, markov_scopes
+from pgmpy_dp.observed.factors import markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
-from pgmpy_dp.release import Release
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class NaiveMLE(Parameters, DiscreteParameterEstimator):
+class NaiveMLE(NetworkEstimator, TableEstimator):
     """The likelihood is maximised as if noisy marginals were true ones: the baseline of Bernstein et al. (2017).
 
     Each noisy table is divided by the (estimated) number of records and, by default, projected on the probability
@@ -40,8 +38,6 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
     projection : bool
         Project each noisy marginal on the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
         the paper shows the effect.
-    epsilon, delta, mechanism, neighbours, state_names
-        How to measure when `fit` is handed records or a `PrivateDataset`; see `CollectiveEM`.
     inference : {"auto", "junction_tree", "loopy"}
     max_iter : int
     tolerance : float
@@ -65,7 +61,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
     np.float64(1.0)
     """
 
-    _tags = {"supported_model_types": (DiscreteMarkovNetwork,), "supports_weighted_data": False}  # noqa: RUF012
+    _tags = {"supported_model_types": (DiscreteMarkovNetwork,)}  # noqa: RUF012
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "regularization": optional(number(least=0.0)),
@@ -74,53 +70,31 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         "tolerance": exact_positive,
     }
 
+    _: KW_ONLY
     regularization: float | None = None
     projection: bool = True
-    epsilon: float | None = None
-    delta: float = 0.0
-    mechanism: str = "laplace"
-    neighbours: str | None = None
-    state_names: Mapping[str, Any] | Schema | None = None
     inference: str = "auto"
     max_iter: int = 1000
     tolerance: float = 1e-6
 
-    def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NaiveMLE:
-        """Fit a Markov network; `data` is a release, a `PrivateDataset` or records.
+    def _structure(self, model: Any) -> Structure:
+        return tied_or(super()._structure(model), self)
 
-        Raises
-        ------
-        SchemaError, ValueError, BudgetExceededError
-            As `CollectiveEM.fit`; also if an edge of the model was not measured.
-        """
-        check_parameters(self)
-        refuse_weights(type(self).__name__, sample_weight)
-        network = markov_network(model, type(self).__name__)
-        tying = Tying.of(network)
-        if tying is not None:
-            return self._fit_tied(tying, data)
-        release = resolve(self, data, list(network.nodes()), network)
-        if not isinstance(release, Release):
-            scopes = markov_scopes(network, [rule.variables for rule in release.schema.rules])
-            release = measure(self, release, scopes, [1.0] * len(scopes))
-        schema = release.schema.select(network.nodes())
-        scopes = markov_scopes(network, [*release.cliques, *(rule.variables for rule in schema.rules)])
-        engine = build_engine(schema.cardinalities(), scopes, self.inference)
-        potentials = self._maximise(engine, release)
-        finish_markov(self, engine, potentials, scopes, release, schema)
-        return self
+    def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        if isinstance(structure, Tying):
+            return structure.plan(schema)
+        scopes = markov_scopes(structure, [rule.variables for rule in schema.rules])
+        return scopes, [1.0] * len(scopes)
 
-    def _fit_tied(self, tying: Tying, data: Any) -> NaiveMLE:
-        if self.inference == "loopy":
-            raise ValueError("NaiveMLE fits tied parameters on a junction tree only: leave inference='auto'.")
-        release = resolve(self, data, tying.variables)
-        refuse_rules(self, release.schema, tying.variables)
-        if not isinstance(release, Release):
-            release = measure(self, release, *tying.plan(release.schema))
-        nodes, tables = tying.node_schema(release.schema), tying.tables(release)
-        engine = tying.engine(nodes, tying.name_schema(release.schema))
-        finish_tied(self, engine, self._maximise(engine, tables), release, nodes)
-        return self
+    def _read(self, structure: Structure, release: Any) -> list[DiscreteFactor]:
+        schema = self._schema(structure, release)
+        if isinstance(structure, Tying):
+            engine: Any = structure.engine(schema, structure.name_schema(release.schema))
+            release = structure.tables(release)
+        else:
+            scopes = markov_scopes(structure, [*release.cliques, *(rule.variables for rule in schema.rules)])
+            engine = build_engine(schema.cardinalities(), scopes, self.inference)
+        return self._factors(engine, self._maximise(engine, release), schema)
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:
         own = [release.marginal(scope) for scope in engine.layout.scopes]
@@ -129,7 +103,7 @@ class NaiveMLE(Parameters, DiscreteParameterEstimator):
         if weight is None:
             weight = noise_regularization([variance for _, variance in own], release.total)
         fit = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
-        warn_unless(fit.converged, self)
+        self._warn_unless(fit.converged)
         return fit.potentials
 
     def _marginal(self, table: Vector, total: float) -> Vector:

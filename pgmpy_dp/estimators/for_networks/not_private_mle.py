@@ -9,34 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish, finish_markov, finish_tied, warn_unless
-from pgmpy_dp.estimators.steps import declared
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.sources import declared
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.collective.counts_behind import Engine
-from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees.engine import INFERENCE
-from pgmpy_dp.observed.factors import (
-    bayesian_network,
-    conditional,
-    families,
-    markov_network,
-    markov_scopes,
-    require_joined,
-    tabular_cpd,
-)
+from pgmpy_dp.observed.factors import conditional, families, markov_scopes, require_joined, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class NotPrivateMLE(Parameters, DiscreteParameterEstimator):
+class NotPrivateMLE(NetworkEstimator):
     """NOT PRIVATE: the likelihood of exact counts is maximised, for Markov and Bayesian networks.
 
     The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
@@ -73,10 +61,7 @@ class NotPrivateMLE(Parameters, DiscreteParameterEstimator):
     0.5
     """
 
-    _tags = {  # noqa: RUF012
-        "supported_model_types": (DAG, DiscreteMarkovNetwork),
-        "supports_weighted_data": False,
-    }
+    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "regularization": number(least=0.0),
@@ -92,52 +77,42 @@ class NotPrivateMLE(Parameters, DiscreteParameterEstimator):
     max_iter: int = 2000
     tolerance: float = 1e-8
 
-    def fit(self, model: DAG | DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> NotPrivateMLE:
-        """Fit the records of a data frame exactly.
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared or the records do not agree with them.
-        ValueError
-            If cliques are given for a Bayesian network, or one with tied parameters.
-        """
-        check_parameters(self)
-        name = type(self).__name__
-        refuse_weights(name, sample_weight)
-        tying = Tying.of(markov_network(model, name)) if isinstance(model, DiscreteMarkovNetwork) else None
-        schema = declared(self.state_names, list(model.nodes()) if tying is None else tying.variables)
-        if self.cliques and (tying is not None or not isinstance(model, DiscreteMarkovNetwork)):
+    def _structure(self, model: Any) -> Structure:
+        structure = tied_or(super()._structure(model), self)
+        if self.cliques and not isinstance(structure, DiscreteMarkovNetwork):
             raise ValueError("cliques= are for Markov networks without tied parameters: leave them out.")
-        if tying is not None:
-            counts = exact_marginals(data, schema, tying.plan(schema)[0])
-            nodes, tables = tying.node_schema(schema), tying.tables(counts)
-            tied = tying.engine(nodes, tying.name_schema(schema))
-            marginals = tied.layout.flatten(tables.tables[name] / counts.total for name in tied.layout.scopes)
-            potentials = self._maximise(tied, marginals)
-            finish_tied(self, tied, potentials, counts, nodes)
-        elif isinstance(model, DiscreteMarkovNetwork):
-            require_joined(model, self.cliques)
-            scopes = markov_scopes(markov_network(model, name), self.cliques)
-            counts = exact_marginals(data, schema, scopes)
-            engine = build_engine(schema.cardinalities(), scopes, self.inference)
-            marginals = engine.layout.flatten(counts.tables[scope] / counts.total for scope in scopes)
-            potentials = self._maximise(engine, marginals)
-            finish_markov(self, engine, potentials, scopes, counts, schema)
-        else:
-            scopes = families(bayesian_network(model, name))
-            distinct = {frozenset(scope): scope for scope in scopes}
-            counts = exact_marginals(data, schema, distinct.values())
-            cpds = []
-            for scope in scopes:
-                held = distinct[frozenset(scope)]
-                table = Table(held, counts.tables[held]).margin(scope).values
-                cpds.append(tabular_cpd(scope, conditional(table.astype(np.float64)), schema.states))
-            finish(self, cpds, counts, schema)
-        del self.release_  # exact counts stay behind the wall
-        return self
+        require_joined(structure, self.cliques)
+        return structure
 
-    def _maximise(self, engine: Engine, marginals: Vector) -> Vector:
+    def _source(self, structure: Structure, data: Any, public: Any) -> Any:
+        """Count the records exactly."""
+        schema = declared(self.state_names, self._variables(structure))
+        if isinstance(structure, Tying):
+            cliques: Sequence[Clique] = structure.plan(schema)[0]
+        elif isinstance(structure, DiscreteMarkovNetwork):
+            cliques = markov_scopes(structure, self.cliques)
+        else:
+            cliques = list({frozenset(scope): scope for scope in families(structure)}.values())
+        return exact_marginals(data, schema, cliques)
+
+    def _read(self, structure: Structure, release: Any) -> list[Any]:
+        schema = self._schema(structure, release)
+        if isinstance(structure, DAG):
+            held = {
+                frozenset(clique): Table(clique, table.astype(np.float64)) for clique, table in release.tables.items()
+            }
+            tables = {scope: held[frozenset(scope)].margin(scope).values for scope in families(structure)}
+            return [tabular_cpd(scope, conditional(table), schema.states) for scope, table in tables.items()]
+        if isinstance(structure, Tying):
+            engine: Any = structure.engine(schema, structure.name_schema(release.schema))
+            release = structure.tables(release)
+        else:
+            engine = build_engine(schema.cardinalities(), markov_scopes(structure, self.cliques), self.inference)
+        marginals = engine.layout.flatten(release.tables[scope] / release.total for scope in engine.layout.scopes)
         fit = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
-        warn_unless(fit.converged, self)
-        return fit.potentials
+        self._warn_unless(fit.converged)
+        return self._factors(engine, fit.potentials, schema)
+
+    def _finish(self, structure: Structure, release: Any, found: list[Any]) -> None:
+        super()._finish(structure, release, found)
+        del self.release_  # exact counts stay behind the wall

@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 from pgmpy.base import DAG
+from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish
-from pgmpy_dp.estimators.steps import dataset_of
+from pgmpy_dp.estimators.base import PrivateEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
 from pgmpy_dp.fitting.readings.dirichlet import check_prior, network_of, prior_counts
-from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
-from pgmpy_dp.observed.rule_tables import require_held
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.factors import families, tabular_cpd
+from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
-from pgmpy_dp.release import Release
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.release import PosteriorDraws, Release
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class PosteriorSampler(Parameters, DiscreteParameterEstimator):
+class _DrawnRows(NetworkEstimator, PrivateEstimator):
+    """What both share: a Dirichlet prior, and CPDs that are the mean of the draws.
+
+    Parameters
+    ----------
+    prior_type, equivalent_sample_size, pseudo_counts
+        As `PrivateBayesianEstimator`.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    """
+
+    _: KW_ONLY
+    prior_type: str = "BDeu"
+    equivalent_sample_size: float | Mapping[Any, float] = 5
+    pseudo_counts: Any = None
+    state_names: Mapping[str, Any] | Schema | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
+
+    def _source(self, structure: DAG, data: Any, public: Any) -> Any:
+        if isinstance(data, Release):
+            raise ValueError(
+                f"{type(self).__name__} draws from the posterior of records, not of a release: use "
+                "PrivateBayesianEstimator."
+            )
+        return super()._source(structure, data, public)
+
+    def _prior(self, structure: DAG, schema: Schema) -> dict[Clique, Vector]:
+        options = (self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
+        return prior_counts(families(structure), schema, *options)
+
+    def _read(self, structure: DAG, release: PosteriorDraws) -> list[TabularCPD]:
+        means = release.mean()
+        return [tabular_cpd(scope, means[scope], release.schema.states) for scope in families(structure)]
+
+
+@dataclass(eq=False, repr=False)
+class PosteriorSampler(_DrawnRows):
     """Networks are drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
 
     The Dirichlet posterior of every row is truncated to probabilities of at least w, found from epsilon, and sampled
@@ -41,12 +79,6 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
         Every draw is a release of its own: k of them cost k epsilon.
     split : bool
         Share epsilon among the draws, each of which is truncated accordingly.
-    prior_type, equivalent_sample_size, pseudo_counts
-        As `PrivateBayesianEstimator`.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -76,45 +108,15 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
     True
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
-    _mechanism: ClassVar[type[PosteriorRows]] = PosteriorRows
-
-    epsilon: float
     draws: int = 1
     split: bool = False
-    prior_type: str = "BDeu"
-    equivalent_sample_size: float | Mapping[Any, float] = 5
-    pseudo_counts: Any = None
-    state_names: Mapping[str, Any] | Schema | None = None
-    neighbours: str | None = None
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PosteriorSampler:
-        """Draw CPDs for a model.
+    def _plan(self, structure: DAG, public: Any) -> PosteriorRows:
+        each, _ = total_epsilon(self.epsilon, self.draws, self.split)
+        return PosteriorRows(families(structure), self._prior(structure, public.schema), each, self.draws)
 
-        Parameters
-        ----------
-        model : pgmpy DAG, DiscreteBayesianNetwork or NaiveBayes
-        data : PrivateDataset or data frame
-        sample_weight : None
-            Not supported.
-
-        Returns
-        -------
-        PosteriorSampler
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not agree with them.
-        BudgetExceededError
-            If the data set's ledger has less left than the draws cost; nothing is charged.
-        ValueError
-            If an argument is out of range, or epsilon too small.
-        """
-        check_parameters(self)
-        each, all_of_them = total_epsilon(self.epsilon, self.draws, self.split)
-        _fit(self, model, data, sample_weight, all_of_them, each, self.draws)
-        return self
+    def _budget(self) -> PrivacyBudget:
+        return PrivacyBudget(total_epsilon(self.epsilon, self.draws, self.split)[1])
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
         """Return the draws, each as a network."""
@@ -128,7 +130,7 @@ class PosteriorSampler(Parameters, DiscreteParameterEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class ExponentialMAP(Parameters, DiscreteParameterEstimator):
+class ExponentialMAP(_DrawnRows):
     """CPDs are drawn close to the most likely ones, by the exponential mechanism.
 
     Rows are drawn with density proportional to prior(theta) exp(lam log p(records | theta)) over rows whose
@@ -142,8 +144,6 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     floor : float
         Smallest probability of a row, less than one over the number of states of any node. Public: choose it before
         looking at the records. The smaller it is, the more one record may matter, and the smaller lam.
-    prior_type, equivalent_sample_size, pseudo_counts, state_names, neighbours
-        As `PosteriorSampler`.
 
     Attributes
     ----------
@@ -169,38 +169,8 @@ class ExponentialMAP(Parameters, DiscreteParameterEstimator):
     True
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
-    _mechanism: ClassVar[type[LikelyRows]] = LikelyRows
-
-    epsilon: float
     floor: float = 0.01
-    prior_type: str = "BDeu"
-    equivalent_sample_size: float | Mapping[Any, float] = 5
-    pseudo_counts: Any = None
-    state_names: Mapping[str, Any] | Schema | None = None
-    neighbours: str | None = None
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> ExponentialMAP:
-        """Draw CPDs for a model; arguments and errors as `PosteriorSampler.fit`."""
-        check_parameters(self)
+    def _plan(self, structure: DAG, public: Any) -> LikelyRows:
         epsilon = exact_positive("epsilon", self.epsilon)
-        _fit(self, model, data, sample_weight, epsilon, epsilon, self.floor)
-        return self
-
-
-def _fit(estimator: Any, model: DAG, data: Any, sample_weight: Any, total: Fraction, *public: Any) -> None:
-    """Do what both do, for a total epsilon: find the prior, draw by the mechanism of these parameters, make CPDs."""
-    name = type(estimator).__name__
-    network = bayesian_network(model, name)
-    refuse_weights(name, sample_weight)
-    prior = (estimator.prior_type, estimator.equivalent_sample_size, estimator.pseudo_counts)
-    check_prior(*prior)
-    nodes, scopes = list(network.nodes()), families(network)
-    if isinstance(data, Release):
-        raise ValueError(f"{name} draws from the posterior of records, not of a release: use PrivateBayesianEstimator.")
-    dataset = dataset_of(data, nodes, total, 0.0, estimator.neighbours, estimator.state_names)
-    require_held(network, dataset.schema)
-    release = dataset.release(estimator._mechanism(scopes, prior_counts(scopes, dataset.schema, *prior), *public))
-    means = release.mean()
-    cpds = [tabular_cpd(scope, means[scope], dataset.schema.states) for scope in scopes]
-    finish(estimator, cpds, release, dataset.schema.select(nodes))
+        return LikelyRows(families(structure), self._prior(structure, public.schema), epsilon, self.floor)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pandas as pd
 from pgmpy.base import DAG
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import Message
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import finish
-from pgmpy_dp.estimators.steps import informed, measure, resolve
+from pgmpy_dp.estimators.base import TableEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.sources import informed
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,
@@ -29,18 +29,24 @@ from pgmpy_dp.fitting.plans.allocation import (
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.observed.factors import bayesian_network, families, tabular_cpd
+from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
 
+NOT_TABLES = Message(
+    "A family is read from a table whose cells have independent noise, and coefficients do not",
+    "fit it with CollectiveEM or PrivateBayesianEstimator",
+    "fit it by --estimator collective-em or private-bayesian",
+)
+
 
 @dataclass(eq=False, repr=False)
-class PrivateMLE(Parameters, DiscreteParameterEstimator):
+class PrivateMLE(NetworkEstimator, TableEstimator):
     """CPDs of a Bayesian network are read off noisy tables of its families.
 
     A drop-in for pgmpy's `DiscreteMLE`: tables of noisy counts that hold all families, and of each family the counts
@@ -49,13 +55,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
 
     Parameters
     ----------
-    epsilon : float, optional
-        What to spend when `fit` is handed records or a `PrivateDataset`. Leave it out to fit a release.
-    delta : float
-        0, or in (0, 1) with ``mechanism="gaussian"``.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records. Undeclared states are an error: reading them off the records would
-        leak.
     allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
         What is measured and how it shares the budget. Each family that lies in no other has its table, with a share by
         the square root of its cells (`SizeAllocation`, the default), an equal one (`UniformAllocation`), or one decided
@@ -70,9 +69,6 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         or the network is right. None reads the tables as they are.
     consistency_weights : {"inverse_variance", "epsilon"}
         Of "mutual".
-    mechanism : {"laplace", "gaussian"}
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -118,105 +114,54 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
     differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
-
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "consistency": choice(None, "mutual", "inference"),
         "consistency_weights": choice(*WEIGHTS),
     }
 
-    epsilon: float | None = None
-    delta: float = 0.0
-    state_names: Mapping[str, Any] | Schema | None = None
+    _informable: ClassVar[bool] = True
+
     allocation: str | Allocation = "size"
     tables: str = "joint"
     consistency: str | None = "mutual"
     consistency_weights: str = "inverse_variance"
-    mechanism: str = "laplace"
-    neighbours: str | None = None
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None, public: Any = None) -> PrivateMLE:
-        """Estimate the CPDs of a model.
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        allocation = resolve_allocation(self.allocation, self.tables)
+        if isinstance(allocation, DataDependentAllocation) and (self._noise != "laplace" or self.delta != 0):
+            raise ValueError(
+                "The two stages of a DataDependentAllocation share a pure epsilon: Laplace noise, and no delta; got "
+                f"mechanism={self.mechanism!r}, delta={self.delta!r}. Change them, or the allocation."
+            )
 
-        Parameters
-        ----------
-        model : pgmpy DAG or DiscreteBayesianNetwork
-        data : NoisyMarginals, list of them, PrivateDataset or data frame
-            A release, or several of the same records, which are joined (free), a data set (charged epsilon), or records
-            (with epsilon and declared states).
-        sample_weight : None
-            Not supported.
-        public : mapping of clique to table, optional
-            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
-
-        Returns
-        -------
-        PrivateMLE
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not agree with them.
-        BudgetExceededError
-            If the data set's ledger has less than epsilon left; nothing is charged.
-        ValueError
-            If an argument is out of range, or a release lacks a family.
-        """
-        check_parameters(self)
-        network = bayesian_network(model, type(self).__name__)
-        refuse_weights(type(self).__name__, sample_weight)
-        allocation = self._checked_options()
-        scopes, nodes = families(network), list(network.nodes())
-        first, features = None, None
+    def _source(self, structure: DAG, data: Any, public: Any) -> Any:
         if public is not None and self.consistency_weights == "epsilon":
             raise ValueError("Public tables cost no epsilon to weigh them by: leave consistency_weights out.")
-        source = resolve(self, data, nodes, network, public)
-        if isinstance(source, Release):
-            release = source
-        else:
-            plan = self._plan(network, source.schema, allocation)
-            if isinstance(allocation, DataDependentAllocation):
-                first, features, release = self._measure_in_two_stages(source, network, allocation, plan)
-            else:
-                release = measure(self, source, *plan)
-            release = informed(release, public)
-        tables = require_tables(
-            release,
-            Message(
-                "A family is read from a table whose cells have independent noise, and coefficients do not",
-                "fit it with CollectiveEM or PrivateBayesianEstimator",
-                "fit it by --estimator collective-em or private-bayesian",
-            ),
-        )
-        schema = release.schema.select(nodes)
-        rows = self._read(tables, scopes)
-        cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]
-        finish(self, cpds, release, schema)
-        self.allocation_ = allocation_frame(network, tables, self.tables, features)
-        self.stage1_release_ = first
-        return self
+        self.stage1_release_ = None
+        return super()._source(structure, data, public)
 
-    def _checked_options(self) -> Allocation:
-        """Find the allocation, and refuse what would fail only after the budget is charged."""
-        allocation = resolve_allocation(self.allocation, self.tables)
-        if isinstance(allocation, DataDependentAllocation) and (self.mechanism != "laplace" or self.delta != 0):
-            raise ValueError(
-                "The two stages of a DataDependentAllocation share a pure epsilon, by mechanism='laplace' without a "
-                f"delta; got mechanism={self.mechanism!r}, delta={self.delta!r}. Change them, or the allocation."
-            )
-        return allocation
-
-    def _plan(self, network: DAG, schema: Schema, allocation: Allocation) -> Plan:
+    def _tables(self, structure: DAG, schema: Schema) -> Plan:
         """Choose what to measure first, and see whether it can be made consistent."""
-        cliques, weights = first_plan(network, schema, allocation, self.tables, self.mechanism)
+        allocation = resolve_allocation(self.allocation, self.tables)
+        cliques, weights = first_plan(structure, schema, allocation, self.tables, self._noise)
         if self.consistency == "inference":
-            require_exact(schema, [*families(network), *cliques])
+            require_exact(schema, [*families(structure), *cliques])
         elif self.consistency == "mutual":
-            intersections(cliques if self.tables == "joint" else families(network))
+            intersections(cliques if self.tables == "joint" else families(structure))
         return cliques, weights
 
+    def _measure(self, structure: DAG, source: Any, public: Any) -> Any:
+        allocation = resolve_allocation(self.allocation, self.tables)
+        if not isinstance(allocation, DataDependentAllocation):
+            return super()._measure(structure, source, public)
+        first, self._features, second = self._measure_in_two_stages(source, structure, allocation)
+        self.release_, self.guarantee_ = informed(second, public), second.guarantee
+        self.stage1_release_ = first
+        return self.release_
+
     def _measure_in_two_stages(
-        self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation, plan: Plan
+        self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation
     ) -> tuple[NoisyMarginals, pd.DataFrame, NoisyMarginals]:
         """Charge epsilon as a whole, measure stage I, allocate by its features, measure stage II.
 
@@ -224,6 +169,7 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         they cost epsilon by (adaptive) composition. Scales of stage II tell of stage I: its release promises both.
         """
         schema, scopes = dataset.schema, families(network)
+        cliques, weights = self._tables(network, schema)
         if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
             raise ValueError(
                 f"Stage I on a sample is priced for records added or removed, and the data has "
@@ -234,14 +180,20 @@ class PrivateMLE(Parameters, DiscreteParameterEstimator):
         whole = exact_positive("epsilon", self.epsilon)
         beginning: Fraction = whole * exact_positive("stage1_fraction", allocation.stage1_fraction)
         part = dataset.set_aside(whole)
-        cliques, weights = plan
         first = part.measure(cliques, beginning, weights=weights, sampling_rate=allocation.sampling_rate)
-        features = allocation_features(network, scopes, first, self._read(first, scopes), allocation)
+        features = allocation_features(network, scopes, first, self._rows(first, scopes), allocation)
         cliques, weights = second_plan(schema, scopes, features, self.tables)
         second = part.measure(cliques, whole - beginning, weights=weights)
         return first, features, replace(second, guarantee=sharing(second.guarantee, first.payments))
 
-    def _read(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
+    def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
+        tables, scopes = require_tables(release, NOT_TABLES), families(structure)
+        rows = self._rows(tables, scopes)
+        self.allocation_ = allocation_frame(structure, tables, self.tables, vars(self).pop("_features", None))
+        states = release.schema.states
+        return [tabular_cpd(scope, table, states) for scope, table in zip(scopes, rows, strict=True)]
+
+    def _rows(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
         """Read P(node | parents) of each family."""
         if self.consistency == "inference":
             fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")

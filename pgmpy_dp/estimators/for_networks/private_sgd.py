@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.iterating import plan_options, private_dataset, run
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.results import warn_unless
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure
+from pgmpy_dp.estimators.iterated import Iterated, Learner
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.engine import INFERENCE
-from pgmpy_dp.observed.factors import markov_factors, markov_network, markov_scopes, require_joined
+from pgmpy_dp.observed.factors import markov_scopes, require_joined
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional
 from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSGD(Parameters, DiscreteParameterEstimator):
+class PrivateSGD(Iterated, NetworkEstimator):
     """Log-potentials of a Markov network are learned by noisy stochastic gradient ascent.
 
     The baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step takes a random sample of the records,
@@ -34,15 +32,8 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
 
     Parameters
     ----------
-    epsilon, delta : float
-        What all steps together cost; charged before the first as one block.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
-    steps : int
-    sampling_rate : float
-        Probability of a record to be in a step's sample.
-    batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
     statistic : {"gradient", "features"}
         "gradient": each record's gradient, its indicators less the network's marginals, is clipped and summed, as in
         the paper. "features": the marginals are public, so only the indicators are summed; their norm is the same for
@@ -58,10 +49,6 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         For the network's marginals in each step. Tied parameters need a junction tree.
     cliques : sequence of tuples of str
         Variables, all joined by edges, whose tables carry log-potentials as well as those of the edges.
-    noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -96,11 +83,7 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
     True
     """
 
-    _tags = {  # noqa: RUF012
-        "supported_model_types": (DiscreteMarkovNetwork,),
-        "supports_latent_variables": False,
-        "supports_weighted_data": False,
-    }
+    _tags = {"supported_model_types": (DiscreteMarkovNetwork,)}  # noqa: RUF012
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "statistic": choice("gradient", "features"),
@@ -110,92 +93,63 @@ class PrivateSGD(Parameters, DiscreteParameterEstimator):
         "inference": choice(*INFERENCE),
     }
 
-    epsilon: float = 1.0
-    delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
+    _: KW_ONLY
     steps: int = 500
     sampling_rate: float | None = 0.1
-    batch_size: int | None = None
     statistic: str = "gradient"
     clip_norm: float | None = None
     learning_rate: float = 1.0
     total: float | None = None
     inference: str = "auto"
     cliques: Sequence[Clique] = ()
-    noise_multiplier: float | None = None
-    neighbours: str | None = None
 
-    def fit(self, model: DiscreteMarkovNetwork, data: Any, sample_weight: None = None) -> PrivateSGD:
-        """Learn the factors of a Markov network.
-
-        Parameters
-        ----------
-        model : PrivateMarkovNetwork or pgmpy DiscreteMarkovNetwork
-        data : PrivateDataset or data frame
-            A data set (charged), or records (with declared states).
-        sample_weight : None
-            Not supported.
-
-        Returns
-        -------
-        PrivateSGD
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not agree with them.
-        BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
-        ValueError
-            If an argument is out of range; nothing is charged.
-        """
-        check_parameters(self)
-        refuse_weights(type(self).__name__, sample_weight)
-        network = markov_network(model, type(self).__name__)
+    def _structure(self, model: Any) -> Structure:
+        network = super()._structure(model)
         require_joined(network, self.cliques)
         tying = Tying.of(network)
-        if tying is not None and (self.cliques or self.inference == "loopy"):
+        if tying is None:
+            return network
+        if self.cliques or self.inference == "loopy":
             raise ValueError(
                 "PrivateSGD fits tied parameters on a junction tree, and of the tied cliques and edges alone."
             )
-        rate = float(self.learning_rate)
-        variables = list(network.nodes())
-        scopes = markov_scopes(network, self.cliques)
-        if tying is not None:
-            tying = replace(tying, pooled=False)  # records have the nodes' columns, not the groups'
-            scopes = tuple(clique for group in tying.groups.values() for clique in group)
-        typical = math.sqrt(len(scopes))
-        clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
-        options = plan_options(self)
-        dataset = private_dataset(self, data, variables, self.state_names)
-        if self.total is None and self.statistic == "gradient" and dataset.neighbours == "add_remove":
+        return replace(tying, pooled=False)  # records have the nodes' columns, not the groups'
+
+    def _learner(self, structure: Structure, public: Any) -> Learner:
+        if self.total is None and self.statistic == "gradient" and public.neighbours == "add_remove":
             raise ValueError(
                 'The number of records is private: give a public guess as total, or take statistic="features", which '
                 "needs none."
             )
-        schema = dataset.schema.select(variables)
-        tied = None if tying is None else tying.engine(tying.node_schema(schema), tying.name_schema(schema))
-        engine = build_engine(schema.cardinalities(), scopes, self.inference) if tied is None else tied.tree
-        plan = dataset.plan(**options, variables=variables, width=engine.layout.size)
-        gradient = _Gradient(plan, engine.layout, variables, clip, self.statistic, self.total)
-        potentials, tail = np.zeros(engine.layout.size), np.zeros(engine.layout.size)
+        variables = tuple(self._variables(structure))
+        schema, tied = public.schema.select(variables), None
+        if isinstance(structure, Tying):
+            tied = structure.engine(structure.node_schema(schema), structure.name_schema(schema))
+            engine: Any = tied.tree
+        else:
+            engine = build_engine(schema.cardinalities(), markov_scopes(structure, self.cliques), self.inference)
+        layout, rate = engine.layout, float(self.learning_rate)
+        typical = math.sqrt(len(layout.scopes))
+        clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
 
-        def step(number: int) -> None:
-            nonlocal potentials
-            slope = gradient(engine.calibrate(potentials).marginals)
-            potentials = potentials + rate * (slope if tied is None else tied.expand(tied.sum(slope)))
-            tail[:] = potentials if number < plan.steps / 2 else tail + (potentials - tail) / (number - halfway + 1)
+        def steps(sums: NoisySums) -> Iterator[Vector]:
+            gradient = _Gradient(sums, layout, variables, clip, self.statistic, self.total)
+            potentials, halfway = np.zeros(layout.size), math.ceil(sums.steps / 2)
+            tail = potentials
+            for number in range(sums.steps):
+                slope = gradient(engine.calibrate(potentials).marginals)
+                potentials = potentials + rate * (slope if tied is None else tied.expand(tied.sum(slope)))
+                late = number >= sums.steps / 2
+                tail = tail + (potentials - tail) / (number - halfway + 1) if late else potentials
+                yield tail
 
-        halfway = math.ceil(plan.steps / 2)
-        self.n_steps_ = run(plan, step, type(self).__name__)
-        calibration = engine.calibrate(tail)
-        warn_unless(calibration.converged, self, "Loopy belief propagation")
-        self.parameters_ = markov_factors(engine.layout, tail, calibration.log_partition, schema.states)
-        self.state_names_ = schema.state_names
-        self.guarantee_ = plan.guarantee
-        self.noise_multiplier_ = plan.noise_multiplier
-        self._is_fitted = True
-        return self
+        def finish(potentials: Vector) -> None:
+            self.parameters_ = self._factors(engine, potentials, schema)
+            self.state_names_ = schema.state_names
+            self._is_fitted = True
+
+        return Learner(layout.size, steps, finish, variables)
 
 
 class _Gradient:
@@ -205,7 +159,7 @@ class _Gradient:
         self,
         plan: NoisySums,
         layout: Layout,
-        variables: list[str],
+        variables: Sequence[str],
         clip: float,
         statistic: str,
         total: float | None,

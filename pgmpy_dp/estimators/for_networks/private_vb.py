@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from pgmpy.base import DAG
-from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from scipy.special import psi
 
+from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
+from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.iterating import DELAY, FORGETTING, learning_rate, plan_options, private_dataset, run
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Iterated, Learner, learning_rate
 from pgmpy_dp.fitting.readings.completing import Completion
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import families, tabular_cpd
@@ -25,7 +28,7 @@ from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class PrivateVB(Parameters, DiscreteParameterEstimator):
+class PrivateVB(Iterated, NetworkEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
     Learns all CPDs of a discrete Bayesian network, also of latent variables (the model's `latents`), which no record
@@ -35,15 +38,8 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
 
     Parameters
     ----------
-    epsilon, delta : float
-        What all steps together cost; charged before the first as one block.
     state_names : mapping of variable to states, or Schema
         States of the latent variables, and for raw records of all variables.
-    steps : int
-    sampling_rate : float
-        Probability of a record to be in a step's sample.
-    batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
     clip_norm : float, optional
         Bound on the norm of a record's stacked family tables; by default the square root of the number of families,
         which no record exceeds.
@@ -51,10 +47,6 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         Pseudo-count of every cell.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
     random_state : int
         Of the public start, which sets the latent states apart. No privacy hangs on it.
 
@@ -96,7 +88,7 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
     np.True_
     """
 
-    _tags = {"supports_latent_variables": True, "supports_weighted_data": False}  # noqa: RUF012
+    _tags = {"supports_latent_variables": True}  # noqa: RUF012
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "clip_norm": optional(checked_norm),
@@ -105,91 +97,65 @@ class PrivateVB(Parameters, DiscreteParameterEstimator):
         "forgetting": FORGETTING,
     }
 
-    epsilon: float = 1.0
-    delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
+    _: KW_ONLY
     steps: int = 100
     sampling_rate: float | None = 0.2
-    batch_size: int | None = None
     clip_norm: float | None = None
     prior: float = 1.0
     delay: float = 1.0
     forgetting: float = 0.6
-    noise_multiplier: float | None = None
-    neighbours: str | None = None
     random_state: int = 0
 
-    def fit(self, model: DAG, data: Any, sample_weight: None = None) -> PrivateVB:
-        """Learn the CPDs of a model.
-
-        Parameters
-        ----------
-        model : pgmpy DAG or DiscreteBayesianNetwork
-            With or without latent variables.
-        data : PrivateDataset or data frame
-            A data set (charged), or records (with declared states of all variables).
-        sample_weight : None
-            Not supported.
-
-        Returns
-        -------
-        PrivateVB
-
-        Raises
-        ------
-        SchemaError
-            If a variable, latent ones included, has no declared states.
-        BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
-        ValueError
-            If an argument is out of range; nothing is charged.
-        """
-        check_parameters(self)
+    def _structure(self, model: Any) -> DAG:
         if not isinstance(self.state_names, (Mapping, Schema, type(None))):
             raise SchemaError(f"state_names must be a dict or a Schema, got {type(self.state_names).__name__}.")
-        refuse_weights(type(self).__name__, sample_weight)
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
-        prior = float(self.prior)
-        rate = learning_rate(self.delay, self.forgetting)
-        nodes, latents = list(model.nodes()), set(getattr(model, "latents", ()))
-        observed = [node for node in nodes if node not in latents]
-        if not observed:
+        if not self._observed(model):
             raise ValueError("The model has no observed variables.")
-        scopes = families(model)
-        hidden = self._latent_states(nodes, latents)
+        return model
+
+    def _source(self, structure: DAG, data: Any, public: Any) -> PrivateDataset:
+        latents = set(getattr(structure, "latents", ()))
+        self._latent_states(list(structure.nodes()), latents)
+        return self._dataset(data, self._observed(structure), self._observed_states(latents))
+
+    def _observed(self, structure: DAG) -> list[str]:
+        latents = set(getattr(structure, "latents", ()))
+        return [node for node in structure.nodes() if node not in latents]
+
+    def _learner(self, structure: DAG, public: Any) -> Learner:
+        prior, rate = float(self.prior), learning_rate(self.delay, self.forgetting)
+        nodes, observed, scopes = list(structure.nodes()), self._observed(structure), families(structure)
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
-        own = self._observed_states(latents)
-        options = plan_options(self)
-        dataset = private_dataset(self, data, observed, own)
-        states = {**dataset.schema.select(observed).states, **hidden}
+        hidden = self._latent_states(nodes, set(nodes).difference(observed))
+        states = {**public.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
         completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
         layout = completion.layout
-        plan = dataset.plan(**options, variables=observed, width=layout.size)
         rows = Rows(layout)
         # Nearly uniform rows: far apart, the latent states end in poor optima more often.
         start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
-        average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
 
-        def step(number: int) -> None:
-            nonlocal average
-            concentrations = prior + np.maximum(average, 0.0) if number else average + 1.0
-            expected_logs = psi(concentrations) - psi(rows.sums(concentrations))
-            noisy = plan.noisy_sum(lambda codes: completion.expected(codes, expected_logs), clip, non_negative=True)
-            share = rate(number)
-            average = (1.0 - share) * average + share * noisy / plan.sampling_rate
+        def steps(sums: NoisySums) -> Iterator[Vector]:
+            average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
+            for number in range(sums.steps):
+                current = prior + np.maximum(average, 0.0) if number else average + 1.0
+                log_rows = psi(current) - psi(rows.sums(current))
+                noisy = sums.noisy_sum(partial(completion.expected, log_rows=log_rows), clip, non_negative=True)
+                share = rate(number)
+                average = (1.0 - share) * average + share * noisy / sums.sampling_rate
+                yield prior + np.maximum(average, 0.0)
 
-        self.n_steps_ = run(plan, step, type(self).__name__)
-        concentrations = prior + np.maximum(average, 0.0)
-        means = layout.split(concentrations / rows.sums(concentrations))
-        self.parameters_ = [tabular_cpd(scope, mean, states) for scope, mean in zip(scopes, means, strict=True)]
-        self.concentrations_ = layout.tables(concentrations)
-        self.state_names_ = {node: list(states[node]) for node in nodes}
-        self.guarantee_ = plan.guarantee
-        self.noise_multiplier_ = plan.noise_multiplier
-        self._is_fitted = True
-        return self
+        def finish(concentrations: Vector) -> None:
+            means = layout.split(concentrations / rows.sums(concentrations))
+            self.parameters_ = [tabular_cpd(scope, mean, states) for scope, mean in zip(scopes, means, strict=True)]
+            self.concentrations_ = layout.tables(concentrations)
+            self.state_names_ = {node: list(states[node]) for node in nodes}
+            self._is_fitted = True
+
+        return Learner(layout.size, steps, finish, tuple(observed))
 
     def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
         """Find the declared states of the latent variables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
 from pgmpy.factors.continuous import LinearGaussianCPD
 from pgmpy.models import LinearGaussianBayesianNetwork
@@ -13,15 +13,16 @@ from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters, refuse_weights
-from pgmpy_dp.estimators.steps import require_same
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_weights
+from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.release import RegressionDraws
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
+class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # type: ignore[misc]
     """Linear Gaussian networks are drawn from the posterior: no noise is added, its own spread is the privacy.
 
     Every node is a Bayesian linear regression on its parents with a known standard deviation. Its coefficients have a
@@ -49,8 +50,6 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
         Every draw is a release of its own: k of them cost k times as much.
     split : bool
         Share epsilon among the draws.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
 
     Attributes
     ----------
@@ -85,22 +84,14 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
     True
     """
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
-
-    _mechanism: ClassVar[type[PosteriorRegressions]] = PosteriorRegressions
-
-    epsilon: float
     bounds: Mapping[str, Any] | None = None
     coefficient_bound: float | Mapping[str, float] | None = None
     std: float | Mapping[str, float] | None = None
     prior_precision: float = 1.0
     draws: int = 1
     split: bool = False
-    neighbours: str | None = None
 
-    def fit(
-        self, model: LinearGaussianBayesianNetwork, data: Any, sample_weight: None = None
-    ) -> LinearPosteriorSampler:
+    def fit(self, model: LinearGaussianBayesianNetwork, data: Any, sample_weight: None = None) -> Self:
         """Draw CPDs for a model.
 
         Parameters
@@ -124,23 +115,33 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
             If the model or another argument is of the wrong kind, missing or out of range, or if exact draws could take
             too long.
         """
-        check_parameters(self)
-        refuse_weights(type(self).__name__, sample_weight)
+        refuse_weights(self, sample_weight)
+        return self._fit(model, data)
+
+    def _structure(self, model: Any) -> list[Clique]:
         if not isinstance(model, LinearGaussianBayesianNetwork):
             raise TypeError(f"LinearPosteriorSampler fits a LinearGaussianBayesianNetwork, got {type(model).__name__}.")
         if model.latents or not model.nodes():
             raise ValueError("LinearPosteriorSampler needs a network with nodes and without latent variables.")
-        each, together = total_epsilon(self.epsilon, self.draws, self.split)
-        nodes = list(model.nodes())
-        families = [(node, *model.get_parents(node)) for node in nodes]
-        std, coefficient_bound = (_by_node(name, getattr(self, name), nodes) for name in ("std", "coefficient_bound"))
-        drawn = self._mechanism(families, std, coefficient_bound, each, self.prior_precision, self.draws)
-        self.release_ = self._dataset(data, nodes, together).release(drawn)
-        self.guarantee_ = self.release_.guarantee
-        means = self.release_.mean()
-        self.parameters_ = [_cpd(family, means[family], self.release_.std[family[0]]) for family in families]
+        return [(node, *model.get_parents(node)) for node in model.nodes()]
+
+    def _plan(self, structure: list[Clique], public: Any) -> PosteriorRegressions:
+        each, _ = total_epsilon(self.epsilon, self.draws, self.split)
+        nodes = [family[0] for family in structure]
+        std, bound = (_by_node(name, getattr(self, name), nodes) for name in ("std", "coefficient_bound"))
+        return PosteriorRegressions(structure, std, bound, each, self.prior_precision, self.draws)
+
+    def _read(self, structure: list[Clique], release: RegressionDraws) -> list[LinearGaussianCPD]:
+        means = release.mean()
+        return [_cpd(family, means[family], release.std[family[0]]) for family in structure]
+
+    def _observe(self, structure: list[Clique], release: RegressionDraws) -> None:
+        """Nothing contradicts draws."""
+
+    def _finish(self, structure: list[Clique], release: RegressionDraws, found: list[LinearGaussianCPD]) -> None:
+        super()._finish(structure, release, found)
+        self.parameters_ = found
         self._is_fitted = True
-        return self
 
     def networks(self) -> list[LinearGaussianBayesianNetwork]:
         """Return the draws, each as a network."""
@@ -155,7 +156,9 @@ class LinearPosteriorSampler(Parameters, GaussianParameterEstimator):
             found.append(network)
         return found
 
-    def _dataset(self, data: Any, nodes: list[str], epsilon: Any) -> PrivateDataset:
+    def _source(self, structure: list[Clique], data: Any, public: Any) -> PrivateDataset:
+        _, epsilon = total_epsilon(self.epsilon, self.draws, self.split)
+        nodes = [family[0] for family in structure]
         if isinstance(data, PrivateDataset):
             require_same("neighbours", self.neighbours, data.neighbours)
             if self.bounds is not None:

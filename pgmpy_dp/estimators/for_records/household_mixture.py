@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import paid_release, require_same, together
+from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
+from pgmpy_dp.estimators.sources import require_same, together
 from pgmpy_dp.fitting.plans.pairs import plan_households
-from pgmpy_dp.fitting.readings.mixture_fits import Tables, fit_of_release, noisy_tables
+from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, noisy_tables
 from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
-from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
-from pgmpy_dp.observed.contradictions import warn_of_contradictions
-from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.checks import Constraint, choice, whole
+from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.schema import HouseholdSchema
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 
 @dataclass(eq=False, repr=False)
-class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
+class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     """A mixture for households and one for their persons, joined, fitted to noisy tables of pairs.
 
     The unit of privacy is a household with all of its persons.
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of all that is measured, for tables or `PrivateHouseholds`; None for a release.
-    delta : float
-        In (0, 1) for Gaussian noise, 0 for Laplace noise.
     schema : HouseholdSchema, optional
         Needed for tables and for a release; `PrivateHouseholds` have theirs.
     components, members : int
         As of :class:`~pgmpy_dp.PairwiseMixture`.
-    mechanism : {"gaussian", "laplace"}
-        Discrete Gaussian noise, charged by zCDP, or discrete Laplace noise for pure epsilon: over many tables that is
-        far more.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For tables; "add_remove" by default. `PrivateHouseholds` have their own.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian exactly where delta > 0, charged by zCDP; Laplace noise, for pure epsilon, is
+        far more over so many tables.
 
     Attributes
     ----------
@@ -92,21 +83,17 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "components": whole(1),
         "members": whole(1),
-        "mechanism": choice("gaussian", "laplace"),
+        "mechanism": NOISE,
     }
 
     _steps: ClassVar[int] = 400  # of the optimiser
-    state_names: ClassVar[None] = None  # the schema has them
+    state_names: ClassVar[None] = None  # type: ignore[misc]  # the schema has them
 
-    epsilon: float | None = None
-    delta: float = 0.0
     schema: HouseholdSchema | None = None
     components: int = 100
     members: int = 12
-    mechanism: str = "gaussian"
-    neighbours: str | None = None
 
-    def fit(self, data: Any, persons: Any = None) -> HouseholdMixture:
+    def fit(self, data: Any, persons: Any = None) -> Self:
         """Measure the tables, unless they are released, and fit the mixture.
 
         Parameters
@@ -129,69 +116,74 @@ class HouseholdMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         ValueError
             If an argument is out of range.
         """
-        check_parameters(self)
-        data = together(data)
-        if isinstance(data, (Release, PrivateHouseholds)) and persons is not None:
+        own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
+        return self._fit(own, data if persons is None else (data, persons))
+
+    def plan(self) -> Plan:
+        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged."""
+        schema = self._structure(self.schema)
+        relation = self.neighbours or "add_remove"
+        return self._planned(schema, PublicTable.of(schema.measured, self.delta, relation, schema.key))
+
+    def _structure(self, model: Any) -> HouseholdSchema:
+        if not isinstance(model, HouseholdSchema):
+            raise SchemaError("Which variables are whose must be declared: give a HouseholdSchema as schema.")
+        return model
+
+    def _source(self, structure: HouseholdSchema, data: Any, public: Any) -> Any:
+        if isinstance(data, tuple) and isinstance(data[0], (Release, PrivateHouseholds)):
             raise ValueError("Persons are handed in beside a table of households alone: leave them out.")
-        if isinstance(data, Release):
-            release, schema = self._paid(data), self._declared()
-        else:
-            source = self._source(data, persons)
-            schema = source.household_schema
-            assert self.epsilon is not None
-            release = source.release(tables_of_households(schema, self.epsilon, self.delta, self.mechanism))
-        self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
-        warn_of_contradictions([release])
-        warn_of_broken_rules([release])
-        joined = schema.joined
-        fit = fit_of_release(release, joined, components=self.components, members=self.members, steps=self._steps)
+        held = together(data)
+        if isinstance(held, Release):
+            self._paid(held, structure.joined.variables)
+            require_read(held, structure)
+            return held
+        if self.epsilon is None:
+            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        if isinstance(data, PrivateHouseholds):
+            require_same("neighbours", self.neighbours, data.neighbours)
+            if self.schema not in (None, structure):
+                raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
+            return data
+        if not isinstance(data, tuple):
+            raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")
+        return PrivateHouseholds(*data, structure, self._budget(), self.neighbours or "add_remove")
+
+    def _tables(self, structure: HouseholdSchema, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        return plan_households(structure)
+
+    def _read(self, structure: HouseholdSchema, release: Any) -> PrivateHouseholdNetwork:
+        options = {"components": self.components, "members": self.members, "steps": self._steps}
+        fit = fit_of_release(release, structure.joined, **options)
         self.penalty_ = fit.penalty
         pairs = {
             clique: (table[:, :-1].astype(np.float64), deviation)
             for clique, table, deviation in noisy_tables(release)
-            if clique in schema.together
+            if clique in structure.together
         }
-        self.network_ = PrivateHouseholdNetwork(schema, fit.mixture, fit.total, release.guarantee, pairs)
-        return self
+        return PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)
 
-    def _declared(self) -> HouseholdSchema:
-        if not isinstance(self.schema, HouseholdSchema):
-            raise SchemaError("Which variables are whose must be declared: give a HouseholdSchema as schema.")
-        return self.schema
+    def _finish(self, structure: HouseholdSchema, release: Any, found: PrivateHouseholdNetwork) -> None:
+        super()._finish(structure, release, found)
+        self.network_ = found
 
-    def _source(self, data: Any, persons: Any) -> PrivateHouseholds:
-        if self.epsilon is None:
-            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
-        if not isinstance(data, PrivateHouseholds):
-            if persons is None:
-                raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")
-            budget = PrivacyBudget(self.epsilon, self.delta)
-            return PrivateHouseholds(data, persons, self._declared(), budget, self.neighbours or "add_remove")
-        require_same("neighbours", self.neighbours, data.neighbours)
-        if self.schema not in (None, data.household_schema):
-            raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
-        return data
 
-    def _paid(self, data: Release) -> Tables:
-        schema = self._declared()
-        joined = schema.joined
-        release = require_tables(
-            data, "HouseholdMixture is fitted to noisy tables: measure those that plan_households lists."
+def require_read(release: Release, schema: HouseholdSchema) -> None:
+    """Refuse a release that is not of the tables of a household schema.
+
+    Raises
+    ------
+    TypeError, SchemaError
+    """
+    tables = require_tables(
+        release, "HouseholdMixture is fitted to noisy tables: measure those that plan_households lists."
+    )
+    for variable, states in schema.measured.states.items():
+        if tables.schema.states.get(variable, states) != states:
+            raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
+    unmeasured = set(schema.joined.variables).difference(*tables.tables)
+    if unmeasured:
+        raise SchemaError(
+            f"The release has no table with {', '.join(map(repr, sorted(unmeasured)))}: measure those that "
+            "plan_households lists."
         )
-        paid_release(self, release, joined.variables)
-        for variable, states in schema.measured.states.items():
-            if release.schema.states.get(variable, states) != states:
-                raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
-        unmeasured = set(joined.variables).difference(*release.tables)
-        if unmeasured:
-            raise SchemaError(
-                f"The release has no table with {', '.join(map(repr, sorted(unmeasured)))}: measure those that "
-                "plan_households lists."
-            )
-        return release
-
-
-def tables_of_households(schema: HouseholdSchema, epsilon: float, delta: float, mechanism: str) -> NoisyTables:
-    """Plan what is measured."""
-    cliques, weights = plan_households(schema)
-    return NoisyTables(cliques, epsilon, delta, mechanism, weights)

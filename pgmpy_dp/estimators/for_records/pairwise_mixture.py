@@ -2,60 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
-from pgmpy_dp.estimators.parameters import Parameters, check_parameters
-from pgmpy_dp.estimators.steps import informed, resolve, together, variables_of
+from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs, plan_prediction
 from pgmpy_dp.fitting.readings.mixture_fits import Tables, fit_of_release, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
-from pgmpy_dp.observed.contradictions import warn_of_contradictions
-from pgmpy_dp.privacy.checks import Constraint, choice, whole
+from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 
 # Members that say by their disagreement where a second stage should measure.
 _SCOUTS = 6
 
 
 @dataclass(eq=False, repr=False)
-class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
+class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     """A mixture fitted to noisy tables of all pairs of variables; no network is needed.
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of what is measured, for records or a `PrivateDataset`; None for a release.
-    delta : float
-        In (0, 1) for Gaussian noise, 0 for Laplace noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
     components : int
         Of each member; a quarter of them where that predicts the thinned release better.
     members : int
         Fits from different starts, whose mean is the model. The spread between starts averages out.
     stages : {1, 2}
         With 2, a third of the privacy loss goes to a first release of all pairs, and the rest to a second, in which
-        pairs have less noise on which the members disagree. For ``mechanism="gaussian"``.
+        pairs have less noise on which the members disagree. For Gaussian noise.
     target : str, optional
         A variable that is to be predicted from the others: pairs with it are measured with less noise, and tables of it
         with two others as well, where these have few states.
-    mechanism : {"gaussian", "laplace"}
-        Discrete Gaussian noise, or discrete Laplace noise for pure epsilon: over many tables that is far more. Gaussian
-        noise is charged as one block at its exact price, but by zCDP where units have several rows.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A `PrivateDataset` has its own.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian exactly where delta > 0; Laplace noise, for pure epsilon, is far more over so
+        many tables. Gaussian noise is charged as one block where units have one row, else by zCDP.
 
     Attributes
     ----------
@@ -99,22 +87,19 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         "components": whole(1),
         "members": whole(1),
         "stages": whole(1, 2),
-        "mechanism": choice("gaussian", "laplace"),
+        "mechanism": NOISE,
     }
 
     _steps: ClassVar[int] = 400  # of the optimiser
 
-    epsilon: float | None = None
-    delta: float = 0.0
-    state_names: Mapping[str, Any] | Schema | None = None
+    _informable: ClassVar[bool] = True
+
     components: int = 100
     members: int = 12
     stages: int = 1
     target: str | None = None
-    mechanism: str = "gaussian"
-    neighbours: str | None = None
 
-    def fit(self, data: Any, y: None = None, public: Any = None) -> PairwiseMixture:
+    def fit(self, data: Any, y: None = None, public: Any = None) -> Self:
         """Fit the mixture.
 
         Parameters
@@ -145,57 +130,65 @@ class PairwiseMixture(Parameters, BaseEstimator):  # type: ignore[misc]
         UserWarning
             If a release holds no table of some pair of variables.
         """
-        check_parameters(self)
-        if self.stages == 2 and self.mechanism != "gaussian":
-            raise ValueError('Two stages are priced for Gaussian noise: leave mechanism="gaussian", or stages=1.')
-        data = together(data)
-        if isinstance(data, Release) and (self.stages == 2 or self.target is not None):
-            raise ValueError("A release is measured already: leave out stages and target, which say what to measure.")
-        source = resolve(self, data, variables_of(data, self.state_names), public=public)
-        if isinstance(source, PrivateDataset):
-            release: Any = informed(self._measured(source), public)
-        else:
-            release = require_tables(source, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
-        self.release_, self.guarantee_ = release, release.guarantee  # paid for, should the fit fail
-        warn_of_contradictions([release])
-        warn_of_broken_rules([release])
-        schema = release.schema.select(release.variables)
-        warn_of_unmeasured(release, schema)
-        fit = self._fitted(release, schema, self.members)
-        self.penalty_ = fit.penalty
-        self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
-        return self
+        return self._fit(None, data, public)
 
-    def _measured(self, dataset: PrivateDataset) -> NoisyMarginals:
-        """Measure all pairs, and triples with a target, in one stage or two."""
-        assert self.epsilon is not None
-        schema = dataset.schema
-        if self.stages == 1:
-            single = dataset.max_rows == 1
-            return dataset.release(
-                tables_of_pairs(schema, self.epsilon, self.delta, self.mechanism, self.target, single=single)
+    def plan(self, public: Any) -> Plan:
+        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged.
+
+        Parameters
+        ----------
+        public : Schema
+            Of the records.
+
+        Returns
+        -------
+        Plan
+        """
+        return self._planned(None, public)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stages == 2 and self._noise != "gaussian":
+            raise ValueError(
+                Message(
+                    "Two stages are priced for Gaussian noise",
+                    "give a delta, such as 1e-9, or leave stages at 1",
+                    "give a --delta, such as 1e-9, or leave --stages out",
+                )
             )
-        cliques, weights = _planned(schema, self.target)
+
+    def _paid(self, release: Release, variables: Sequence[str]) -> Release:
+        if self.stages == 2 or self.target is not None:
+            raise ValueError("A release is measured already: leave out stages and target, which say what to measure.")
+        return super()._paid(release, variables)
+
+    def _plan(self, structure: None, public: Any) -> Any:
+        """Plan all pairs, and triples with a target, in one stage or two."""
+        schema = public.schema
+        cliques, weights = plan_pairs(schema) if self.target is None else plan_prediction(schema, self.target)
+        assert self.epsilon is not None
+        if self.stages == 1:
+            # A block, as "auto" takes it, where there is a delta: without one "gaussian" is refused by name.
+            mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
+            return NoisyTables(cliques, self.epsilon, self.delta, mechanism, weights)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
 
         groups = [self.target in clique if len(clique) == 2 else None for clique in cliques]
-        return dataset.release(TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted))
+        return TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted)
+
+    def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:
+        release = require_tables(release, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
+        schema = release.schema.select(release.variables)
+        warn_of_unmeasured(release, schema)
+        fit = self._fitted(release, schema, self.members)
+        self.penalty_ = fit.penalty
+        return PrivateMixtureNetwork.fitted(schema, fit, release)
+
+    def _finish(self, structure: None, release: Any, found: PrivateMixtureNetwork) -> None:
+        super()._finish(structure, release, found)
+        self.network_ = found
 
     def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
-
-
-def tables_of_pairs(
-    schema: Schema, epsilon: float, delta: float, mechanism: str, target: str | None, *, single: bool
-) -> NoisyTables:
-    """Plan one stage, as a block where units have a single row: so blocks are priced."""
-    cliques, weights = _planned(schema, target)
-    return NoisyTables(
-        cliques, epsilon, delta, "gaussian_block" if mechanism == "gaussian" and single else mechanism, weights
-    )
-
-
-def _planned(schema: Schema, target: str | None) -> tuple[tuple[Clique, ...], list[float]]:
-    return plan_pairs(schema) if target is None else plan_prediction(schema, target)

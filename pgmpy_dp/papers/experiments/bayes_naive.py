@@ -56,9 +56,9 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
     estimators = {
         "exact": PrivateBayesianEstimator(1e6, **PRIOR),
         "laplace": PrivateBayesianEstimator(epsilon, **PRIOR),
-        "fourier": PrivateBayesianEstimator(epsilon, "fourier", **PRIOR),
-        "fourier_none": PrivateBayesianEstimator(epsilon, "fourier", increment=None, **PRIOR),
-        "fourier_printed": papers.PrintedBayesianEstimator(epsilon, "fourier", **PRIOR),
+        "fourier": PrivateBayesianEstimator(epsilon, mechanism="fourier", **PRIOR),
+        "fourier_none": PrivateBayesianEstimator(epsilon, mechanism="fourier", increment=None, **PRIOR),
+        "fourier_printed": papers.PrintedBayesianEstimator(epsilon, mechanism="fourier", **PRIOR),
         "sampler": PosteriorSampler(epsilon, **PRIOR),
         "sampler_paper": papers.PrintedPosteriorSampler(epsilon, **PRIOR),
         "exponential": ExponentialMAP(epsilon, **PRIOR),

@@ -1,0 +1,378 @@
+"""`fit` is written once, as steps: source, plan, measure, observe, read, finish.
+
+An estimator is a data class of its parameters. It states what is its own: the mechanism that it asks for (`_plan`) and
+how it reads what was released (`_read`). A release costs nothing; the ledger of a private data set is charged; for
+records with declared states a private data set is made for the one fit.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import networkx as nx
+from sklearn.base import clone
+
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.mechanism import Mechanism, Public, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
+from pgmpy_dp.data.wall import Wall
+from pgmpy_dp.estimators.sources import (
+    declared,
+    informed,
+    require_agreement,
+    require_variables,
+    together,
+    variables_of,
+)
+from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
+from pgmpy_dp.observed.contradictions import warn_of_contradictions
+from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.privacy.checks import Constraint, choice, shown, single
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.kinds import compose_releases
+from pgmpy_dp.release.public_tables import read_public_tables
+from pgmpy_dp.schema import Clique, Schema
+
+_SINGLE = {"None", "bool", "float", "int", "str"}
+_SECTION = re.compile(r"(?<=Parameters\n----------\n).*?(?=\n\n|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an estimator would measure, and how noisy it would be: known before any record is read.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        For `PrivateDataset.release`; of tables, its `cliques` and `weights` say which there are.
+    quote : Quote
+        The charge and the guarantee.
+    """
+
+    mechanism: Mechanism[Any, Any]
+    quote: Quote
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release would promise."""
+        found: Guarantee = self.quote.guarantee
+        return found
+
+    @property
+    def noise(self) -> dict[Clique, float]:
+        """Standard deviation of the noise in a cell of each table, in records."""
+        return deviations(self.quote)
+
+
+def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
+    """Add to the parameters of a docstring those of the bases that it does not describe itself."""
+    own = _entries(doc)
+    missing: dict[str, str] = {}
+    for entries in reversed(shared):
+        missing |= {name: text for name, text in entries.items() if name not in own}
+    if not missing:
+        return doc
+    text = "\n".join(missing.values())
+    if own:
+        return _SECTION.sub(lambda found: f"{text}\n{found[0]}", doc, count=1)
+    before, _, after = doc.partition("\n\nAttributes\n")
+    return f"{before}\n\nParameters\n----------\n{text}" + (f"\n\nAttributes\n{after}" if after else "")
+
+
+def _entries(doc: str | None) -> dict[str, str]:
+    """Read the parameters of a docstring, each with its lines."""
+    found = _SECTION.search(inspect.cleandoc(doc or ""))
+    entries = re.split(r"\n(?=\S)", found[0]) if found else []
+    return {name: entry for entry in entries for name in entry.partition(" :")[0].partition("\n")[0].split(", ")}
+
+
+class Estimator:
+    """A data class of parameters, with constraints on some of them, and the steps of `fit`.
+
+    Its representation shows numbers and names, and the type alone of all other parameters: records may be among them.
+    A class's docstring describes its own parameters; those of its bases are added to it.
+    """
+
+    _repr_html_ = None
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
+    _informable: ClassVar[bool] = False  # whether it has a use for public tables
+    _is_copy: ClassVar[bool] = False  # True on copies that scikit-learn made
+    delta: float = 0.0  # of estimators without these parameters
+    state_names: Any = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__:
+            shared = [_entries(base.__doc__) for base in cls.__mro__[1:] if issubclass(base, Estimator)]
+            cls.__doc__ = _described(inspect.cleandoc(cls.__doc__), shared)
+
+    def __post_init__(self) -> None:
+        given = dict(vars(self))
+        super().__init__()
+        vars(self).update(given)  # pgmpy's own __init__ resets the states
+
+    def __sklearn_clone__(self) -> Any:
+        """Make an unfitted copy, which shares the ledger if there is one, and knows that it is a copy."""
+        names = inspect.signature(type(self)).parameters
+        kept = {name: getattr(self, name) for name in names if name == "budget"}
+        copied = {name: clone(getattr(self, name), safe=False) for name in names if name not in kept}
+        found = type(self)(**copied, **kept)
+        vars(found)["_is_copy"] = True
+        return found
+
+    def __repr__(self) -> str:
+        given = []
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name, parameter.default)
+            if not single(value) or value != parameter.default:
+                given.append(f"{name}={shown(value)}")
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self)}
+
+    def _fit(self, model: Any, data: Any, public: Any = None) -> Self:
+        """Take all steps; nothing is charged before `_measure`."""
+        self._check_parameters()
+        if public is not None:
+            require_informable(self)
+        structure = self._structure(model)
+        found = self._source(structure, data, public)
+        if isinstance(found, Wall):
+            found = self._measure(structure, found, public)
+        self._observe(structure, found)
+        self._finish(structure, found, self._read(structure, found))
+        return self
+
+    def _check_parameters(self) -> None:
+        """Check the parameters, before a model or records are seen.
+
+        Raises
+        ------
+        TypeError
+            If a model or records are in the place of one, as in pgmpy's old style of making estimators. The message
+            shows their type alone.
+        ValueError
+            If one breaks its constraint.
+        """
+        name = type(self).__name__
+        for parameter in inspect.signature(type(self)).parameters.values():
+            value, declared = getattr(self, parameter.name), set(re.findall(r"\w+", str(parameter.annotation)))
+            foreign = hasattr(value, "columns") or isinstance(value, (nx.Graph, Wall))
+            if foreign or (declared <= _SINGLE and not single(value)):
+                raise TypeError(
+                    f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with "
+                    f"parameters alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
+                )
+        for parameter_name, constraint in self._constraints.items():
+            constraint(parameter_name, getattr(self, parameter_name))
+
+    def _structure(self, model: Any) -> Any:
+        """Check the model that is to be fitted, and return what the other steps need of it."""
+        return model
+
+    def _variables(self, structure: Any, data: Any) -> Sequence[str]:
+        """Name the variables of the model: those of the data, where there is no network."""
+        return variables_of(data, self.state_names)
+
+    def _require_held(self, structure: Any, schema: Schema) -> None:
+        """Refuse rules of a schema that what is fitted would break silently."""
+
+    def _source(self, structure: Any, data: Any, public: Any) -> Any:
+        """Find the release that `fit` was given, joined with public tables, or else the source to measure.
+
+        Raises
+        ------
+        SchemaError
+            If a variable is not declared, a rule cannot be held, or a public table does not fit.
+        ValueError
+            If epsilon is given with a release, or missing without one.
+        """
+        raise NotImplementedError
+
+    def _plan(self, structure: Any, public: Any) -> Any:
+        """Choose the mechanism, from a source or a `PublicTable`; what can be refused is refused here, unpaid."""
+        raise NotImplementedError
+
+    def _measure(self, structure: Any, source: Any, public: Any) -> Any:
+        """Charge the source, and return what it releases, joined with public tables."""
+        self.release_ = informed(source.release(self._plan(structure, source)), public)
+        self.guarantee_ = self.release_.guarantee  # both are paid for, should the reading fail
+        return self.release_
+
+    def _observe(self, structure: Any, release: Any) -> None:
+        """Warn where what was released contradicts itself or its rules."""
+        warn_of_contradictions(several(release))
+        warn_of_broken_rules(several(release))
+
+    def _read(self, structure: Any, release: Any) -> Any:
+        """Compute what is fitted from what was released."""
+        raise NotImplementedError
+
+    def _finish(self, structure: Any, release: Any, found: Any) -> None:
+        """Set the fitted attributes."""
+        self.release_ = release
+        self.guarantee_ = compose_releases(several(release))
+
+
+@dataclass(eq=False, repr=False)
+class PrivateEstimator(Estimator):
+    """What estimators share that are fitted at a price.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Privacy loss of the fit, for records or a private data set.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    """
+
+    epsilon: float | None = None
+    _: KW_ONLY
+    neighbours: str | None = None
+
+    def _source(self, structure: Any, data: Any, public: Any) -> Any:
+        data = together(data)
+        variables = self._variables(structure, data)
+        if isinstance(data, Release):
+            source: Any = informed(self._paid(data, variables), public)
+        else:
+            source = self._dataset(data, variables, self.state_names)
+            if public is not None:
+                read_public_tables(public, source.schema)
+        self._require_held(structure, source.schema)
+        return source
+
+    def _paid(self, release: Release, variables: Sequence[str]) -> Release:
+        """Refuse a release that this estimator cannot be fitted to."""
+        if not release.cliques:
+            held = (
+                "draws of a network, and no tables to fit: read its mean()." if release.drawn else "no tables to fit."
+            )
+            raise TypeError(f"{type(release).__name__} hold {held}")
+        if self.epsilon is not None:
+            raise ValueError(
+                "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
+            )
+        if release.guarantee.mechanism == "none":
+            raise ValueError("These are exact counts, not a release: fit the records with NotPrivateMLE.")
+        require_variables(release.schema, variables, "release")
+        require_agreement(release, release.guarantee.neighbours, variables, self.neighbours, self.state_names)
+        return release
+
+    def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
+        """Take the data set that `fit` was given, or make one of records for this fit alone."""
+        if self.epsilon is None:
+            if isinstance(data, (str, os.PathLike)):
+                raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
+            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        if isinstance(data, PrivateDataset):
+            require_variables(data.schema, variables, "data set's schema")
+            require_agreement(data, data.neighbours, variables, self.neighbours, state_names)
+            return data
+        schema = declared(state_names, variables)
+        return PrivateDataset(data, schema, self._budget(), neighbours=self.neighbours or "add_remove")
+
+    def _budget(self) -> PrivacyBudget:
+        """Make the ledger of a fit to raw records."""
+        assert self.epsilon is not None
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    def _planned(self, structure: Any, public: Schema | Public) -> Plan:
+        """Say what would be measured of a structure, and how noisy."""
+        self._check_parameters()
+        structure = self._structure(structure)
+        if isinstance(public, Schema):
+            public = PublicTable.of(public, getattr(self, "delta", 0.0), self.neighbours or "add_remove")
+        if not isinstance(public, Public):
+            raise TypeError(f"plan takes a Schema, got {type(public).__name__}: no record is needed.")
+        self._require_held(structure, public.schema)  # type: ignore[attr-defined]
+        mechanism = self._plan(structure, public)
+        return Plan(mechanism, mechanism.quote(public))
+
+
+@dataclass(eq=False, repr=False)
+class TableEstimator(PrivateEstimator):
+    """What estimators share that measure noisy tables, or are fitted to a release of them.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Privacy loss of what is measured, for records or a `PrivateDataset`. Leave it out to fit a release.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian exactly where delta > 0, charged as one block where units have one row.
+    """
+
+    delta: float = 0.0
+    state_names: Mapping[str, Any] | Schema | None = None
+    _: KW_ONLY
+    mechanism: str = "auto"
+
+    @property
+    def _noise(self) -> str:
+        """The kind of noise, "laplace" or "gaussian"."""
+        return noise_of(self.mechanism, self.delta)
+
+    def _plan(self, structure: Any, public: Any) -> Any:
+        cliques, weights = self._tables(structure, public.schema)
+        assert self.epsilon is not None
+        return NoisyTables(cliques, self.epsilon, self.delta, self.mechanism, weights)
+
+    def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        """Choose the tables and their shares of the privacy loss."""
+        raise NotImplementedError
+
+
+NOISE = choice("auto", "laplace", "gaussian")
+
+
+def several(release: Any) -> tuple[Release, ...]:
+    """List the releases that are fitted together."""
+    return release if isinstance(release, tuple) else (release,)
+
+
+def refuse_weights(estimator: object, sample_weight: Any) -> None:
+    """Refuse weighted records: they have another sensitivity than counted ones."""
+    if sample_weight is not None:
+        raise ValueError(
+            f"{type(estimator).__name__} does not support sample_weight: the noise is scaled to unweighted records."
+        )
+
+
+def require_estimator(estimator: Any, known: str = "None") -> None:
+    """Refuse a name or a class in the place of an estimator.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(estimator, str):
+        raise ValueError(
+            f"estimator is {shown(estimator)}; choose one of {known}, or hand in an estimator, such as CollectiveEM()."
+        )
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator is the class {estimator.__name__}: hand in one of it, {estimator.__name__}().")
+
+
+def require_informable(estimator: Any) -> Any:
+    """Refuse an estimator that has no use for public tables, before it charges anything.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not getattr(estimator, "_informable", False):
+        raise ValueError(
+            f"{type(estimator).__name__} cannot use public tables: leave public out, or fit CollectiveEM, AutoMLE, "
+            "PrivateMLE or PosteriorMean."
+        )
+    return estimator

@@ -1,0 +1,196 @@
+"""Estimators of networks have pgmpy's manners: `fit(model, data)`, and CPDs or factors that hold the schema's rules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pgmpy.base import DAG
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteMarkovNetwork
+from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from pgmpy_dp.errors import Message
+from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights, several
+from pgmpy_dp.estimators.sources import informed, refuse_rules
+from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.inference import Layout
+from pgmpy_dp.inference.collective.counts_behind import Engine
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
+from pgmpy_dp.observed.observations import agreed_schema
+from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.release.kinds import compose_releases, refuse_repeated
+from pgmpy_dp.schema import Clique, Schema
+
+Structure = DAG | DiscreteMarkovNetwork | Tying
+"""A network, or the groups of a Markov network whose cliques share parameters."""
+
+
+class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[misc]
+    """What estimators of networks share."""
+
+    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+
+    def fit(self, model: Any, data: Any, sample_weight: None = None, public: Any = None) -> Self:
+        """Fit the parameters of a network.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
+            Of the kind that the estimator is for.
+        data : release, list of releases, PrivateDataset or data frame
+            A release, or several of the same records (free), a data set (its ledger is charged), or records (with
+            epsilon and declared states). Some estimators need records; see the class.
+        sample_weight : None
+            Not supported: the noise is scaled to unweighted records.
+        public : mapping of clique to table, optional
+            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
+            For estimators that can use them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not agree with them.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        TypeError, ValueError
+            If an argument is of the wrong kind or out of range, or a release says nothing of a variable. Nothing is
+            charged for what can be known beforehand.
+        """
+        refuse_weights(self, sample_weight)
+        return self._fit(model, data, public)
+
+    def plan(self, model: Any, public: Any) -> Plan:
+        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
+        public : Schema
+            Of the records.
+
+        Returns
+        -------
+        Plan
+
+        Examples
+        --------
+        >>> import pgmpy_dp as dp
+        >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+        >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")])
+        >>> plan = dp.AutoMLE(epsilon=1.0).plan(network, schema)
+        >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
+        ('laplace', {('lung', 'smoke'): 1.36})
+        """
+        return self._planned(model, public)  # type: ignore[attr-defined, no-any-return]
+
+    def _structure(self, model: Any) -> Any:
+        kinds, name = self.get_tag("supported_model_types"), type(self).__name__
+        if DAG not in kinds or (DiscreteMarkovNetwork in kinds and isinstance(model, DiscreteMarkovNetwork)):
+            return markov_network(model, name)
+        return bayesian_network(model, name)
+
+    def _variables(self, structure: Any, data: Any = None) -> Sequence[str]:
+        return structure.variables if isinstance(structure, Tying) else list(structure.nodes())
+
+    def _several(self, structure: Any, data: Any, public: Any) -> Any:
+        """Find releases that each keep their own noise, or else the source as other estimators do.
+
+        Between them, releases must hold the variables. Public tables join the first release of tables.
+        """
+        if not isinstance(data, (list, tuple)) or len(data) < 2 or not all(isinstance(part, Release) for part in data):
+            return super()._source(structure, data, public)
+        refuse_repeated(data)
+        for release in data:
+            self._paid(release, [node for node in self._variables(structure) if node in release.schema.states])
+        self._require_held(structure, agreed_schema(data, self._variables(structure)))
+        compose_releases(data)  # refuses promises that differ, before the fit
+        place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
+        return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
+
+    def _require_held(self, structure: Any, schema: Schema) -> None:
+        if isinstance(structure, Tying):
+            refuse_rules(self, schema, structure.variables)
+        else:
+            require_held(structure, schema)
+
+    def _schema(self, structure: Any, release: Any) -> Schema:
+        """Find the states of the network's nodes."""
+        schema = agreed_schema(several(release), self._variables(structure))
+        return structure.node_schema(schema) if isinstance(structure, Tying) else schema
+
+    def _finish(self, structure: Any, release: Any, found: Any) -> None:
+        """Set the fitted attributes; `found` is the CPDs or factors."""
+        super()._finish(structure, release, found)
+        schema = self._schema(structure, release)
+        if schema.rules and isinstance(found[0], TabularCPD):
+            found = _ruled(found, schema)
+        self.parameters_, self.state_names_ = found, schema.state_names
+        self._is_fitted = True
+
+    def _factors(
+        self, engine: Engine | TiedTree, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
+    ) -> list[DiscreteFactor]:
+        """Make factors with partition function 1, one for each of the scopes: by default all tables of the engine.
+
+        Tables that are not among the scopes must have potentials of zero. pgmpy refuses factors whose variables are no
+        clique of the graph, and measured tables need not be.
+        """
+        if isinstance(engine, TiedTree):
+            engine, potentials = engine.tree, engine.expand(potentials)
+        scopes = engine.layout.scopes if scopes is None else scopes
+        places = engine.layout.places(scopes)
+        if schema.rules:
+            potentials = potentials.copy()
+            potentials[places] += barred_cells(scopes, scope_masks(scopes, schema), schema)
+        calibration = engine.calibrate(potentials)
+        self._warn_unless(calibration.converged, "Loopy belief propagation")
+        layout = Layout.of(engine.layout.cardinalities, scopes)
+        return markov_factors(layout, potentials[places], calibration.log_partition, schema.states)
+
+    def _warn_unless(self, converged: bool, what: str = "The fit") -> None:
+        """Warn that a fit did not converge: it is private all the same, but not what it should be."""
+        if not converged:
+            warnings.warn(
+                Message(
+                    f"{what} of {type(self).__name__} did not converge, so the network may be far from the release",
+                    "raise max_iter, or use inference='junction_tree' where it fits in memory",
+                    "see what --estimator auto gives",
+                ),
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+
+def tied_or(network: Any, estimator: Any) -> Structure:
+    """Read the groups of a Markov network whose cliques share parameters, if it has any.
+
+    Raises
+    ------
+    ValueError
+        If they are to be fitted otherwise than on a junction tree.
+    """
+    tying = Tying.of(network) if isinstance(network, DiscreteMarkovNetwork) else None
+    if tying is not None and estimator.inference == "loopy":
+        raise ValueError(
+            f"{type(estimator).__name__} fits tied parameters on a junction tree only: leave inference='auto'."
+        )
+    return network if tying is None else tying
+
+
+def _ruled(cpds: Sequence[TabularCPD], schema: Schema) -> list[TabularCPD]:
+    masks = family_masks([tuple(cpd.variables) for cpd in cpds], schema)
+    return [
+        tabular_cpd(tuple(cpd.variables), ruled_table(cpd.values, masks.get(tuple(cpd.variables))), schema.states)
+        for cpd in cpds
+    ]
