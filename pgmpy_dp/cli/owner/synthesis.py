@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "number",
     type=click.IntRange(1, 2),
     help="Measure once; or twice, the second time where the first left most doubt. The default is 2, or 1 where units "
-    "have several rows.",
+    "have several rows or delta is 0.",
 )
 @rows_option()
 @numbers_option
