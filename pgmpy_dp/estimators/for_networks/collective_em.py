@@ -46,7 +46,7 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
         "auto" takes a junction tree where its tables fit in memory, else loopy belief propagation, with a warning: it
         is approximate, and so is the partition function 1 of a Markov network that it fits.
     max_iter : int
-        Most iterations of the last round of optimisation.
+        Most iterations of the last round of optimisation; a warning says where they were too few.
     prior_scale : float, optional
         Scale of the prior on the log-potentials of a Markov network; learned from the release by default.
     check : float

@@ -24,7 +24,8 @@ from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
-ITERATIONS = 60  # default number of iterations of the last round
+# Default number of iterations of the last round. Bayesian networks end after tens, Markov networks after hundreds.
+ITERATIONS = 1000
 _ROUNDS = 2
 
 

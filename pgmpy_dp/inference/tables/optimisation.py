@@ -12,7 +12,8 @@ import numpy as np
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
 
-_STILL_GAINING = 1e-3
+# A minimisation has not finished while its last iterations gain on average more than this share of the value.
+_STILL_GAINING, _LAST = 1e-5, 10
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 
@@ -29,8 +30,8 @@ class Minimum:
     slope : float
         Largest component of the gradient there.
     finished : bool
-        False if the iterations ran out while the last one still gained more than a thousandth of the value, or of 1 per
-        coordinate.
+        False if the iterations ran out while the last ten still gained on average more than a hundred-thousandth
+        of the value, or of 1 per coordinate.
     """
 
     point: Vector
@@ -85,7 +86,7 @@ def minimise(
         value, gradient = objective(point * unit)
         return value, gradient * unit
 
-    values = [math.inf, math.inf]  # last two iterations
+    values = [math.inf] * (_LAST + 1)  # last iterations
 
     def remember(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
@@ -96,6 +97,6 @@ def minimise(
         found = minimize(
             scaled, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=remember
         )
-    gained = not values[-2] - values[-1] <= _STILL_GAINING * max(abs(values[-1]), start.size)
+    gained = not values[-1 - _LAST] - values[-1] <= _LAST * _STILL_GAINING * max(abs(values[-1]), start.size)
     slope = float(np.abs(found.jac / unit).max(initial=0.0))
     return Minimum(found.x * unit, float(found.fun), int(found.nit), slope, not (found.status == 1 and gained))
