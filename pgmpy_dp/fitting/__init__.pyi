@@ -2,7 +2,6 @@
 
 from .plans.accuracy import AccuracyPlan, plan_accuracy
 from .plans.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
-from .plans.laskey import laskey_sensitivities
 from .plans.merging import merge_rare_states
 from .plans.pairs import plan_households, plan_pairs
 from .plans.planning import plan_measurements
@@ -13,7 +12,6 @@ __all__ = [
     "PlannedAllocation",
     "SizeAllocation",
     "UniformAllocation",
-    "laskey_sensitivities",
     "merge_rare_states",
     "plan_accuracy",
     "plan_households",

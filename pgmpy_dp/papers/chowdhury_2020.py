@@ -20,16 +20,19 @@ from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.fitting.plans.allocation import (
+    SENSITIVITIES,
     DataDependentAllocation,
     PlannedAllocation,
     SizeAllocation,
     UniformAllocation,
+    constant_sensitivities,
+    covarying_sensitivities,
     structure_features,
 )
-from pgmpy_dp.fitting.plans.laskey import constant_sensitivities, laskey_sensitivities
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
+from pgmpy_dp.observed.factors import bayesian_network, conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.release.consistency import make_consistent, mutual_consistency
 from pgmpy_dp.schema import Clique, Schema
@@ -120,6 +123,49 @@ def data_dependent(
     roots = np.sqrt(costs)
     shares = (epsilon - first) * roots / roots.sum()  # equation (10)
     return _cpds(scopes, compute_parameters(records, schema, scopes, shares.tolist(), noise), schema)
+
+
+def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]:
+    """Compute the mean sensitivity of the marginals of each node's children to the node's parameters.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork
+        With CPDs.
+    kind : {"paper", "covary"}
+        "paper" differentiates P(y) by one entry of a CPD, with the others fixed (Chowdhury et al., equations 8 and 9).
+        Those derivatives are P(u) P(y | x, u), which sum to the number of states of x for any CPDs: their mean is the
+        constant 1 / (|u| |y|) of the structure, and is returned as such. "covary" changes the other entries of the row
+        in proportion, so that it still sums to 1. The derivative is then
+        P(u) (P(y | x, u) - P(y | u)) / (1 - theta[x | u]), and its absolute values are averaged.
+
+    Returns
+    -------
+    dict of node to float
+        Average over children y of the average over states of y, x and parents u; 0 for nodes without children.
+
+    Raises
+    ------
+    ValueError
+        For another kind, or a network without CPDs.
+
+    Examples
+    --------
+    >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> smoke = TabularCPD("smoke", 2, [[0.3], [0.7]])
+    >>> network.add_cpds(smoke, TabularCPD("lung", 2, [[0.4, 0.1], [0.6, 0.9]], ["smoke"], [2]))
+    >>> {node: round(value, 3) for node, value in laskey_sensitivities(network).items()}
+    {'smoke': 0.3, 'lung': 0.0}
+    >>> laskey_sensitivities(network, "paper")
+    {'smoke': 0.5, 'lung': 0.0}
+    """
+    choice(*SENSITIVITIES)("kind", kind)
+    layout, logs, _ = log_linear(bayesian_network(network, "laskey_sensitivities"))
+    if kind == "paper":
+        return constant_sensitivities(layout.cardinalities, layout.scopes)
+    return covarying_sensitivities(layout.cardinalities, layout.scopes, layout.split(np.exp(logs)))
 
 
 def _cpds(scopes: Sequence[Clique], found: PrintedParameters, schema: Schema) -> list[TabularCPD]:

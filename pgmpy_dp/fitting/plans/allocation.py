@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from pgmpy.base import DAG
 
-from pgmpy_dp.fitting.plans.laskey import KINDS, constant_sensitivities, covarying_sensitivities
 from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
+from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
@@ -26,6 +26,10 @@ from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
+
+SENSITIVITIES = ("paper", "covary")  # kinds, in the sense of Laskey (1995)
+# Least probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
+_LEAST = 1e-8
 
 FEATURES = ("height", "out_degree", "sensitivity")
 
@@ -106,7 +110,8 @@ class DataDependentAllocation:
     weights : tuple of {"height", "out_degree", "sensitivity"}
         Factors of W_i; for an empty tuple W_i = 1.
     sensitivity : {"paper", "covary"}
-        See `laskey_sensitivities`: "paper" is a constant of the structure, "covary" depends on the data.
+        See :func:`~pgmpy_dp.papers.laskey_sensitivities`: "paper" is a constant of the structure, "covary" depends on
+        the data.
 
     Examples
     --------
@@ -126,7 +131,7 @@ class DataDependentAllocation:
         given = [self.weights] if isinstance(self.weights, str) else list(self.weights)
         if not set(given) <= set(FEATURES) or len(set(given)) < len(given):
             raise ValueError(f"weights is {self.weights!r}; choose from {', '.join(map(repr, FEATURES))}, each once.")
-        choice(*KINDS)("sensitivity", self.sensitivity)
+        choice(*SENSITIVITIES)("sensitivity", self.sensitivity)
         object.__setattr__(self, "weights", tuple(given))
 
 
@@ -275,3 +280,46 @@ def allocation_frame(network: DAG, release: ReleasedTables, tables: str, feature
     frame["epsilon"] = np.array(own) * unit
     frame["share"] = np.array(own) / sum(spent.values())
     return frame
+
+
+def constant_sensitivities(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> dict[str, float]:
+    """Average the unconstrained derivatives, from which the CPDs cancel; see `pgmpy_dp.papers.laskey_sensitivities`."""
+    means: dict[str, list[float]] = {node: [] for node, *_ in scopes}
+    sizes = {node: math.prod(cardinalities[parent] for parent in parents) for node, *parents in scopes}
+    for child, *parents in scopes:
+        for parent in parents:
+            means[parent].append(1.0 / (sizes[parent] * cardinalities[child]))
+    return {node: float(np.mean(values)) if values else 0.0 for node, values in means.items()}
+
+
+def covarying_sensitivities(
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], tables: Sequence[Vector]
+) -> dict[str, float]:
+    """Average the absolute derivatives with rows kept normalised; see `pgmpy_dp.papers.laskey_sensitivities`.
+
+    With c[x, u] the covariance of the indicators of (x, u) and of y, and c[u] its sum over x, the derivative is
+    (c[x, u] / theta[x | u] - c[u]) / (1 - theta[x | u]). A junction tree of the families gives the covariances of one y
+    with the cells of all families at once.
+
+    `scopes` are families, the node first; `tables` are P(node | parents), with axes in the order of the family.
+    """
+    rows = [np.maximum(table, _LEAST) for table in tables]
+    rows = [row / row.sum(axis=0) for row in rows]
+    tree = JunctionTree.build(cardinalities, scopes)
+    calibration = tree.calibrate(np.log(tree.layout.flatten(rows)))
+    place = {scope[0]: number for number, scope in enumerate(scopes)}
+    means: dict[str, list[float]] = {node: [] for node in place}
+    for child, *parents in scopes:
+        sums = dict.fromkeys(parents, 0.0)
+        for state in range(cardinalities[child]) if parents else ():
+            direction = np.zeros(tree.layout.size)
+            tree.layout.split(direction)[place[child]][state] = 1.0
+            covariance = tree.layout.split(tree.covariance_product(calibration, direction))
+            for parent in parents:
+                row, cells = rows[place[parent]], covariance[place[parent]]
+                rest = 1.0 - row
+                slope = np.abs(cells / row - cells.sum(axis=0)) / np.where(rest > 0, rest, 1.0)
+                sums[parent] += float(slope.mean()) / cardinalities[child]
+        for parent in parents:
+            means[parent].append(sums[parent])
+    return {node: float(np.mean(values)) if values else 0.0 for node, values in means.items()}
