@@ -1,1 +1,1 @@
-"""Mixtures of products: answers, evidence, records and refits."""
+"""Mixtures of products: answers, evidence, records, fits and refits."""

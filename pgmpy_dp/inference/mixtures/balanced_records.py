@@ -1,4 +1,4 @@
-"""Records are drawn from a mixture by chance, or so evenly that their tables are as close to its own as can be."""
+"""Records drawn from a mixture, independently or so evenly that their tables are as close to its own as possible."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
 
-# Exchanges tried for each record and block: the first sweep does most, and a try takes time for each variable.
+# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables), and
+# their most work.
 _SWEEPS, _MOST_WORK = 12, 1_000_000_000
-# Pairs of that many states are held at a time; values of blocks with more of them meet others by chance alone.
+# Number of states whose pairs are held at a time; values of blocks with more are combined at random only.
 _MOST_STATES = 4_000
-_CODED = 2_000  # records coded at a time: whole numbers in float32 stay exact
+_CODED = 2_000  # records coded at a time: integers in float32 stay exact
 
 
 def draw_records(
@@ -25,9 +26,9 @@ def draw_records(
 ) -> NDArray[np.int32]:
     """Draw records whose tables differ from the mixture's by far less than those of independent records.
 
-    Every component has its expected number of records, rounded, and so has every cell of its blocks. Which values of
-    different blocks meet in a record is drawn by chance within a component; values are then exchanged between records
-    of a component wherever that brings the counts of pairs of states nearer to the mixture's.
+    Every component has its expected number of records, rounded, and so has every cell of its blocks. Values of
+    different blocks are first combined at random within a component; values are then exchanged between records of a
+    component if that brings the counts of pairs of states closer to the mixture's.
 
     Parameters
     ----------
@@ -36,13 +37,13 @@ def draw_records(
         Number of records.
     generator : numpy.random.Generator
     target : Variable, optional
-        Triples of states with one of this variable are then brought near to the mixture's as well, unless it and all
+        Triples of states with one of this variable are then brought close to the mixture's as well, unless it and all
         others have very many.
 
     Returns
     -------
     ndarray of shape (count, number of variables)
-        States; columns in the order of `mixture.variables`, records in random order.
+        State indices; columns in the order of `mixture.variables`, records in random order.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def draw_records(
         counts = np.empty(flat.shape, dtype=np.int64)
         kernel.even_counts(totals, flat, carry - carry.mean(), counts)
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
-        # Put them in random order within each component.
+        # Random order within each component.
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, place[variable]] = values
@@ -92,21 +93,21 @@ def even_out(
     generator: np.random.Generator,
     target: Variable | None = None,
 ) -> None:
-    """Exchange values of some blocks between records of a component, so that pairs come near to the mixture's.
+    """Exchange values of some blocks between records of a component, so that pairs come close to the mixture's.
 
     Parameters
     ----------
     mixture : Mixture
-        No variable follows from another.
+        Without variables that follow from others.
     records : ndarray of shape (records, variables)
-        States, sorted by component; changed in place.
+        State indices, sorted by component; changed in place.
     starts : ndarray of int64, shape (components + 1,)
         Where each component's records begin.
     blocks : sequence of tuples of variables
-        Those of the mixture whose values may move. Values of more than two variables stay where they are.
+        Blocks of the mixture whose values may be exchanged. Values of more than two variables are kept.
     generator : numpy.random.Generator
     target : Variable, optional
-        Pairs are then those among the records with each state of this variable, whose own block stays.
+        Pairs are then those among the records with each state of this variable, whose own block is kept.
     """
     from pgmpy_dp.inference.mixtures import record_kernel as kernel
 
@@ -143,7 +144,7 @@ def even_out(
 
 
 def _of_few_states(mixture: Mixture) -> list[Scope]:
-    """Leave out the blocks of most states, until the table of all pairs of states is small."""
+    """Drop the blocks with most states until the table of all pairs of states is small."""
     sizes = {block: sum(mixture.cardinalities[variable] for variable in block) for block in mixture.blocks}
     kept = sorted(mixture.blocks, key=sizes.__getitem__)
     while sum(sizes[block] for block in kept) > _MOST_STATES:
@@ -152,7 +153,7 @@ def _of_few_states(mixture: Mixture) -> list[Scope]:
 
 
 def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
-    """Draw records by chance alone; columns in the order of `mixture.variables`, records in the components' order."""
+    """Draw independent records; columns in the order of `mixture.variables`, records in the order of components."""
     if mixture.refined:
         return _with_finer(mixture, independent_records(mixture.coarse, count, generator), generator, even=False)
     if mixture.dependent:
@@ -170,9 +171,9 @@ def independent_records(mixture: Mixture, count: int, generator: np.random.Gener
 
 
 def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
-    """Find for each share of 1 the cell of a row of chances in which it lies."""
+    """For each share of 1 find the cell in which it lies, in a row of probabilities."""
     sums = np.cumsum(chances, axis=1)
-    # Sums of row k lie between k and k + 1, so that all rows are looked up at once.
+    # Sums of row k lie between k and k + 1, so that one search serves all rows.
     steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
     cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
     found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
@@ -180,7 +181,7 @@ def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[
 
 
 def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Generator, *, even: bool) -> NDArray[Any]:
-    """Draw the states of finer variables for records of the others."""
+    """Draw the states of finer variables for records of the other variables."""
     column = {variable: place for place, variable in enumerate(mixture.coarse.variables)}
     drawn = {
         variable: finer.draw(codes[:, column[finer.coarser]].astype(np.intp), generator, even=even)
@@ -192,14 +193,14 @@ def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Gene
 
 
 def _tabulated(mixture: Mixture, target: Variable) -> bool:
-    """Say whether triples with a target are few enough to be counted."""
+    """Whether triples with a target are few enough to be counted."""
     kept = _of_few_states(mixture)
     states = sum(mixture.cardinalities[variable] for block in kept for variable in block)
     return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MOST_STATES**2
 
 
 def _pair_shares(mixture: Mixture) -> Vector:
-    """Find the probabilities of pairs of states, and on the diagonal those of single states."""
+    """Return the probabilities of pairs of states, and on the diagonal those of single states."""
     ends = np.cumsum([0, *mixture.cardinalities.values()])
     span = {v: slice(begin, end) for v, begin, end in zip(mixture.variables, ends[:-1], ends[1:], strict=True)}
     states = np.empty((mixture.weights.size, int(ends[-1])))
@@ -215,7 +216,7 @@ def _pair_shares(mixture: Mixture) -> Vector:
 
 
 def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
-    """Count the records with both of two states, for all pairs of states; `records` holds the states' places."""
+    """Count the records with both of two states, for all pairs; `records` holds places among all states."""
     found = np.zeros((states, states))
     for begin in range(0, len(records), _CODED):
         part = records[begin : begin + _CODED]

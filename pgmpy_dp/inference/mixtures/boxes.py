@@ -1,8 +1,8 @@
-"""Rules bind the components of a mixture: each keeps to a box of states in which nothing is forbidden.
+"""Rules in a mixture: each component is confined to a box of states in which nothing is forbidden.
 
-A forbidden combination takes a state of each of several blocks of variables. A component whose tables leave out one of
-these states never has the combination, and its blocks stay independent. So every component gets, for each block, the
-cells that it may use: drawn around a record that obeys the rules, and as large as can be.
+A forbidden combination consists of a state of each of several blocks of variables. If a component's tables exclude one
+of these states, it never has the combination, and its blocks stay independent. So every component gets, for each block,
+the cells that it may use: a box around a record that obeys the rules, as large as possible.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from numpy.typing import ArrayLike, NDArray
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
 
 Whole = NDArray[np.intp]
-Cells = NDArray[np.bool_]  # axes: the component, the cells of a block
+Cells = NDArray[np.bool_]  # axes: component, cells of a block
 
-# Orders in which components go through the blocks; times that a dead end is tried anew; boxes that are drawn at once to
-# cover what may occur, and at most.
+# Orders in which components go through the blocks; retries of dead ends; boxes drawn at once to cover what may occur,
+# and most boxes drawn.
 _ORDERS, _TRIES, _AT_ONCE, _MOST = 8, 50, 32, 400
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What always holds, of variables with numbered states.
+    """Rules about variables with numbered states.
 
     Parameters
     ----------
     dependent : mapping of variable to (variable, ndarray)
-        Variables that follow from another, their root: the state for each state of the root.
+        Variables that follow from another, their root, with the state for each state of the root.
     zeros : sequence of (variables, ndarray of bool)
         Which combinations of states may occur.
     refined : mapping of variable to (variable, ndarray)
-        Variables within a coarser one, given which they are independent of all else: its state for each of theirs.
+        Variables that are independent of all else given a coarser one, with its state for each of theirs.
     """
 
     dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
@@ -45,16 +45,16 @@ class Rules:
     refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
 
     def root(self, variable: Variable) -> Variable:
-        """Return what a variable follows from, or itself."""
+        """Return the variable from which a variable follows, or itself."""
         return self.dependent[variable][0] if variable in self.dependent else variable
 
     def consistent(
         self, variables: Sequence[Variable], counts: ArrayLike, deviation: float
     ) -> tuple[Scope, Vector, float]:
-        """Reduce a noisy table so that no two of its variables have a root in common.
+        """Reduce a noisy table so that no two of its variables have the same root.
 
-        Beside its root a dependent variable has one state for each of the root's: other cells are left out. Of several
-        without their root one is kept, and the others are summed out.
+        Beside its root, a dependent variable has one state for each of the root's: other cells are dropped. Of several
+        dependent variables without their root one is kept, and the others are summed out.
         """
         names, table = list(variables), np.asarray(counts, dtype=np.float64)
         for variable in [name for name in variables if name in self.dependent]:
@@ -72,7 +72,7 @@ class Rules:
 
 
 class _Groups:
-    """A block's cells in groups, which a rule does not tell apart."""
+    """Groups of a block's cells that a rule does not distinguish."""
 
     def __init__(self, groups: Whole, count: int) -> None:
         self.of_cells, self.count = groups, count
@@ -81,7 +81,7 @@ class _Groups:
         self._occupied = groups[self._order][self._starts]
 
     def present(self, cells: Cells) -> NDArray[np.float32]:
-        """Say which groups have one of the cells."""
+        """Return which groups contain one of the cells."""
         found = np.zeros((len(cells), self.count), dtype=np.float32)
         found[:, self._occupied] = np.logical_or.reduceat(cells[:, self._order], self._starts, axis=1)
         return found
@@ -89,13 +89,13 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Link:
-    """A rule between blocks: which combinations of their groups of cells are forbidden, an axis a block."""
+    """A rule between blocks: which combinations of groups of cells are forbidden, with one axis per block."""
 
     forbidden: NDArray[np.float32]
     groups: Mapping[int, _Groups]
 
     def hits(self, number: int, boxes: Mapping[int, Cells]) -> Cells:
-        """Say which cells of a block have a forbidden combination with some of the others' cells."""
+        """Return which cells of a block have a forbidden combination with some of the others' cells."""
         letters = dict(zip(self.groups, string.ascii_lowercase, strict=False))
         present = {other: own.present(boxes[other]) for other, own in self.groups.items() if other != number}
         if len(present) == 1:
@@ -109,13 +109,13 @@ class _Link:
 
 
 class Boxes:
-    """Boxes of cells of blocks, in which every rule holds.
+    """Boxes of cells of blocks, within which every rule holds.
 
     Parameters
     ----------
     rules : Rules
     blocks : sequence of tuples of variables
-        Each variable that follows from no other in one block.
+        Each variable that follows from no other must be in exactly one block.
     cells : sequence of ndarrays of shape (cells, variables of the block)
         States of the cells of each block.
     cardinalities : mapping of variable to int
@@ -175,18 +175,18 @@ class Boxes:
         Parameters
         ----------
         shares : sequence of ndarrays
-            Probabilities of every block's cells, up to a factor: a block's cell of the record is drawn by them.
+            Probabilities of every block's cells, up to a factor, by which the record's cells are drawn.
         count : int
         generator : numpy.random.Generator
         given : mapping of block to ndarray of int, optional
-            Cells that the records have.
+            Given cells of the records.
         tries : int
-            What is possible may not be found where rules leave little, and more tries find more.
+            Number of tries. If rules leave little, possible records may not be found; more tries find more.
 
         Returns
         -------
-        list of ndarrays of bool, one a block, axes: the box and the block's cells
-            Without boxes for which no record was found; there may be none.
+        list of ndarrays of bool, one per block, axes: box, cells of the block
+            Boxes for which no record was found are left out; there may be none.
         """
         found = [np.tile(possible, (count, 1)) for possible in self.possible]
         kept = np.ones(count, dtype=bool)
@@ -202,7 +202,7 @@ class Boxes:
         return [own[kept] for own in found]
 
     def cover(self, generator: np.random.Generator) -> list[Cells]:
-        """Draw boxes until every pair of cells of two blocks lies in one of them, or is taken for impossible."""
+        """Draw boxes until each pair of cells of two blocks lies in one of them, or is assumed impossible."""
         even = [possible.astype(np.float64) for possible in self.possible]
         found = self.draw(even, _AT_ONCE if self.tied else 1, generator)
         for one, other in itertools.combinations(self.tied, 2):
@@ -229,7 +229,7 @@ class Boxes:
         given: Mapping[int, Whole],
         tries: int,
     ) -> tuple[dict[int, Cells], Cells]:
-        """Draw a cell of every tied block, so that no rule is broken; say for which rows that was possible."""
+        """Draw a cell of every tied block so that no rule is violated; return for which rows that was possible."""
         seeds = {number: np.zeros((count, self.possible[number].size), dtype=bool) for number in self.tied}
         open_rows = np.arange(count)
         for _ in range(tries):
@@ -254,7 +254,7 @@ class Boxes:
         return seeds, sound
 
     def _compatible(self, number: int, boxes: Mapping[int, Cells], count: int) -> Cells:
-        """Say which cells of a block break no rule with any of the others' cells; blocks without cells are left out."""
+        """Return which cells of a block violate no rule with any cells of the other given blocks."""
         found = np.tile(self.possible[number], (count, 1))
         for link in self._links:
             if number in link.groups and all(other in boxes or other == number for other in link.groups):

@@ -1,8 +1,8 @@
-"""Evidence that rules allow is answered, though no component of a fitted mixture has it.
+"""Answers to evidence that rules allow, even if no component of a fitted mixture has it.
 
-Components keep to boxes of states, which hold every two states that rules allow together, but not every three. Where
-no box has the evidence, the release says nothing of what goes with it: records are then taken to have independent
-variables, but for the rules and the evidence.
+Components are confined to boxes of states. These cover every two states that rules allow together, but not every three.
+If no box has the evidence, the release says nothing about what goes with it: variables are then assumed independent,
+apart from the rules and the evidence.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]
 
 
 def _independent(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture | None:
-    """Make components of independent variables that keep to the rules and to the evidence; None without any."""
+    """Return components of independent variables that obey the rules and the evidence; None if there are none."""
     coarse, zeros = mixture.coarse, list(rules.zeros)
     for variable, state in evidence.items():
         if variable in mixture.refined:
@@ -57,7 +57,7 @@ def _independent(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int
     blocks = [(variable,) for variable in roots.cardinalities]
     cells = [np.arange(states)[:, None] for states in roots.cardinalities.values()]
     boxes = Boxes(Rules(coarse.dependent, zeros), blocks, cells, coarse.cardinalities)
-    # A state without mass in the mixture has as much here as the least that has some.
+    # A state without mass in the mixture gets as much as the least that has some.
     shares = [np.maximum(share, share[share > 0].min()) for share in map(roots.marginal, blocks)]
     generator = np.random.default_rng(0)
     if not all(own.any() for own in boxes.possible) or not len(boxes.draw(shares, 1, generator, tries=_TRIES)[0]):

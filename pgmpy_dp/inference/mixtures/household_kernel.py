@@ -1,4 +1,4 @@
-"""Persons change places between households by compiled passes."""
+"""Compiled exchanges of persons between households."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def _replaced(out, into, begin, end, place, weight, persons, excess, price):
-    """Put one person in another's place among those of a household, and return the change of the cost of pairs.
+    """Replace a person of a household by another, and return the change of the cost of pairs.
 
-    Pairs of states are counted above the diagonal; both orders of two persons with one state are on it.
+    Pairs of states are counted above the diagonal; on it are both orders of two persons with the same state.
     """
     cost = 0.0
     for m in range(begin, end):
@@ -33,7 +33,7 @@ def _replaced(out, into, begin, end, place, weight, persons, excess, price):
 
 @compiled
 def _linked(one, other, home, away, links, price):
-    """Compute the change of the cost of links if two persons of different households changed places."""
+    """Return the change of the cost of links if two persons of different households were exchanged."""
     cost = 0.0
     for h in range(home.shape[0]):
         a, b = home[h], away[h]
@@ -53,7 +53,7 @@ def _linked(one, other, home, away, links, price):
 def exchange_persons(
     persons, owners, starts, homes, weights, alike, first, size, excess, price, links, link_price, tries, generator
 ):
-    """Let two persons change places wherever that brings pairs of persons, and links, nearer to what is expected.
+    """Exchange two persons wherever that brings pairs of persons, and links, closer to their expectations.
 
     Parameters
     ----------
@@ -65,23 +65,23 @@ def exchange_persons(
     homes : ndarray of int32, shape (households, variables)
         Places of the households' states among theirs.
     weights : ndarray, shape (households,)
-        Of each ordered pair of persons of a household.
+        Weight of each ordered pair of persons of a household.
     alike : ndarray of int64, shape (persons,)
-        Persons, those of households with equal values one behind another.
+        Persons, with those of households with equal values in sequence.
     first, size : ndarrays of int64, shape (persons,)
-        Where in `alike` the persons of households like a person's own begin, and how many there are.
+        Start in `alike` of the persons of households equal to a person's own, and their number.
     excess, links : ndarrays of shape (states, states)
-        Weights of pairs of persons, and numbers of persons by a state of their household and one of their own, less
-        those expected; changed in place.
+        Weights of pairs of persons, and numbers of persons by a state of their household and one of their own, minus
+        the expected ones; changed in place.
     price, link_price : ndarrays of the same shapes
-        What the squares of these cost.
+        Price of the squares of these.
     tries : int
     generator : numpy.random.Generator
 
     Returns
     -------
     int
-        Exchanges made.
+        Number of exchanges.
     """
     made, count = 0, persons.shape[0]
     for _ in range(tries):

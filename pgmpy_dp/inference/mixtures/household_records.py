@@ -1,8 +1,8 @@
-"""Households are drawn from a mixture, then persons given the values of their household, who then change places.
+"""Households drawn from a mixture with persons given their household, who are then exchanged between households.
 
 The mixture is over a household, the number of its persons, and one of them. Given the household, persons are drawn
-independently; what two persons of a household are like together is brought in afterwards, by persons who change places
-between households. That leaves all tables of persons alone as they are.
+independently. How two persons of a household are related is introduced afterwards, by exchanging persons between
+households, which leaves all tables of single persons unchanged.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pgmpy_dp.inference.tables.layout import Variable, Vector
 
 Codes = NDArray[np.int32]
 Places = NDArray[np.int64]
-# A variable of one person, a variable of another, their table (of a household's pairs, of weight 1 together, in both
-# orders), and the standard deviation of its noise.
+# Variable of one person, variable of another, their table (of a household's pairs in both orders, with a total weight
+# of 1), and the standard deviation of its noise.
 Together = tuple[Variable, Variable, Vector, float]
 
-_PATTERNS = 2_000  # households with different values whose components are found at a time
+_PATTERNS = 2_000  # distinct households whose components are computed at a time
 _GOLDEN = (5**0.5 - 1) / 2
-# Exchanges tried for each person, and their most work; once so few of those tried are made, no more are.
+# Exchanges tried per person, their most work, and the share of accepted exchanges below which they end.
 _SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.003
-# What a person's link to the household costs beside pairs of persons, and how much of pairs is taken as independent.
+# Price of a person's link to the household relative to pairs of persons, and share of pairs treated as independent.
 _LINKS, _BLURRED = 10.0, 0.05
 
 
@@ -46,9 +46,9 @@ def draw_households(
     Parameters
     ----------
     mixture : Mixture
-        No variable of persons follows from one of households, nor the other way round.
+        Variables of persons and of households must not follow from each other.
     level : sequence of variables
-        Those of a household, `size` among them, which has the states 1, 2, ...
+        Variables of a household, including `size`, which has the states 1, 2, ...
     size : variable
     together : sequence of Together
         Their totals are numbers of households.
@@ -59,11 +59,11 @@ def draw_households(
     Returns
     -------
     households : ndarray of shape (count, variables of households)
-        States; columns in the order of `level`.
+        State indices; columns in the order of `level`.
     owners : ndarray of shape (persons,)
         The household of each person, ascending.
     persons : ndarray of shape (persons, variables of persons)
-        States; columns in the order of the mixture.
+        State indices; columns in the order of the mixture.
     """
     homes = mixture.only(level)
     households = draw_records(homes, count, generator)[:, [homes.variables.index(variable) for variable in level]]
@@ -95,9 +95,9 @@ def draw_households(
 def _components(
     mixture: Mixture, fixed: list[int], patterns: Codes, pattern: Places, owners: Places, generator: np.random.Generator
 ) -> Places:
-    """Draw each person's component given the household: evenly over persons of households with equal values.
+    """Draw each person's component given the household, evenly over persons of households with equal values.
 
-    Persons of one household are far apart in the order in which that is done: they do not repel each other.
+    Persons of one household are far apart in the order used for this, so that they do not repel each other.
     """
     column = {mixture.variables[place]: number for number, place in enumerate(fixed)}
     factors = []
@@ -130,7 +130,7 @@ def _components(
 def _draw_values(
     mixture: Mixture, records: Codes, own: list[int], component: Places, generator: np.random.Generator
 ) -> None:
-    """Draw persons' values block by block, evenly within a component and what is given of the block."""
+    """Draw persons' values block by block, evenly within a component and given values of the block."""
     place = {variable: number for number, variable in enumerate(mixture.variables)}
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         drawn = [axis for axis, variable in enumerate(block) if place[variable] in own]
@@ -163,7 +163,7 @@ def _change_places(
     together: Sequence[Together],
     generator: np.random.Generator,
 ) -> None:
-    """Let persons change places until pairs of persons are as the tables say, as far as their noise lets them."""
+    """Exchange persons until pairs of persons match the tables, as far as their noise allows."""
     from pgmpy_dp.inference.mixtures import household_kernel as kernel
 
     starts = np.searchsorted(owners, np.arange(owners[-1] + 2)) if owners.size else np.zeros(1, dtype=np.int64)
@@ -177,7 +177,7 @@ def _change_places(
     held = _pairs(persons, owners, starts, weights, offsets[-1])
     expected = _expected(mixture, held, [mixture.variables[place] for place in own], offsets, together)
     numbers = sum(states[place] for place in fixed)
-    links = np.zeros((numbers, offsets[-1]))  # those drawn are even: they are to stay as they are
+    links = np.zeros((numbers, offsets[-1]))  # drawn evenly, and to be preserved
     shares = np.zeros_like(links)
     for column in range(homes.shape[1]):
         for row in range(persons.shape[1]):
@@ -201,14 +201,14 @@ def _change_places(
 def _expected(
     mixture: Mixture, held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]
 ) -> Vector:
-    """Expect of pairs of persons what the tables say of them, as far as that is no noise, beside what is `held` now."""
+    """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `held` now."""
     places, tables = [], []
     for one, other, counts, deviation in together:
         a, b = names.index(one), names.index(other)
         rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
         now = held[rows, columns]
         alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
-        # Cells that happen to be empty among those drawn need not be.
+        # Cells that happen to be empty among the drawn pairs need not be.
         tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
         places.append((rows, columns))
     expected = held.copy()
@@ -220,13 +220,13 @@ def _expected(
 
 
 def _placed(records: Codes, columns: list[int], states: list[int]) -> tuple[Codes, Places]:
-    """Give states their places among the states of all these columns."""
+    """Convert states to places among the states of all these columns."""
     offsets = np.cumsum([0, *(states[column] for column in columns)])
     return np.ascontiguousarray(records[:, columns] + offsets[:-1].astype(np.int32)), offsets
 
 
 def _pairs(persons: Codes, owners: Places, starts: Places, weights: Vector, states: int) -> Vector:
-    """Add up the weights of ordered pairs of persons of a household, by a state of each."""
+    """Sum the weights of ordered pairs of persons of a household, by a state of each."""
     import scipy.sparse as sparse
 
     rows = np.repeat(np.arange(len(persons)), persons.shape[1])

@@ -1,4 +1,4 @@
-"""A mixture of products of small tables gives exact answers."""
+"""Mixtures of products of small tables, with exact answers."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.refinement import Refinement, Whole, summed_by
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
 
-# These bound the cells of a table that is answered, and of a product of a few components' tables held meanwhile.
+# Most cells of an answered table, and of intermediate products of a few components' tables.
 _MAX_CELLS, _HELD = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
 
 
 class AnswerTooLargeError(ValueError):
-    """A table was asked for that has more cells than are allowed."""
+    """A requested table has more cells than allowed."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Within a component, blocks of variables are independent; within a block they depend on each other as they like.
+    """Mixture in whose components blocks of variables are independent; within a block any dependence is possible.
 
     Parameters
     ----------
     cardinalities : mapping of variable to int
     blocks : tuple of tuples of variables
-        Each variable that follows from no other in one block.
+        Each variable that follows from no other must be in exactly one block.
     weights : ndarray of shape (components,)
         Probabilities of the components.
-    tables : tuple of ndarrays, one a block
-        Joint probabilities of the block's variables; axes: the component, then the variables. Each component's sum
-        to one.
+    tables : tuple of ndarrays, one per block
+        Joint probabilities of the block's variables; axes: component, then variables. They sum to one in each
+        component.
     dependent : mapping of variable to (variable, ndarray of int)
-        Variables that follow from another one, which is in a block: the state for each of its states.
+        Variables that follow from another one, which is in a block, with the state for each of its states.
     refined : mapping of variable to Refinement
         Variables that are independent of all else given a coarser one.
 
@@ -71,7 +71,7 @@ class Mixture:
         tables: Iterable[ArrayLike],
         dependent: Mapping[Variable, tuple[Variable, Whole]] | None = None,
     ) -> Mixture:
-        """Check the arguments, scale probabilities to sum to one exactly, and freeze."""
+        """Check the arguments, normalise probabilities, and freeze."""
         sizes = {variable: int(states) for variable, states in cardinalities.items()}
         scopes = tuple(tuple(block) for block in blocks)
         following = dict(dependent or {})
@@ -100,7 +100,7 @@ class Mixture:
         return tuple(self.cardinalities)
 
     def refine(self, cardinalities: Mapping[Variable, int], refined: Mapping[Variable, Refinement]) -> Mixture:
-        """Add finer variables to those of this mixture; `cardinalities` has all variables in their order."""
+        """Return the mixture with finer variables; `cardinalities` has all variables in order."""
         for variable, finer in refined.items():
             sums = np.bincount(finer.groups, finer.shares, self.cardinalities[finer.coarser])
             present = np.bincount(finer.groups, minlength=sums.size) > 0
@@ -116,7 +116,7 @@ class Mixture:
 
     @cached_property
     def coarse(self) -> Mixture:
-        """Return the mixture of the variables that refine no other."""
+        """The mixture of the variables that refine no other."""
         if not self.refined:
             return self
         sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.refined}
@@ -124,14 +124,14 @@ class Mixture:
 
     @cached_property
     def roots(self) -> Mixture:
-        """Return the mixture of the variables that follow from no other."""
+        """The mixture of the variables that follow from no other."""
         if not self.dependent:
             return self
         sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.dependent}
         return Mixture(sizes, self.blocks, self.weights, self.tables)
 
     def only(self, variables: Collection[Variable]) -> Mixture:
-        """Return the mixture of some variables, with the components of all; what follows from another needs that one.
+        """Return the mixture of some variables, with all components; roots of dependent variables must be included.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Mixture:
         return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
 
     def marginal(self, variables: Sequence[Variable]) -> Vector:
-        """Compute the joint probabilities of some variables; one axis a variable, in the order asked for.
+        """Compute the joint probabilities of some variables, with one axis each in the given order.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Mixture:
         return table.transpose([order.index(variable) for variable in asked])
 
     def _of_refined(self, asked: Scope) -> Vector:
-        """Compute `marginal` where variables refine others."""
+        """Compute `marginal` if variables refine others."""
         finer = [variable for variable in asked if variable in self.refined]
         coarser = [self.refined[variable].coarser for variable in finer]
         names = list(dict.fromkeys([*(v for v in asked if v not in self.refined), *coarser]))
@@ -213,10 +213,10 @@ class Mixture:
         return table.transpose([names.index(variable) for variable in asked])
 
     def _of_dependent(self, asked: Scope) -> Vector:
-        """Compute `marginal` where variables follow from others.
+        """Compute `marginal` if variables follow from others.
 
-        A root all of whose states matter, since more is asked than one variable that follows from it, keeps them until
-        the end; any other is summed to the states of that one variable first.
+        A root keeps all its states until the end if more is asked than one variable that follows from it; otherwise it
+        is summed to the states of that variable first.
         """
         wanted: dict[Variable, list[Variable]] = {}
         for variable in asked:
@@ -250,7 +250,7 @@ class Mixture:
         Parameters
         ----------
         evidence : mapping of variable to int or array
-            A variable's state, or the likelihood of every state of it: ones and zeros for a set of states, other
+            A variable's state, or the likelihood of each of its states: ones and zeros for a set of states, other
             numbers for uncertain evidence.
 
         Raises
@@ -266,11 +266,11 @@ class Mixture:
         return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables, self.dependent, refined)
 
     def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
-        """Compute the log of the evidence's probability in nats; for likelihoods, of their mean."""
+        """Compute the log-probability of the evidence in nats; for likelihoods, the log of their mean."""
         return float(logsumexp(self.coarse._weigh(self._of_coarse(evidence)[0])[0]))
 
     def most_probable(self, variables: Sequence[Variable]) -> tuple[int, ...]:
-        """Find the states that some variables most probably have together; of several, the first.
+        """Return the jointly most probable states of some variables; the first among equals.
 
         Raises
         ------
@@ -286,7 +286,7 @@ class Mixture:
         Parameters
         ----------
         codes : ndarray of shape (records, variables)
-            States, columns in the order of `variables`; -1 where a value is unknown, which is summed over.
+            State indices, columns in the order of `variables`; -1 for unknown values, which are summed over.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class Mixture:
         if self.dependent:
             return self._of_complete(codes)
         column = {variable: place for place, variable in enumerate(self.variables)}
-        # The last entry of each axis is the sum over it: states of -1 look there.
+        # The last entry of each axis is the sum over it, which index -1 selects.
         padded = [
             reduce(lambda whole, axis: np.concatenate([whole, whole.sum(axis=axis, keepdims=True)], axis=axis),
                    range(1, table.ndim), table)
@@ -322,7 +322,7 @@ class Mixture:
         return out
 
     def _of_finer(self, codes: NDArray[np.integer]) -> Vector:
-        """Compute `log_likelihood` where variables refine others: from the coarser ones and shares within them."""
+        """Compute `log_likelihood` if variables refine others: from the coarser ones and shares within them."""
         column = {variable: place for place, variable in enumerate(self.variables)}
         found, codes = np.zeros(len(codes)), codes.astype(np.intp)
         with np.errstate(divide="ignore"):
@@ -338,7 +338,7 @@ class Mixture:
     def _of_coarse(
         self, evidence: Mapping[Variable, int | ArrayLike]
     ) -> tuple[Mapping[Variable, int | ArrayLike], dict[Variable, Refinement]]:
-        """Turn evidence on finer variables into evidence on their coarser ones, and shares given it."""
+        """Convert evidence on finer variables to evidence on their coarser ones, and shares given it."""
         self._known(evidence)
         refined = dict(self.refined)
         if not refined.keys() & evidence.keys():
@@ -353,7 +353,7 @@ class Mixture:
         return found, refined
 
     def _of_complete(self, codes: NDArray[np.integer]) -> Vector:
-        """Compute `log_likelihood` where variables follow from others: from roots alone, if the others agree."""
+        """Compute `log_likelihood` if variables follow from others: from roots alone, if the others match."""
         column = {variable: place for place, variable in enumerate(self.variables)}
         agrees = np.ones(len(codes), dtype=bool)
         for variable, (root, states) in self.dependent.items():
@@ -365,7 +365,7 @@ class Mixture:
         return np.where(agrees, found, -np.inf)
 
     def _weigh(self, evidence: Mapping[Variable, int | ArrayLike]) -> tuple[Vector, tuple[Vector, ...]]:
-        """Weigh components by the evidence's probability: logs of the products, and tables given the evidence."""
+        """Weight components by the evidence: return logs of the products, and tables given the evidence."""
         self._known(evidence)
         likelihoods: dict[Variable, Vector] = {}
         for variable, given in evidence.items():
@@ -383,7 +383,7 @@ class Mixture:
                 if any(variable in likelihoods for variable in block):
                     sums = tables[number].reshape(logs.size, -1).sum(axis=1)
                     logs += np.log(sums)
-                    # Where the evidence is impossible the weight is zero, and the table may be any.
+                    # If the evidence is impossible the weight is zero, and the table is irrelevant.
                     sums = np.where(sums > 0, sums, np.inf).reshape(-1, *[1] * len(block))
                     tables[number] = np.where(sums < np.inf, tables[number] / sums, self.tables[number])
         return logs, tuple(tables)
@@ -411,7 +411,8 @@ class Mixture:
 def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
     """Sum over components the weight times the outer product of the factors' rows, flat.
 
-    The product of the first few factors and that of the others meet in one matrix product, a few components at a time.
+    The product of the first few factors and that of the others are combined in one matrix product, a few components at
+    a time.
     """
     if not factors:
         return np.ones(1)

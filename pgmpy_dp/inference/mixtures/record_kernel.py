@@ -1,4 +1,4 @@
-"""Records are drawn evenly by compiled passes."""
+"""Compiled passes for drawing records evenly."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def even_counts(totals, table, carry, counts):
-    """Give every component's cells whole numbers of records.
+    """Assign integer numbers of records to every component's cells.
 
-    A component's cells get their expected numbers, rounded up or down, so that they sum to the component's total; those
-    are rounded up that have fallen behind most in the components so far.
+    A component's cells get their expected numbers, rounded up or down so that they sum to the component's total; those
+    are rounded up that lag most behind their expectation in the components processed before.
 
     Parameters
     ----------
@@ -20,9 +20,9 @@ def even_counts(totals, table, carry, counts):
     table : ndarray of shape (components, cells)
         Probabilities.
     carry : ndarray of shape (cells,)
-        How far the cells lie behind at the start; changed in place.
+        Initial lag of the cells; changed in place.
     counts : ndarray of int64, shape (components, cells)
-        Here the numbers go.
+        Output: the numbers.
     """
     cells = table.shape[1]
     behind = np.empty(cells)
@@ -44,9 +44,9 @@ def even_counts(totals, table, carry, counts):
 
 @compiled
 def _gain(records, i, j, s, t, moved, first, second, excess, price):
-    """Compute the change of the cost if two records exchanged their values of one variable (of those in its block).
+    """Return the change of the cost if two records exchanged their values of one variable (or of those in its block).
 
-    The records are of the strata s and t. Within one stratum nothing changes where they agree.
+    The records are in strata s and t. Within one stratum nothing changes where they agree.
     """
     a, b = records[i, moved], records[j, moved]
     gain = 0.0
@@ -65,7 +65,7 @@ def _gain(records, i, j, s, t, moved, first, second, excess, price):
 
 @compiled
 def _gain_within(s, t, a, c, b, e, excess, price):
-    """Do the same for a pair of states, a and c, that goes from stratum s to t as a whole, and b and e back."""
+    """Do the same for a pair of states: a and c move together from stratum s to t, and b and e back."""
     gain = 0.0
     if a != b or c != e:
         gain += price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, e] * (1 + 2 * excess[s, b, e])
@@ -75,7 +75,7 @@ def _gain_within(s, t, a, c, b, e, excess, price):
 
 @compiled
 def _exchange(records, i, j, s, t, moved, first, second, excess):
-    """Count what `_gain` foresaw."""
+    """Update the counts for an exchange that `_gain` evaluated."""
     a, b = records[i, moved], records[j, moved]
     if a != b:
         for v in range(records.shape[1]):
@@ -90,7 +90,7 @@ def _exchange(records, i, j, s, t, moved, first, second, excess):
 
 @compiled
 def _replace(excess, s, a, c, b, e):
-    """Count a record with states b and e in place of one with a and c; a single state is a pair with itself."""
+    """Update counts for a record with states b and e instead of a and c; a single state is a pair with itself."""
     excess[s, a, c] -= 1
     excess[s, b, e] += 1
     if a != c:
@@ -100,31 +100,31 @@ def _replace(excess, s, a, c, b, e):
 
 @compiled
 def swap_within_components(records, strata, starts, first, second, excess, price, sweeps, generator):
-    """Exchange two records' values of a block wherever that brings the counts of pairs nearer to their expectations.
+    """Exchange two records' values of a block wherever that brings counts of pairs closer to their expectations.
 
-    Both records belong to one component, so every component's counts within single blocks stay as they are.
+    Both records belong to one component, so every component's counts within single blocks do not change.
 
     Parameters
     ----------
     records : ndarray of int32, shape (records, variables)
         Places of the records' states among the states of all variables; sorted by component; changed in place.
     strata : ndarray of int64, shape (records,)
-        Pairs are counted in each stratum by itself.
+        Pairs are counted separately in each stratum.
     starts : ndarray of int64, shape (components + 1,)
         Where each component's records begin.
     first, second : ndarrays of int64, shape (blocks,)
-        Variables of the blocks, `second` being -1 where there is one only.
+        Variables of the blocks; `second` is -1 for blocks of one variable.
     excess, price : ndarrays of shape (strata, states, states)
-        Records less expected records of each pair of states, above and below the diagonal alike, and what the square of
-        that costs; `excess` is changed in place. The diagonal counts single states.
+        Records minus expected records of each pair of states, both above and below the diagonal, and the price of the
+        square of that; `excess` is changed in place. The diagonal counts single states.
     sweeps : int
-        Exchanges tried for each record and block.
+        Exchanges tried per record and block.
     generator : numpy.random.Generator
 
     Returns
     -------
     int
-        Exchanges made.
+        Number of exchanges.
     """
     made = 0
     for _ in range(sweeps):

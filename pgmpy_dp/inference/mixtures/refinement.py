@@ -1,4 +1,4 @@
-"""A finer variable within a coarser one: shares of its states in each group, independent of all else."""
+"""Finer variables within coarser ones: shares of states in each group, independent of all else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.table import pooled, project_to_simplex
 
 Whole = NDArray[np.intp]
-# Finer variables, each with the coarser one and its state for every state of the finer.
+# For each finer variable the coarser one, and its state for every state of the finer one.
 Refined = Mapping[Variable, tuple[Variable, Whole]]
 # Variables, counts, and the standard deviation of the noise in a cell.
 Noisy = tuple[Sequence[Variable], Any, float]
@@ -22,13 +22,13 @@ Noisy = tuple[Sequence[Variable], Any, float]
 
 @dataclass(frozen=True)
 class Refinement:
-    """A refinement has the probability of every state of a finer variable given its state of the coarser one.
+    """Probability of every state of a finer variable given its state of the coarser one.
 
     Parameters
     ----------
     coarser : variable
     groups : ndarray of int
-        For every state of the finer variable that of the coarser one.
+        For every state of the finer variable the state of the coarser one.
     shares : ndarray
         They sum to one in each group.
 
@@ -45,10 +45,10 @@ class Refinement:
 
     @classmethod
     def of(cls, coarser: Variable, groups: Whole, counts: Vector, totals: Vector) -> Refinement:
-        """Find shares from noisy counts of the finer states, and totals of their groups.
+        """Estimate shares from noisy counts of the finer states, and totals of their groups.
 
-        Within a group the shares are those nearest to the counts that a group of its total can have. Less than one
-        record is spread evenly, so that no state is impossible.
+        Within a group, counts are projected on those with the group's total. Less than one record is spread evenly, so
+        that no state is impossible.
         """
         shares = np.zeros(groups.size)
         for group, total in enumerate(totals):
@@ -61,22 +61,22 @@ class Refinement:
 
     @property
     def states(self) -> int:
-        """Return the number of states of the finer variable."""
+        """Number of states of the finer variable."""
         return self.groups.size
 
     def spread(self, table: Vector, axis: int) -> Vector:
-        """Replace an axis of the coarser variable by one of the finer."""
+        """Replace the axis of the coarser variable by one of the finer variable."""
         shape = [-1 if place == axis else 1 for place in range(table.ndim)]
         return np.take(table, self.groups, axis=axis) * self.shares.reshape(shape)
 
     def attach(self, table: Vector, axis: int) -> Vector:
-        """Put an axis of the finer variable behind a table that keeps that of the coarser one."""
+        """Append an axis of the finer variable to a table, keeping that of the coarser one."""
         within = (np.arange(table.shape[axis])[:, None] == self.groups) * self.shares
         found: Vector = np.moveaxis(np.moveaxis(table, axis, -1)[..., None] * within, -2, axis)
         return found
 
     def given(self, likelihood: Vector, groups: int) -> tuple[Vector, Refinement]:
-        """Take evidence on the finer variable: its likelihood for every group, and the shares given it."""
+        """Condition on evidence on the finer variable: return the likelihood of every group, and the new shares."""
         joint = self.shares * likelihood
         sums: Vector = np.bincount(self.groups, joint, groups).astype(np.float64)
         within = sums[self.groups]
@@ -84,13 +84,13 @@ class Refinement:
         return sums, replace(self, shares=shares)
 
     def draw(self, groups: NDArray[Any], generator: np.random.Generator, *, even: bool) -> Whole:
-        """Draw a finer state for each record's group: by chance, or so that each has its expected number, rounded."""
+        """Draw a finer state for each record's group: at random, or so that each has its expected number, rounded."""
         order = np.argsort(self.groups, kind="stable")
         sizes = np.bincount(self.groups)
         ends = np.cumsum(sizes)
         sums = np.cumsum(self.shares[order])
         before = np.concatenate([[0.0], sums])[ends - sizes]
-        # Sums within group g lie between g and g + 1, so that all groups are looked up at once.
+        # Sums within group g lie between g and g + 1, so that one search serves all groups.
         steps = sums - before[self.groups[order]] + self.groups[order]
         spots = generator.random(groups.size)
         if even:
@@ -107,7 +107,7 @@ class Refinement:
 def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table: Noisy) -> Noisy:
     """Sum the states of finer variables in a noisy table to those of their coarser ones.
 
-    The deviation is that of the sums with most noise.
+    The deviation is that of the noisiest sum.
     """
     names, counts, deviation = table
     for finer in [name for name in names if name in refined]:
@@ -128,7 +128,7 @@ def summed_by(table: Vector, axis: int, groups: Whole, count: int) -> Vector:
 
 
 def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tuple[Vector, float]]:
-    """Find the noisy counts of each finer variable alone, from all tables that have it, and their deviations."""
+    """Return the noisy counts of each finer variable alone, from all tables that contain it, and their deviations."""
     found: dict[Variable, list[tuple[Vector, float]]] = {finer: [] for finer in refined}
     for table in tables:
         for finer in [name for name in table[0] if name in refined]:
@@ -145,7 +145,7 @@ def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tup
 def refinements(
     refined: Refined, fine: Mapping[Variable, tuple[Vector, float]], totals: Mapping[Variable, Vector]
 ) -> dict[Variable, Refinement]:
-    """Find the refinements of several variables from their noisy counts and the totals of their coarser variables."""
+    """Estimate the refinements of several variables from their noisy counts and their coarser variables' totals."""
     return {
         finer: Refinement.of(coarser, groups, fine[finer][0], totals[coarser])
         for finer, (coarser, groups) in refined.items()
@@ -153,7 +153,7 @@ def refinements(
 
 
 def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) -> Noisy:
-    """Drop the axis of the coarser variable beside the finer one: its other states cannot be."""
+    """Drop the axis of the coarser variable beside the finer one: its other states cannot occur."""
     names, counts, deviation = tuple(table[0]), np.asarray(table[1], dtype=np.float64), table[2]
     if coarser in names:
         axes = names.index(finer), names.index(coarser)

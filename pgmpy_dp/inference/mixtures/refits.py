@@ -1,4 +1,4 @@
-"""Refits to tables of records that a fitted mixture gives show how far its answers may be from the truth."""
+"""Parametric bootstrap of a fitted mixture: refits to simulated releases give the errors of its answers."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
-# Records drawn at most; those of more records deviate less from the mixture, and are drawn to it.
+# Most records drawn; for more, deviations from the mixture are scaled down to the actual number.
 _MOST_RECORDS = 50_000
-# A state's mean square error in a few draws is averaged with that of all states of the question, which counts as so
-# many draws.
+# A state's mean squared error over a few draws is averaged with that of all states of the question, which has the
+# weight of this number of draws.
 _STRENGTH = 4.0
-# No pair tells what three variables do together. There a refit's own spread between starts counts half: the mean
-# of many members has hardly any, but it is no closer to the truth than their agreement is. And records deviate by more
-# than if they were independent: this many times the variance of independent ones is added. Both were chosen on the RAND
-# Health Insurance Experiment, where a person has several records, on Adult, and on networks "child" and "insurance".
+# Pairs do not show what three variables do together. There, a refit's own spread between starts has this weight: the
+# mean of many members has hardly any spread, but is no closer to the truth than their agreement. Records also deviate
+# more than independent ones: this multiple of their variance is added. Both were chosen on the RAND Health Insurance
+# Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
-_LOW = 1.645  # standard deviations below its mean, where a normal variable is with 5 % probability
-_LEAST = 0.25  # the share of a variance that remains of it at least
+_LOW = 1.645  # standard deviations below the mean at the 5 % quantile of a normal variable
+_LEAST = 0.25  # least share of a variance that is kept
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """An answer, or the mean of numbers under it, with the standard deviation of its error.
+    """An answer, or a mean under it, with the standard deviation of its error.
 
     Attributes
     ----------
     values, deviations : ndarray
     hidden : ndarray
-        Shares of this size drown in the noise: a value below says no more than that it is small.
+        Noise hides shares of this size: a value below this means only that the share is small.
     records : float
-        The number of records with the evidence.
+        Number of records with the evidence.
     uncertainty : float
-        The standard deviation of that number's error.
+        Standard deviation of that number's error.
     draws : int
-        Deviations were found from so many.
+        Number of draws from which deviations were computed.
     """
 
     values: Vector
@@ -63,11 +63,11 @@ class Prediction:
 
     @property
     def least(self) -> float:
-        """Return the number of records with the evidence that there are at least, with a probability of 95 %."""
+        """Lower bound on the number of records with the evidence, with a probability of 95 %."""
         return self.records - _LOW * self.uncertainty
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
-        """Take the values' bounds that hold so much of a t distribution between them."""
+        """Return bounds of the values that contain this share of a t distribution."""
         width = float(stats.t.ppf((1 + interval) / 2, self.draws))
         upper = np.maximum(self.values + width * self.deviations, width * self.hidden)
         return self.values - width * self.deviations, upper
@@ -75,17 +75,17 @@ class Prediction:
 
 @dataclass(frozen=True)
 class MixtureDraws:
-    """A fitted mixture was taken for the truth some times: records were drawn from it, and their noisy tables refitted.
+    """Parametric bootstrap of a fitted mixture: records drawn from it, and refits to their noisy tables.
 
     Attributes
     ----------
     fit : MixtureFit
     records : tuple of ndarrays of shape (records, variables)
-        States, columns in the order of the mixture's variables.
+        State indices, columns in the order of the mixture's variables.
     refits : tuple of Mixture
         One member each.
     noise : mapping of variable to float
-        Standard deviation of the noise in the share of a variable's states, from all tables that have it.
+        Standard deviation of the noise in the share of a variable's states, from all tables that contain it.
     """
 
     fit: MixtureFit
@@ -101,7 +101,7 @@ class MixtureDraws:
         of_records: bool,
         numbers: ArrayLike | None = None,
     ) -> Prediction:
-        """Answer a question with the error that it is expected to have.
+        """Answer a question with its expected error.
 
         Parameters
         ----------
@@ -109,9 +109,9 @@ class MixtureDraws:
         given : mapping of variable to int
             Evidence: states.
         of_records : bool
-            Whether the truth is the answer that the records give, or that of the distribution they were drawn from.
+            Whether the error is relative to the records' answer, or to that of the distribution they are drawn from.
         numbers : array, optional
-            One for each joint state of the variables asked for: their mean is predicted in place of probabilities.
+            One per joint state of the variables asked for: their mean is predicted instead of probabilities.
         """
         answer, share = self._answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
         records, unit, hidden = self.fit.total * share, answer * (1 - answer), self._hidden(asked, given)
@@ -144,14 +144,14 @@ class MixtureDraws:
         return self.fit.members
 
     def _answer(self, mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
-        """Find the distribution of the variables asked for, flat."""
+        """Compute the distribution of the variables asked for, flat."""
         return conditioned(mixture, self.fit.rules, given).marginal(asked).ravel()
 
     def _shares(self, variable: Variable) -> Vector:
         return self.fit.mixture.marginal((variable,))
 
     def _errors(self, asked: Sequence[Variable], given: Mapping[Variable, int], of_records: bool) -> Iterator[Vector]:
-        """Compute how far the answers of the refits are from the truth they were drawn from."""
+        """Yield the errors of the refits' answers relative to the truth that they were drawn from."""
         mixture = self.fit.mixture
         answer, share = self._answer(mixture, asked, given), _share(mixture, given)
         shape = [mixture.cardinalities[variable] for variable in asked]
@@ -162,19 +162,19 @@ class MixtureDraws:
                 states = tuple(kept[:, mixture.variables.index(variable)].astype(np.intp) for variable in asked)
                 counted = np.bincount(np.ravel_multi_index(states, shape), minlength=answer.size) / len(codes)
                 drawn = self.fit.total * _drawn_to(share * answer, counted, len(codes), self.fit.total)
-                # One more record agrees with the mixture: there may be none.
+                # Add one record that matches the mixture, since there may be none.
                 truth = (drawn + answer) / (drawn.sum() + 1)
             yield self._answer(again, asked, given) - truth
 
     def _having(self, codes: NDArray[np.unsignedinteger], given: Mapping[Variable, int]) -> NDArray[np.bool_]:
-        """Say which drawn records have the evidence."""
+        """Return which drawn records have the evidence."""
         kept = np.ones(len(codes), dtype=bool)
         for variable, state in given.items():
             kept &= codes[:, self.fit.mixture.variables.index(variable)] == state
         return kept
 
     def _uncertainty(self, given: Mapping[Variable, int]) -> float:
-        """Compute the standard deviation of the error of the evidence's count."""
+        """Return the standard deviation of the error of the evidence's count."""
         expected = _share(self.fit.mixture, given)
         errors = [
             _share(again, given) - _drawn_to(expected, self._having(codes, given).mean(), len(codes), self.fit.total)
@@ -183,7 +183,7 @@ class MixtureDraws:
         return self.fit.total * float(np.sqrt(np.mean(np.square(errors))))
 
     def _hidden(self, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Vector:
-        """Find the deviations of joint states' probabilities that the noise in one variable's share brings."""
+        """Return the deviations of joint states' probabilities due to the noise in one variable's share."""
         mixture = conditioned(self.fit.mixture, self.fit.rules, given)
         shares = [mixture.marginal((variable,)) for variable in asked]
         total = np.zeros([share.size for share in shares])
@@ -205,15 +205,9 @@ def draw_refits(
     draws: int = 8,
     generator: np.random.Generator,
 ) -> MixtureDraws:
-    """Draw records from a fitted mixture and refit it to their tables with as much noise: a parametric bootstrap.
+    """Draw records from a fitted mixture and refit it to their tables with equal noise: a parametric bootstrap.
 
-    Parameters
-    ----------
-    fit : MixtureFit
-    tables, ordered, known_total
-        Those of the fit.
-    draws : int
-    generator : numpy.random.Generator
+    `tables`, `ordered` and `known_total` are those of the fit.
     """
     coarse, refined, given = fit.mixture.coarse, fit.rules.refined, list(tables)
     summed = [coarse_table(refined, coarse.cardinalities, table) for table in given]
@@ -269,7 +263,7 @@ def _draw_and_refit(
 
 
 def _share(mixture: Mixture, given: Mapping[Variable, int]) -> float:
-    """Find the probability of the evidence."""
+    """Return the probability of the evidence."""
     return float(np.exp(mixture.log_evidence(given))) if given else 1.0
 
 
@@ -280,18 +274,13 @@ def _drawn_to(expected: Any, shares: Any, count: int, total: float) -> Any:
 
 
 def _beyond_pairs(asked: Sequence[Vector], given: Sequence[float]) -> Vector:
-    """Find the share of the joint states' sampling variance that all tables of pairs together leave open.
+    """Return the share of the joint states' sampling variance that all tables of pairs together leave open.
 
-    The indicator of a joint state of independent variables is the sum of uncorrelated parts, one a set of variables,
-    in which each variable of the set has a share 1 - p of the variance, and each other variable p. Those that hold
-    no variable asked for do not matter, given the evidence.
+    The indicator of a joint state of independent variables is the sum of uncorrelated parts, one per set of variables,
+    in which each variable of the set contributes a factor 1 - p to the variance, and each other variable p. Parts
+    without a variable asked for do not matter, given the evidence.
 
-    Parameters
-    ----------
-    asked : sequence of ndarrays
-        Probabilities of the states of every variable that is asked for.
-    given : sequence of float
-        Those of the evidence.
+    `asked` are the probabilities of the states of every variable asked for, `given` those of the evidence.
     """
     at_most_two = [np.ones(1), np.zeros(1), np.zeros(1)]  # probability that a set has 0, 1 or 2 variables
     for share in given:
@@ -307,7 +296,7 @@ def _beyond_pairs(asked: Sequence[Vector], given: Sequence[float]) -> Vector:
 
 
 def _one_more(sizes: Sequence[Vector], shares: Vector) -> list[Vector]:
-    """Update the probabilities of sizes by one more variable, which is in the set with probability 1 - its share."""
+    """Update the probabilities of sizes for one more variable, which is in the set with probability 1 - its share."""
     within = [np.multiply.outer(size, 1 - shares).ravel() for size in sizes]
     without = [np.multiply.outer(size, shares).ravel() for size in sizes]
     return [without[0], without[1] + within[0], without[2] + within[1]]

@@ -1,1 +1,1 @@
-"""Topics of documents under given topics."""
+"""Inference of documents' topics."""

@@ -1,13 +1,13 @@
-"""Latent Dirichlet allocation infers documents' topics under given topics, by variational inference.
+"""Variational inference of documents' topics in latent Dirichlet allocation, for given topics.
 
-See Blei, Ng and Jordan 2003; the updates are equations 2 to 5 of Hoffman, Blei and Bach 2010. A document is its
-counts c_w of words; q(theta) is a Dirichlet distribution with parameters gamma, and phi_kw is the probability that an
+See Blei, Ng and Jordan 2003; the updates are equations 2 to 5 of Hoffman, Blei and Bach 2010. A document is its counts
+c_w of words; q(theta) is a Dirichlet distribution with parameters gamma, and phi_kw is the probability that an
 occurrence of word w belongs to topic k:
 
     phi_kw  ∝  exp(psi(gamma_k) + E[log beta_kw]),     gamma_k = alpha_k + sum_w c_w phi_kw.
 
-Each document starts at the same point and is followed until gamma has settled: what is inferred is a function of the
-document and the topics alone.
+Each document starts at the same point and is iterated until gamma has settled: the result is a function of the document
+and the topics alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Matrix = NDArray[np.float64]
 
 
 class Topics:
-    """Topics are Dirichlet distributions over words, one a topic, with what follows from them for documents.
+    """Topics as Dirichlet distributions over words, and inference of documents under them.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Topics:
     def __init__(self, concentrations: Matrix, prior: Matrix) -> None:
         self.prior = prior
         self.expected_logs: Matrix = psi(concentrations) - psi(concentrations.sum(axis=1, keepdims=True))
-        # Logs go by word, with each word's largest entry 0: phi does not change, and does not underflow as a whole.
+        # Logs are shifted by word to a maximum of 0: phi does not change, and does not underflow as a whole.
         self._largest = self.expected_logs.max(axis=0)
         self._logs = np.ascontiguousarray((self.expected_logs - self._largest).T)
         self._weights = np.exp(self._logs)
@@ -69,10 +69,10 @@ class Topics:
         return sparse.csr_array((found, cells, (rows * topics).astype(wide)), shape=(documents, topics * words))
 
     def bound(self, counts: sparse.csr_array) -> float:
-        """Bound from below the documents' summed log-probability, given the distribution of the topics.
+        """Bound from below the documents' total log-probability, given the distribution of the topics.
 
-        It is equation 1 of Hoffman et al. 2010, without the part of the topics themselves: by Jensen's inequality it
-        bounds the log of the documents' probability averaged over the topics' distribution.
+        This is equation 1 of Hoffman et al. 2010 without the terms of the topics: by Jensen's inequality it bounds the
+        log of the documents' probability averaged over the topics' distribution.
         """
         from pgmpy_dp.inference.topics import topic_kernel
 

@@ -1,8 +1,6 @@
-"""Documents' topics are inferred by compiled variational inference.
+"""Compiled variational inference of documents' topics, by :mod:`pgmpy_dp.inference.topics.topic_inference`.
 
-The method is that of :mod:`pgmpy_dp.inference.topics.topic_inference`.
-
-Documents come as the parts of a CSR matrix: `rows` (where each begins), `columns` (words) and `values` (counts).
+Documents are given as the parts of a CSR matrix: `rows` (where each begins), `columns` (words) and `values` (counts).
 """
 
 from __future__ import annotations
@@ -14,13 +12,13 @@ import numpy as np
 from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference.trees.kernel import TINY
 
-# A document has settled when the entries of gamma move by less than this on average.
+# Mean change of the entries of gamma below which a document has settled, and most iterations.
 TOLERANCE, ITERATIONS = 1e-3, 100
 
 
 @compiled
 def _digamma(x):
-    """Compute digamma by recurrence up to 10, then by the asymptotic series: right to 1e-14 for positive x."""
+    """Compute digamma by recurrence up to 10, then by the asymptotic series; accurate to 1e-14 for positive x."""
     below = 0.0
     while x < 10.0:
         below += 1.0 / x
@@ -32,7 +30,7 @@ def _digamma(x):
 
 @compiled
 def infer(rows, columns, values, logs, weights, prior, gamma, found):
-    """Fill gamma, one row a document; and c_w phi_kw, document by document and topic by topic, if there is room."""
+    """Fill gamma, one row per document; and c_w phi_kw by document and topic if `found` has room."""
     topics = prior.size
     longest = 0
     for document in range(gamma.shape[0]):
@@ -93,7 +91,7 @@ def infer(rows, columns, values, logs, weights, prior, gamma, found):
 
 @compiled
 def _topic_weights(gamma, log_theta, theta):
-    """Compute exp(psi(gamma)) up to a factor, the largest 1; and its logarithm."""
+    """Compute exp(psi(gamma)) up to a factor, with maximum 1, and its logarithm."""
     largest = -np.inf
     for k in range(gamma.size):
         log_theta[k] = _digamma(gamma[k])
@@ -105,7 +103,7 @@ def _topic_weights(gamma, log_theta, theta):
 
 @compiled
 def _add_in_logs(value, log_theta, log_word, total, stride):
-    """Add value * phi to every `stride`-th cell of `total`, for a word whose every weight underflows."""
+    """Add value * phi to every `stride`-th cell of `total`, for a word whose weights all underflow."""
     largest = -np.inf
     for k in range(log_theta.size):
         largest = max(largest, log_theta[k] + log_word[k])
@@ -118,7 +116,7 @@ def _add_in_logs(value, log_theta, log_word, total, stride):
 
 @compiled
 def cell_numbers(rows, columns, topics, words, cells):
-    """Compute cell numbers topic * words + word, in the order of `found`."""
+    """Compute cell indices topic * words + word, in the order of `found`."""
     for document in range(rows.size - 1):
         start, size = rows[document], rows[document + 1] - rows[document]
         block = cells[start * topics : (start + size) * topics]
@@ -129,7 +127,7 @@ def cell_numbers(rows, columns, topics, words, cells):
 
 @compiled
 def word_bounds(rows, columns, log_theta, log_words):
-    """Compute the log of sum_k exp(log_theta_dk + log_words_wk) of every document's every word."""
+    """Compute the log of sum_k exp(log_theta_dk + log_words_wk) for every word of every document."""
     found = np.empty(columns.size)
     for document in range(rows.size - 1):
         theta = log_theta[document]

@@ -1,1 +1,1 @@
-"""Mixtures are fitted to noisy tables."""
+"""Fits of mixtures to noisy tables."""

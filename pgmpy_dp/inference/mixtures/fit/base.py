@@ -1,4 +1,4 @@
-"""A mixture's components start from blocks of variables that depend strongly, and from tables of the blocks."""
+"""Starting point of a mixture's components: blocks of strongly dependent variables, and the blocks' tables."""
 
 from __future__ import annotations
 
@@ -14,30 +14,24 @@ from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable, NoisyTables
 from pgmpy_dp.inference.mixtures.fit.shape import Shape
 from pgmpy_dp.inference.tables.layout import Vector
 
-# A cell's expected count is a ratio on this grid times that under independence. The ratios' distribution over the
-# cells of all pairs is estimated first, then that over the cells of one pair, drawn to the former with some weight.
+# Grid of ratios between a cell's expected count and that under independence. The distribution of ratios over the cells
+# of all pairs is estimated first, and serves as a prior for that over the cells of one pair.
 _RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 300.0, 40)])
 _CELLS, _STRENGTH = 4_000, 10.0
-# Two variables may form a block if they tell this much about each other (in nats), if their table is so many standard
-# deviations away from independence, and if it is no larger.
+# Conditions for two variables to form a block: least mutual information in nats, least distance of their table from
+# independence in standard deviations, and most cells.
 _INFORMATION, _SIGNIFICANCE, _LARGEST = 0.03, 4.0, 900
-# Cells that are expected to have fewer records are left out of a block, which rules out what cannot be.
+# Expected number of records below which cells are left out of a block; this excludes what cannot occur.
 _RARE = 0.3
 
 
 def start_from(
     tables: NoisyTables, dependent: Mapping[int, tuple[int, NDArray[np.intp]]] = MappingProxyType({})
 ) -> tuple[Shape, Vector]:
-    """Find blocks, and logs of base tables whose probabilities components are drawn to.
+    """Find blocks, and logs of base tables towards which components are regularised.
 
-    Pairs of variables are matched so that their mutual information is largest; each is a block of its own, and so are
-    the variables that remain.
-
-    Parameters
-    ----------
-    tables : NoisyTables
-    dependent : mapping of int to (int, ndarray)
-        Variables that follow from others are in no block; see `Shape`.
+    Pairs of variables are matched so that their mutual information is largest; each is a block, and so is every
+    remaining variable. Variables in `dependent` follow from others and are in no block; see `Shape`.
 
     Returns
     -------
@@ -67,7 +61,7 @@ def start_from(
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
-    """Find expected counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
+    """Estimate the counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
     candidates = {
         pair: (table, _independent(tables, pair))
         for pair, table in tables.pairs.items()
@@ -77,29 +71,29 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
         return {}
     found = {}
     for pair, counts in zip(candidates, denoised_ratios(list(candidates.values())), strict=True):
-        if counts is not None and counts.any():  # a table far below zero may leave no records to any cell
+        if counts is not None and counts.any():  # a table far below zero may have no records in any cell
             found[pair] = counts
     return found
 
 
 def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector | None]:
-    """Find how many times what is expected of cells they hold, by non-parametric empirical Bayes.
+    """Estimate the ratios of cells to their expectations, by non-parametric empirical Bayes.
 
     Parameters
     ----------
     tables : sequence of (NoisyTable, ndarray)
-        Each with what is expected of its cells.
+        Each with the expectations of its cells.
 
     Returns
     -------
     list of ndarray or None
-        Denoised counts; None where noise alone may make the difference from what is expected.
+        Denoised counts; None if noise alone may explain the difference from the expectation.
     """
     everywhere = np.concatenate([
         np.stack([table.counts.ravel(), expected.ravel(), np.full(expected.size, table.deviation)])
         for table, expected in tables
     ], axis=1)  # fmt: skip
-    every = -(-everywhere.shape[1] // _CELLS)  # cells at equal distances stand for all
+    every = -(-everywhere.shape[1] // _CELLS)  # equally spaced cells represent all
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
     prior = _mixing(_likelihoods(*everywhere[:, ::every]), prior, 60)
     found: list[Vector | None] = []
@@ -116,24 +110,24 @@ def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector 
 
 
 def _independent(tables: NoisyTables, pair: tuple[int, int]) -> Vector:
-    """Expect the counts of a pair that its variables' shares give if they are independent."""
+    """Return the expected counts of a pair if its variables are independent."""
     return np.asarray(tables.total * np.outer(*(tables.singles[variable] for variable in pair)))
 
 
 def _squares(table: NoisyTable, expected: Vector) -> float:
-    """Sum the squared distances of the counts from what is expected, in units of the noise's variance."""
+    """Return the sum of squared residuals of the counts, in units of the noise variance."""
     return float((((table.counts - expected) / table.deviation) ** 2).sum())
 
 
 def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
-    """Compute the likelihood of every cell (row) and ratio (column), up to a factor of the row."""
+    """Compute the likelihood of every cell (row) and ratio (column), up to a factor per row."""
     logs = -0.5 * ((counts[:, None] - expected[:, None] * _RATIOS) / deviation[:, None]) ** 2
     likelihoods: Vector = np.exp(logs - logs.max(axis=1, keepdims=True))
     return likelihoods
 
 
 def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
-    """Find the distribution of the ratios by EM, with the prior counting as a few cells."""
+    """Estimate the distribution of the ratios by EM, with a prior that counts as a few cells."""
     found = prior
     for _ in range(iterations):
         counts = found * ((1 / (likelihoods @ found)) @ likelihoods) + _STRENGTH * prior
@@ -142,7 +136,7 @@ def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
 
 
 def _significance(table: NoisyTable, expected: Vector) -> float:
-    """Say how far the table is from independence, in standard deviations of what noise alone would give."""
+    """Return the distance of the table from independence, in standard deviations due to noise alone."""
     return (_squares(table, expected) - expected.size) / float(np.sqrt(2 * expected.size))
 
 

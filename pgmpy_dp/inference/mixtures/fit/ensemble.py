@@ -1,4 +1,4 @@
-"""One release of noisy tables gives an ensemble of mixtures, which is one mixture again."""
+"""Fit of an ensemble of mixtures, which is a mixture again, to one release of noisy tables."""
 
 from __future__ import annotations
 
@@ -25,42 +25,43 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts, refinements
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
-# Ordered states share their coefficients with neighbours, as far as so many states away; this was seen to serve on
-# census records. The wider one is for variables of many states: no more than a third of them.
+# Widths, in states, within which ordered states share their coefficients with neighbours; chosen on census records. The
+# wider one is for variables of many states, of which it is at most a third.
 _WIDE, _NARROW = 5.0, 3.0
 _WIDTHS = (_WIDE, _NARROW, 0.0)
-_MARGIN = 10.0  # nats by which one choice must predict better than another: less may be chance
-# The penalty is sought among powers of a factor times the first, and of more steps at so much of a higher one.
+_MARGIN = 10.0  # nats by which one choice must predict better than another; less may be chance
+# Penalties tried: powers of a factor times the first one, and the most steps of that search.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _MORE = 1.5
-_THINNING = 0.5  # noise of this share is added
-_TEACHERS = 4  # so many members tell which states are alike: fewer would draw the others to themselves
+_THINNING = 0.5  # share of noise added for thinning
+_TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
 _LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """A fit holds what was fitted to a release.
+    """A fit to a release.
 
     Attributes
     ----------
     mixture : Mixture
-        The mean of all members, and without any dependence a component that weighs less than one record: so that
-        nothing is impossible. Under rules these are several, which together hold every pair of states that may occur.
+        The mean of all members, and a component without any dependence that weighs less than one record, so that
+        nothing is impossible. Under rules there are several of the latter, which together cover every pair of states
+        that may occur.
     total : float
-        The number of records.
+        Number of records.
     size : int
         Number of members.
     penalty, width : float
-        What thinning chose: the price of a record's nat of divergence from independent blocks, and how many states
-        away ordered states share coefficients.
+        Settings chosen by thinning: the price per record of a nat of divergence from independent blocks, and the width
+        within which ordered states share coefficients.
     steps : int
-        Adam's steps.
+        Number of Adam steps.
     covering : int
         Number of components without dependence.
     rules : Rules
     alike : bool
-        Whether other variables' states that are alike share coefficients.
+        Whether similar states of other variables share coefficients.
     """
 
     mixture: Mixture
@@ -75,12 +76,12 @@ class MixtureFit:
 
     @property
     def components(self) -> int:
-        """Return the number of components of a member."""
+        """Number of components of a member."""
         return (self.mixture.weights.size - self.covering) // self.size
 
     @property
     def members(self) -> tuple[Mixture, ...]:
-        """Return fits from different starts, each a mixture: their agreement says where the release speaks clearly."""
+        """Fits from different starts, each a mixture: where they agree, the release determines the answer."""
         whole, components = self.mixture, self.components
         parts = [slice(begin, begin + components) for begin in range(0, self.size * components, components)]
         return tuple(
@@ -109,17 +110,16 @@ def fit_mixture(
     Parameters
     ----------
     cardinalities : mapping of variable to int
-    tables : iterable of (variables, counts, standard deviation of the noise)
-        Every variable in one at least. Pairs serve best; larger tables are used as they are.
+        Every variable must be in at least one. Pairs work best; larger tables are used as they are.
     ordered : collection of variables
-        Those whose states have an order.
+        Variables whose states have an order.
     components, members, steps : int
-        Of a member; of the ensemble; of Adam in the fit of a member. A quarter of the components, or half the
-        steps, are taken where the thinned release is predicted better so.
+        Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
+        half the steps, are used if they predict the thinned release better.
     known_total : float, optional
-        The number of records, where it is known.
+        The number of records, if it is known.
     rules : Rules, optional
-        What always holds. Variables that follow from others have no parameters.
+        Rules that always hold. Variables that follow from others have no parameters.
     generator : numpy.random.Generator
 
     Returns
@@ -150,7 +150,7 @@ def fit_mixture(
         bar.total = bar.n + members
         found: list[tuple[Matrix, Matrix]] = []
         for part in (seeds[:third], seeds[third:-1]):
-            if found:  # their mean is a better base for the others, and they tell which states are alike
+            if found:  # their mean is a better base for the others, and shows which states are alike
                 start = replace(start, log_base=_mean_logs(found))
                 start = start.taught(start.ensemble(found, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
             problem = start.problem(noisy, chosen.width)
@@ -171,15 +171,15 @@ def refined_by(
     fine: Mapping[Variable, tuple[Vector, float]],
     total: float,
 ) -> Mixture:
-    """Add finer variables to a mixture, by their noisy counts."""
+    """Add finer variables to a mixture by their noisy counts."""
     totals = {coarser: total * mixture.marginal((coarser,)) for coarser, _ in rules.refined.values()}
     return mixture.refine(cardinalities, refinements(rules.refined, fine, totals)) if totals else mixture
 
 
 def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
-    """Return what fits one member to other tables of the same variables, with the settings that were chosen before.
+    """Return a function that fits one member to other tables of the same variables, with the settings of a fit.
 
-    It has no variables that refine others, and neither have the tables.
+    Neither it nor the tables may contain variables that refine others.
     """
     coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, fit.components, fit.steps)
     alike = _alike(coarse, ordered) if fit.alike else {}
@@ -194,14 +194,14 @@ def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[Noisy
 
 
 def _alike(mixture: Mixture, ordered: Collection[Variable]) -> dict[Variable, Vector]:
-    """Find how far the states of variables without an order are alike in a mixture."""
+    """Compute how similar the states of variables without an order are in a mixture."""
     return among_alike(mixture, [variable for block in mixture.blocks for variable in block if variable not in ordered])
 
 
 def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
-    """Sum over the cells of every pair of variables the standard deviation of the members' probabilities.
+    """For every pair of variables, sum the standard deviation of the members' probabilities over its cells.
 
-    A second release should spend where this is large.
+    A second release should spend more where this is large.
     """
     root = fit.rules.root
     variables = fit.mixture.coarse.variables
@@ -211,7 +211,7 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """Thinning chooses these settings."""
+    """Settings chosen by thinning."""
 
     penalty: float
     width: float
@@ -222,7 +222,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class _Start:
-    """All members of an ensemble share this."""
+    """What all members of an ensemble have in common."""
 
     cardinalities: Mapping[Variable, int]
     rules: Rules
@@ -236,7 +236,7 @@ class _Start:
     def of(
         cls, noisy: NoisyTables, cardinalities: Mapping[Variable, int], rules: Rules, ordered: Collection[Variable]
     ) -> _Start:
-        """Find blocks and their base tables."""
+        """Determine blocks and their base tables."""
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         dependent = {numbers[v]: (numbers[root], states) for v, (root, states) in rules.dependent.items()}
         shape, log_base = start_from(noisy, dependent)
@@ -252,17 +252,17 @@ class _Start:
 
     @cached_property
     def boxes(self) -> Boxes | None:
-        """Return what components are drawn to keep to; None where there are no rules."""
+        """Boxes to which components are confined; None if there are no rules."""
         if not self.rules.zeros:
             return None
         return Boxes(self.rules, self.blocks, self.shape.cells, self.cardinalities)
 
     def taught(self, mixture: Mixture) -> _Start:
-        """Let states of variables without an order share coefficients as far as they are alike in a mixture."""
+        """Let similar states of variables without an order share coefficients, by their similarity in a mixture."""
         return replace(self, alike=_alike(mixture, {self.names[number] for number in self.ordered}))
 
     def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
-        """Make the loss of one member given noisy counts, which are taken as shares of the number of records."""
+        """Return the loss of one member for noisy counts, which are converted to shares of the records."""
         smoothing = [
             among_neighbours(states, min(width, max(_NARROW, states / 3)))
             if number in self.ordered and width > 0
@@ -282,7 +282,7 @@ class _Start:
     def ensemble(
         self, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables, generator: np.random.Generator
     ) -> tuple[Mixture, int]:
-        """Put members side by side, and last the components of independent variables, whose number is given too."""
+        """Combine members, followed by components of independent variables; return their number too."""
         shape = self.shape
         covering = self._covering(noisy, generator)
         least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
@@ -302,7 +302,7 @@ class _Start:
         return Mixture.of(self.cardinalities, self.blocks, weights, tables, self.rules.dependent), count
 
     def _covering(self, noisy: NoisyTables, generator: np.random.Generator) -> dict[int, Vector]:
-        """Find the tables of single variables in the components of independent variables, one row a component."""
+        """Return the tables of single variables in the components of independent variables, with a row for each."""
         variables = sorted(variable for block in self.shape.blocks for variable in block)
         shares = [noisy.possible(variable) for variable in variables]
         if self.rules.zeros:
@@ -326,7 +326,7 @@ def _choose(
     generator: np.random.Generator,
     progress: Callable[[], Any],
 ) -> _Settings:
-    """Choose settings with which a fit to one half of the thinned release predicts the other half best."""
+    """Choose settings with which a fit to one half of the thinned release best predicts the other half."""
     half, other = noisy.thinned(_THINNING, generator)
     margin = _MARGIN / start.problem(other, 0.0).precision
     seed = int(generator.integers(2**32))
@@ -348,9 +348,9 @@ def _choose(
         if risk(found) < least - margin:
             best, least = found, risk(found)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
-    # Few components and few steps are penalties too, which noise may prefer. If it does not hide what many components
-    # tell, an ensemble gains from more steps, and from states that are alike if neighbouring ones share as well, though
-    # its single members may not: these are left out only where they do clear harm.
+    # Few components and few steps are penalties too, which noise may favour. If many components show through the noise,
+    # an ensemble gains from more steps, and from sharing among similar states if neighbours share too, even if single
+    # members do not: these are dropped only if they do clear harm.
     few = replace(best, components=max(components // 4, 1))
     longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
     if risk(few) < risk(best) + margin:
@@ -365,7 +365,7 @@ def _choose(
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
-    """Go downhill from penalty to penalty until the next one is worse, or as far as tries last."""
+    """Follow decreasing risk from penalty to penalty until the next one is worse, or tries run out."""
     best = min((start, replace(start, penalty=start.penalty * _FACTOR)), key=risk)
     factor = 1 / _FACTOR if best == start else _FACTOR
     for _ in range(_TRIES - 2):
@@ -377,14 +377,14 @@ def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
 
 
 def _vertex(risk: Callable[[_Settings], float], best: _Settings) -> float:
-    """Find where the parabola through a penalty's risk and its neighbours' is least, in factors from that penalty."""
+    """Return the minimum of the parabola through the risks of a penalty and its neighbours, in powers of _FACTOR."""
     below, here, above = (risk(replace(best, penalty=best.penalty * _FACTOR**step)) for step in (-1, 0, 1))
     curvature = below - 2 * here + above
     return min(max((below - above) / (2 * curvature), -0.5), 0.5) if curvature > 0 else 0.0
 
 
 def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
-    """Take logs of the members' mean tables: nearer to the truth than the release's own, and so a better base."""
+    """Return logs of the members' mean tables: they are closer to the truth than the release's, so a better base."""
     mean = sum(tables @ weights for weights, tables in found) / len(found)
     logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
     return logs

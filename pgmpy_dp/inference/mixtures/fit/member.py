@@ -1,4 +1,4 @@
-"""One mixture of products is fitted to tables of shares: penalised weighted least squares, by Adam."""
+"""Fit of one mixture of products to tables of shares: penalised weighted least squares, by Adam."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
 Gradient = tuple[Matrix, Matrix, Matrix]
 
-# Adam takes steps of this length, with these decays of the mean and the square, and starts so far from the base.
+# Adam: step length, decays of mean and square, and distance of the start from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
-_BASE_STEP = 0.2  # steps of the base, as a share of the others
-_SLICED = 6  # triples with one variable are fitted by slices where they are so many for each of its states
-_SUMMED = 4  # states of a variable whose slices pairs are summed from: all are held at once
-_BARRED = -1e4  # the log-potential of what rules bar a component from: its exponential is zero
+_BASE_STEP = 0.2  # step length of the base, as a share of the others
+_SLICED = 6  # number of triples with a variable, per state of it, from which on they are fitted by slices
+_SUMMED = 4  # most states of a variable from whose slices pairs are summed: all are held at once
+_BARRED = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part is what a table of three or more variables has in one block: one variable, or both of a pair."""
+    """The part of a table of three or more variables in one block: one variable, or both of a pair."""
 
     block: int
     variables: tuple[int, ...]
@@ -40,7 +40,7 @@ class _Beside:
     ----------
     block : int
     places : ndarray of shape (states,)
-        Of the others' states.
+        Places of the others' states.
     weight, shares : ndarrays of shape (cells of the block, states)
     """
 
@@ -52,13 +52,13 @@ class _Beside:
 
 @dataclass(frozen=True)
 class _Slices:
-    """Tables of one variable with two others each, as matrices of all pairs of states, one for each of its states.
+    """Tables of one variable with two others each, as one matrix of all pairs of states for each of its states.
 
     Attributes
     ----------
     variable : int
     weight : ndarray of shape (states, states)
-        Of each pair's cells, and zeros.
+        Weights of the cells of each pair, zero elsewhere.
     shares : list of ndarrays of shape (states, states)
     """
 
@@ -68,7 +68,7 @@ class _Slices:
 
 
 class _Point(NamedTuple):
-    """What a mixture's parameters come to; see `MemberProblem.tables`."""
+    """Values computed from a mixture's parameters; see `MemberProblem.tables`."""
 
     weights: Matrix
     tables: Matrix
@@ -76,7 +76,7 @@ class _Point(NamedTuple):
 
 
 class _Slopes(NamedTuple):
-    """The loss's derivatives by the weights of components, by their probabilities of states, and by those of cells."""
+    """Derivatives of the loss by components' weights, by their probabilities of states, and by those of cells."""
 
     weight: Matrix
     state: Matrix
@@ -84,24 +84,24 @@ class _Slopes(NamedTuple):
 
 
 class MemberProblem:
-    """A member's problem is the loss of a mixture and its gradient.
+    """Loss of a mixture and its gradient.
 
-    The loss is half the sum over the targets' cells of precision * (marginal - share)^2, all precisions divided by the
-    largest, plus `penalty` times the components' mean divergence from the base.
+    The loss is half the sum over the targets' cells of precision * (marginal - share)^2, with all precisions divided by
+    the largest, plus `penalty` times the components' mean divergence from the base.
 
     Parameters
     ----------
     shape : Shape
     log_base : ndarray of shape (cells,)
-        Log of the tables that components are drawn to, block by block.
-    smoothing : sequence of ndarrays or None, one a variable
-        What a component's coefficients of a variable are multiplied with to become its log-potentials.
+        Logs of the tables towards which components are regularised, block by block.
+    smoothing : sequence of ndarrays or None, one per variable
+        Matrices that convert a component's coefficients of a variable to log-potentials.
     targets : sequence of Target
         Pairs in different blocks are fitted together by one matrix product, many triples with one variable by a product
         for each of its states, and a block's two variables with others by one more; others one by one. Tables that join
-        a variable with one that follows from another of its block are left out: the block's own says more.
+        a variable with one that follows from another of its block are dropped: the block's own table says more.
     boxes : Boxes, optional
-        What every component keeps to, so that rules hold.
+        Boxes to which components are confined, so that rules hold.
     dtype : type
     """
 
@@ -129,14 +129,14 @@ class MemberProblem:
             self._add(target, target.precision / self.precision, beside)
         self._beside = [self._beside_of(block, tables) for block, tables in beside.items()]
         self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
-        # A variable's states leave nothing of a pair out: what pairs have with each of them sums to what they have.
+        # Summed over a variable's states, the marginals of pairs with each of them are those of pairs.
         self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
         self._slices = [slices for slices in self._slices if slices is not self._summing]
 
     def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
-        """Gather triples of different blocks under variables that have many for each state; and all other targets.
+        """Group triples of different blocks by variables that have many per state; return all other targets too.
 
-        A triple goes to the variable of its own that has most.
+        A triple goes to whichever of its variables has most.
         """
         shape = self.shape
         triples: list[Target] = []
@@ -172,7 +172,7 @@ class MemberProblem:
         )
 
     def _add(self, target: Target, weight: float, beside: dict[int, list[tuple[int, Matrix, float]]]) -> None:
-        """Put a target where it is fitted; tables of a block with one variable are gathered in `beside`."""
+        """Add a target to the product that fits it; tables of a block with one variable are collected in `beside`."""
         shape, variables = self.shape, target.variables
         blocks = sorted({shape.places[variable][0] for variable in variables})
         shares = np.asarray(target.shares, self.dtype)
@@ -203,11 +203,11 @@ class MemberProblem:
                 self._wide.append((parts, shares, weight))
 
     def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
-        """Say whether a variable is the only one of its block in a table."""
+        """Whether a variable is the only one of its block in a table."""
         return [self.shape.places[v][0] for v in variables].count(self.shape.places[variable][0]) == 1
 
     def start(self, components: int, generator: np.random.Generator) -> Parameters:
-        """Start components near the base: coefficients, logs of weights, what the base's logs are shifted by, bars."""
+        """Return parameters near the base: coefficients, logs of weights, shift of the base's logs, and bars."""
         noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
         return (
             np.ascontiguousarray(noise.T, self.dtype),
@@ -217,7 +217,7 @@ class MemberProblem:
         )
 
     def _barred(self, components: int, generator: np.random.Generator) -> Matrix:
-        """Draw what each component is barred from, as log-potentials of cells; without rules there are no rows."""
+        """Draw the cells outside of each component's box, as log-potentials; without rules there are no rows."""
         if self.boxes is None:
             return np.zeros((0, components), self.dtype)
         base = np.exp(self.log_base)
@@ -240,7 +240,7 @@ class MemberProblem:
         logs = np.empty((base.size, len(log_weights)), self.dtype)
         states = np.empty(coefficients.shape, self.dtype)
         potentials = self._smooth(coefficients, False)
-        shape.add_to_roots(potentials)  # groups of states move together, beside each state by itself
+        shape.add_to_roots(potentials)  # groups of states move together, in addition to each state
         kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.first, shape.second, logs)
         tables = np.exp(logs)
         kernel.normalise(base, shape.starts, shape.first, shape.second, logs, tables, states)
@@ -249,10 +249,10 @@ class MemberProblem:
         return weights / weights.sum(), tables, logs, states
 
     def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Gradient]:
-        """Compute the loss and its derivatives by all parameters but the bars.
+        """Compute the loss and its derivatives by all parameters except the bars.
 
-        The base's derivatives leave out what the loss owes to the base directly, through the penalty: the base
-        is to follow the targets, not the components.
+        The base's derivatives exclude its direct effect on the loss, through the penalty: the base should follow the
+        targets, not the components.
         """
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
@@ -294,7 +294,7 @@ class MemberProblem:
         return loss, (self._smooth(by_potential, True), by_log_weight, by_base)
 
     def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
-        """Turn coefficients into log-potentials; transposed, derivatives by potentials into those by coefficients."""
+        """Convert coefficients to log-potentials; transposed, derivatives by potentials to those by coefficients."""
         out = matrix.copy()
         for variable, smoothing in enumerate(self._smoothing):
             if smoothing is not None:
@@ -303,7 +303,7 @@ class MemberProblem:
         return out
 
     def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:
-        """Compute the marginals of all pairs with each state of a variable."""
+        """Yield the marginals of all pairs with each state of a variable."""
         for own in at.states[self.shape.of_variable(slices.variable)]:
             yield (at.states * (at.weights * own)) @ at.states.T
 
@@ -312,8 +312,8 @@ class MemberProblem:
     ) -> float:
         """Compute the loss of triples with one variable, and add its derivatives.
 
-        `products` are overwritten. With `of_pairs`, derivatives by marginals of pairs, as sums of these products, are
-        brought back as well.
+        `products` are overwritten. `of_pairs`, derivatives by marginals of pairs as sums of these products, are
+        propagated as well if given.
         """
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
@@ -328,7 +328,7 @@ class MemberProblem:
             inner.append((at.states * slope).sum(axis=0) / 2)
             by.state[:] += slope * own
             by.weight[:] += inner[-1] * own
-        by.state[place] += inner - np.mean(inner, axis=0)  # what all states have in common changes no probability
+        by.state[place] += inner - np.mean(inner, axis=0)  # a shift common to all states changes no probability
         return loss
 
     def _add_beside(self, beside: _Beside, at: _Point, by: _Slopes) -> float:

@@ -1,9 +1,9 @@
-"""Compiled passes of a mixture's fit go from log-potentials to tables of components, and bring gradients back.
+"""Compiled passes of a mixture's fit: from log-potentials to components' tables, and back for gradients.
 
-The cells of all blocks lie one under the other, one row a cell and one column a component, so that inner loops run
-over components on vector registers; `starts` says where each block's cells begin. A cell belongs to a state of its
-block's first and, if the block is a pair, of its second variable: `first` and `second` are the places of these states
-among the states of all variables, which lie one under the other too (`second` is -1 in blocks of one variable).
+The cells of all blocks are stacked, with one row per cell and one column per component, so that inner loops over
+components are vectorised; `starts` holds where each block's cells begin. A cell belongs to a state of its block's first
+and, if the block is a pair, second variable: `first` and `second` are the places of these states among the stacked
+states of all variables (`second` is -1 in blocks of one variable).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
-    """Compute the log of every component's unnormalised tables, the largest of each block being 0.
+    """Compute the log of every component's unnormalised tables, with 0 as the largest of each block.
 
-    What rules bar a component from is in `barred`, numbers far below zero for such cells and zero elsewhere; it has no
-    rows where there are no rules.
+    `barred` holds numbers far below zero for cells outside of a component's box and zero elsewhere; it has no rows if
+    there are no rules.
     """
     components = logs.shape[1]
     top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
@@ -39,7 +39,7 @@ def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
 
 @compiled
 def normalise(base, starts, first, second, logs, tables, states):
-    """Scale the exponentials in `tables` to sum to one a block, and sum them by the variables' states.
+    """Normalise the exponentials in `tables` in each block, and sum them by the variables' states.
 
     The logs become those of tables / exp(base).
     """
@@ -67,14 +67,14 @@ def normalise(base, starts, first, second, logs, tables, states):
 
 @compiled
 def weigh_residuals(weight, shares, products, alone):
-    """Turn marginals of pairs and of single states into derivatives of half their weighted squared distance.
+    """Convert marginals of pairs and of single states to derivatives of half their weighted squared distance.
 
     Parameters
     ----------
     weight, shares : ndarrays of shape (states, states)
-        What is fitted: pairs of states, twice each, and single states on the diagonal.
+        Weights and targets: pairs of states, twice each, and single states on the diagonal.
     products : ndarray of shape (states, states)
-        Marginals of pairs; overwritten with the derivatives by them, zeros on the diagonal.
+        Marginals of pairs; overwritten with the derivatives by them, and zeros on the diagonal.
     alone : ndarray of shape (states,)
         Marginals of single states; overwritten with the derivatives by them.
 
@@ -91,7 +91,7 @@ def weigh_residuals(weight, shares, products, alone):
             residual = product[j] - share[j]
             product[j] = price[j] * residual
             losses[j] += product[j] * residual
-        loss += products[i, i] * (alone[i] - shares[i, i]) / 4  # what is on the diagonal is there once
+        loss += products[i, i] * (alone[i] - shares[i, i]) / 4  # the diagonal is counted once
         alone[i] = products[i, i]
         products[i, i] = 0
     for j in range(weight.shape[1]):
@@ -109,9 +109,9 @@ def gradient_of_potentials(
     ----------
     weights : ndarray of shape (components,)
     tables, logs : ndarrays of shape (cells, components)
-        As `normalise` leaves them.
+        As returned by `normalise`.
     penalty : float
-        What a nat of divergence from the base costs.
+        Price of a nat of divergence from the base.
     by_state : ndarray of shape (states, components)
         Derivatives of the loss by a component's probabilities of states, without the component's weight.
     by_cell : ndarray of shape (cells, components)
@@ -119,9 +119,9 @@ def gradient_of_potentials(
     by_base : ndarray of shape (cells,)
         The same by the components' mean probabilities of cells; overwritten with the derivatives by the base's logs.
     by_potential : ndarray of shape (states, components)
-        Here the derivatives by potentials go.
+        Output: the derivatives by potentials.
     divergences : ndarray of shape (components,)
-        Here the Kullback-Leibler divergences from exp(base) go.
+        Output: the Kullback-Leibler divergences from exp(base).
     """
     components = tables.shape[1]
     mean, nothing = np.empty(components, tables.dtype), np.empty(components, tables.dtype)

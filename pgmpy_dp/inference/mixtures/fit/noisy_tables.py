@@ -1,4 +1,4 @@
-"""Noisy tables of counts together tell the number of records and small marginals."""
+"""Noisy tables of counts, and the number of records and small marginals that they imply together."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.table import Table, pooled, project_to_simplex
 
-_LEAST = 1e-6  # the share of a state that no record seems to have
+_LEAST = 1e-6  # least share of a state
 
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """A noisy table has counts of a few variables, with independent noise of mean zero on every cell.
+    """Counts of a few variables, with independent noise of mean zero on every cell.
 
     Parameters
     ----------
     variables : tuple of int
-        Numbers of the table's variables, ascending.
+        Indices of the table's variables, ascending.
     counts : ndarray
     deviation : float
         Standard deviation of the noise.
@@ -35,14 +35,14 @@ class NoisyTable:
     deviation: float
 
     def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
-        """Sum the table to some of its variables, with the deviation of the sums."""
+        """Sum the table to some of its variables; the deviation is that of the sums."""
         summed = Table(self.variables, self.counts).margin(variables).values
         return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
 
 
 @dataclass(frozen=True)
 class NoisyTables:
-    """These are one release's tables over numbered variables, one a set of variables.
+    """Tables of one release over numbered variables, one per set of variables.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class NoisyTables:
         tables : iterable of (variables, counts, standard deviation of the noise)
             Axes in the order of the variables.
         known_total : float, optional
-            The number of records, where it is known.
+            The number of records, if it is known.
         """
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         sizes = tuple(int(states) for states in cardinalities.values())
@@ -103,14 +103,14 @@ class NoisyTables:
 
     @cached_property
     def total(self) -> float:
-        """Return the number of records, or all tables' sums, weighted by precision, if it is not known. At least 1."""
+        """The number of records, or else the mean of all tables' sums, weighted by precision; at least 1."""
         if self.known_total is not None:
             return max(self.known_total, 1.0)
         return max(float(_pool([table.sum_to(()) for table in self.tables]).counts), 1.0)
 
     @cached_property
     def singles(self) -> tuple[Vector, ...]:
-        """Compute the shares of every variable's states, from all tables that have it, put on the simplex."""
+        """The shares of every variable's states, from all tables that contain it, projected on the simplex."""
         found: list[list[NoisyTable]] = [[] for _ in self.cardinalities]
         for table in self.tables:
             for variable in table.variables:
@@ -118,14 +118,14 @@ class NoisyTables:
         return tuple(project_to_simplex(_pool(tables).counts / self.total) for tables in found)
 
     def possible(self, variable: int) -> Vector:
-        """Return a variable's shares with none at zero: a state that no record seems to have may have one."""
+        """Return a variable's shares, all positive: a state that seems to have no record may have one."""
         raised = np.maximum(self.singles[variable], _LEAST)
         shares: Vector = raised / raised.sum()
         return shares
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
-        """Compute the counts of all pairs that some table has, from all tables that have them."""
+        """The counts of all pairs in some table, from all tables that contain them."""
         found: dict[tuple[int, int], list[NoisyTable]] = {}
         for table in self.tables:
             for pair in itertools.combinations(table.variables, 2):
@@ -135,8 +135,8 @@ class NoisyTables:
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
         """Split into two releases of the same counts with independent noise.
 
-        Normal noise of `share` times the counts' deviation is added to one, and subtracted over share^2 from the other.
-        With Gaussian noise on the counts, the two noises are then independent; with other noise, uncorrelated.
+        Normal noise of `share` times the counts' deviation is added for one, and subtracted, divided by share^2, for
+        the other. If the counts have Gaussian noise, the two noises are independent; otherwise they are uncorrelated.
         """
         one, other = [], []
         for table in self.tables:
@@ -148,7 +148,7 @@ class NoisyTables:
 
 
 def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
-    """Take the mean of tables of the same variables, weighted by precision."""
+    """Return the mean of tables of the same variables, weighted by precision."""
     if len(tables) == 1:
         return tables[0]
     counts, precision = pooled([table.counts for table in tables], [table.deviation**-2 for table in tables])

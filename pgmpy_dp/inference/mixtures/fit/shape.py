@@ -1,4 +1,4 @@
-"""What a mixture is fitted to, in numbers: where states and cells lie in flat vectors, and target tables."""
+"""Numbered states and cells of a mixture in flat vectors, and target tables."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Whole = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape says where the states of variables and the cells of blocks lie in flat vectors.
+    """Places of the states of variables and of the cells of blocks in flat vectors.
 
     Parameters
     ----------
     cardinalities : tuple of int
     blocks : tuple of tuples of int
-        Each variable that follows from no other in one block; blocks of one or two variables.
+        Blocks of one or two variables; each variable that follows from no other is in exactly one.
     cells : tuple of ndarrays of shape (cells of the block, variables of the block)
-        The states of the cells that a block's tables have.
+        States of the cells in a block's tables.
     dependent : mapping of int to (int, ndarray)
-        Variables that follow from another one, their root: the state for each state of the root.
+        Variables that follow from another one, their root, with the state for each state of the root.
     """
 
     cardinalities: tuple[int, ...]
@@ -37,24 +37,24 @@ class Shape:
 
     @cached_property
     def states(self) -> Whole:
-        """Return the start of every variable's states, and their number as last entry."""
+        """Start of every variable's states, followed by their number."""
         return np.cumsum([0, *self.cardinalities])
 
     @cached_property
     def starts(self) -> Whole:
-        """Return the start of every block's cells, and their number as last entry."""
+        """Start of every block's cells, followed by their number."""
         return np.cumsum([0, *(len(cells) for cells in self.cells)])
 
     @cached_property
     def first(self) -> NDArray[np.int32]:
-        """Return the place of every cell's state of its block's first variable."""
+        """Place of every cell's state of its block's first variable."""
         return np.concatenate(
             [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
         ).astype(np.int32)
 
     @cached_property
     def second(self) -> NDArray[np.int32]:
-        """Return the same of its second variable, -1 where there is none."""
+        """Place of every cell's state of its block's second variable; -1 if there is none."""
         return np.concatenate([
             self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
             for block, cells in zip(self.blocks, self.cells, strict=True)
@@ -62,7 +62,7 @@ class Shape:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Return for every variable its block and its place within it; of one that follows from another, the root's."""
+        """Block of every variable, and its place within it; for one that follows from another, those of the root."""
         found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
         found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
         return tuple(found[variable] for variable in range(len(self.cardinalities)))
@@ -78,7 +78,7 @@ class Shape:
         return slice(int(self.states[variable]), int(self.states[variable + 1]))
 
     def add_dependent(self, states: Matrix) -> None:
-        """Sum the rows of roots to those of the variables that follow from them."""
+        """Fill the rows of variables that follow from others with sums of their roots' rows."""
         if self.dependent:
             rows, sums, *_ = self._following
             states[rows] = sums @ states
@@ -91,7 +91,7 @@ class Shape:
 
     @cached_property
     def _following(self) -> tuple[Whole, Any, Whole, Any]:
-        """Return the rows that follow from roots' and, for each, which rows sum to it; the same of the roots' rows."""
+        """Rows of variables that follow from roots, matrix of sums from the roots' rows, and the same in reverse."""
         finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
         coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
         shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
@@ -105,7 +105,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Target:
-    """A target is a table that the mixture's marginal should equal.
+    """A table that the mixture's marginal should equal.
 
     Parameters
     ----------

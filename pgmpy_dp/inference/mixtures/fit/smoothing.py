@@ -1,4 +1,4 @@
-"""States share a component's coefficients: neighbours do, and states that were seen to be alike."""
+"""Sharing of a component's coefficients among states: neighbours, or states that were found to be alike."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
-# Ordered states keep the less for themselves the farther they share: so much over the width's square. States that are
-# alike keep so much, and where a component nearly rules one out, it counts as this many times less probable.
+# Share that ordered states keep for themselves (divided by the squared width); share that similar states keep; least
+# ratio of probability: components that nearly exclude a state count as making it this much less probable.
 _KEPT, _KEPT_ALIKE, _LEAST_RATIO = 0.9, 0.02, 1e-3
 
 
 def among_neighbours(states: int, width: float) -> Vector:
-    """Share coefficients among ordered states, with weights of a normal density of that width.
+    """Share coefficients among ordered states, with weights of a normal density of this width.
 
     Returns
     -------
     ndarray of shape (states, states)
-        What coefficients are multiplied with to become log-potentials.
+        Matrix that converts coefficients to log-potentials.
 
     Examples
     --------
@@ -38,17 +38,17 @@ def among_neighbours(states: int, width: float) -> Vector:
 
 
 def among_alike(mixture: Mixture, variables: Iterable[Variable]) -> dict[Variable, Vector]:
-    """Share coefficients among states that components of a mixture make more and less probable together.
+    """Share coefficients among states whose probabilities vary together between components of a mixture.
 
-    If log-potentials are normal with a covariance, as that of the components' log-probabilities, they are its root
-    times coefficients that are independent and alike: so far, these are found by the same steps.
+    Log-potentials that are normal, with the covariance of the components' log-probabilities, are the root of this
+    covariance times independent coefficients of equal scale, which the same steps find equally well.
 
     Parameters
     ----------
     mixture : Mixture
         A fit to the same tables.
     variables : iterable of variables
-        Of its blocks.
+        Variables in its blocks.
 
     Returns
     -------
