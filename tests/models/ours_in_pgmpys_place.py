@@ -16,8 +16,6 @@ from pgmpy.parameter_estimator import DiscreteMLE
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 
-pgmpy.__path__.append(str(Path.cwd() / "pgmpy"))  # where `pgmpy.tests` is
-
 
 class Bayesian(dp.PrivateBayesianNetwork):
     def fit(self, data, estimator=None, sample_weight=None):
@@ -31,16 +29,18 @@ def load_model(name):
     return Bayesian.of(bnlearn_network(name.partition("/")[2]))
 
 
-OURS = {
-    "DiscreteBayesianNetwork": Bayesian,
-    "DiscreteMarkovNetwork": dp.PrivateMarkovNetwork,
-    "load_model": load_model,
-}
-if os.environ["OUR_ELIMINATION"] == "yes":
-    OURS["VariableElimination"] = dp.VariableElimination
+def pytest_configure():
+    pgmpy.__path__.append(str(Path.cwd() / "pgmpy"))  # where `pgmpy.tests` is
 
 
 def pytest_collection_modifyitems(items):
+    ours = {
+        "DiscreteBayesianNetwork": Bayesian,
+        "DiscreteMarkovNetwork": dp.PrivateMarkovNetwork,
+        "load_model": load_model,
+    }
+    if os.environ["OUR_ELIMINATION"] == "yes":
+        ours["VariableElimination"] = dp.VariableElimination
     for module in {item.module for item in items}:
-        for name in OURS.keys() & vars(module).keys():
-            setattr(module, name, OURS[name])
+        for name in ours.keys() & vars(module).keys():
+            setattr(module, name, ours[name])
