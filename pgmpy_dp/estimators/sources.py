@@ -98,8 +98,11 @@ def together(data: Any) -> Any:
     found = joined(data)
     if isinstance(found, list) and isinstance(found[0], Release):
         raise ValueError(
-            "Only noisy tables with noise of one kind, on all records, can be joined: fit these releases with "
-            "CollectiveEM or PosteriorMean, which take each with its own noise."
+            Message(
+                "Only noisy tables with noise of one kind, on all records, can be joined",
+                "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise",
+                "fit them with --estimator collective-em or posterior-mean, which take each with its own noise",
+            )
         )
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.tables.table import pooled
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
@@ -107,8 +108,8 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
                 raise SchemaError(
                     f"The clique {clique} was measured twice, and means of Laplace noise are not Laplace."
                 )
-            before, own = scales[clique] ** -2, scale**-2
-            table, scale = (before * tables[clique] + own * table) / (before + own), (before + own) ** -0.5
+            table, precision = pooled([tables[clique], table], [scales[clique] ** -2, scale**-2])
+            scale = precision**-0.5
         tables[clique], scales[clique] = table, scale
     if not tables:
         raise ValueError("There are no measurements.")

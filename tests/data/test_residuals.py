@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.inference import GaussianNoise
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "one": ["only"]})
@@ -89,3 +90,8 @@ def test_a_variable_of_one_state_adds_nothing():
     assert with_it[0] == without[0]
     assert with_it[2] == without[2]
     assert np.isclose(with_it[1].guarantee.epsilon, without[1].guarantee.epsilon, rtol=0, atol=0)
+
+
+def test_residuals_are_observed_with_the_noise_that_they_have():
+    _, residuals, _ = measured(RECORDS, "replace_one")
+    assert isinstance(residuals.observe(["a", "b"]).noise, GaussianNoise)
