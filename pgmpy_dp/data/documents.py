@@ -113,12 +113,7 @@ class PrivateDocuments(Wall):
 def checked_counts(counts: Any) -> sparse.csr_array:
     """Copy word counts to a CSR array of int64, without duplicates and zeros.
 
-    Raises
-    ------
-    SchemaError
-        If they are negative, not integers, or too large.
-    TypeError
-        If they are not a matrix of numbers.
+    Raises SchemaError if they are negative, not integers, or too large; TypeError if they are not a matrix of numbers.
     """
     entries = _entries(counts)
     if entries is None:

@@ -112,10 +112,7 @@ class PrivateFeatures(Wall):
 def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
     """Convert public bounds to two arrays with one number per feature.
 
-    Raises
-    ------
-    ValueError
-        Unless they are a pair of finite numbers for each feature, the first below the second.
+    Raises ValueError unless they are a pair of finite numbers for each feature, the first below the second.
     """
     if bounds is None or isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ValueError(

@@ -61,10 +61,7 @@ class Wall:
             Public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as `measure`
             and `plan` each make one.
 
-        Raises
-        ------
-        BudgetExceededError
-            If the charge does not fit; nothing is charged or drawn.
+        Raises BudgetExceededError if the charge does not fit; nothing is charged or drawn.
         """
         public = self._public
         quote = mechanism.quote(public)
@@ -88,10 +85,8 @@ class Wall:
     ) -> NoisySums:
         """Charge a plan of Gaussian sums over random samples; see :meth:`pgmpy_dp.PrivateDataset.plan`.
 
-        Raises
-        ------
-        BudgetExceededError, ValueError
-            If the charge does not fit, or an argument is out of range; nothing is charged or drawn.
+        Raises BudgetExceededError, ValueError if the charge does not fit, or an argument is out of range; nothing is
+        charged or drawn.
         """
         return self.begin(
             SampledSums(steps, delta, epsilon, noise_multiplier, sampling_rate, batch_size, sampling, width)

@@ -84,10 +84,7 @@ def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
     float
         At least 0.
 
-    Raises
-    ------
-    ValueError
-        If the curve holds NaN or negative values, or delta is out of range.
+    Raises ValueError if the curve holds NaN or negative values, or delta is out of range.
 
     Notes
     -----
@@ -115,10 +112,7 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
     delta : float
         In (0, 1).
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or epsilon is too small for this delta at any order.
+    Raises ValueError if an argument is out of range, or epsilon is too small for this delta at any order.
 
     Examples
     --------

@@ -55,11 +55,6 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
     list of float
         In the order of `relative`; :func:`block_price` of them is at most epsilon.
 
-    Raises
-    ------
-    ValueError
-        If an argument or the resulting noise is out of range.
-
     Examples
     --------
     >>> scales = block_scales([1.0, 1.0, 1.0], 1.0, 1e-6, "add_remove")

@@ -84,12 +84,8 @@ def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
     float
         Scale b in records.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the noise would not fit 64-bit integers.
-    ImportError
-        If OpenDP is not installed.
+    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
+    is not installed.
 
     Examples
     --------
@@ -130,12 +126,8 @@ def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
     float
         Scale sigma in records.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range, or the noise would not fit 64-bit integers.
-    ImportError
-        If OpenDP is not installed.
+    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
+    is not installed.
 
     Examples
     --------

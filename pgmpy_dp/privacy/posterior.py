@@ -75,10 +75,7 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
     Epsilon is divided equally among the nodes with more than one state.
 
-    Raises
-    ------
-    ValueError
-        If epsilon is too small for floating-point numbers; the message states the smallest epsilon.
+    Raises ValueError if epsilon is too small for floating-point numbers; the message states the smallest epsilon.
 
     Examples
     --------
@@ -99,11 +96,8 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours
     The score is the log-likelihood and the base measure the truncated prior. The power is epsilon / (2 R), or
     epsilon / R under "add_remove".
 
-    Raises
-    ------
-    ValueError
-        If the floor leaves no probabilities for a node, or epsilon is too small for floating-point numbers; the message
-        states the limit.
+    Raises ValueError if the floor leaves no probabilities for a node, or epsilon is too small for floating-point
+    numbers; the message states the limit.
     """
     most = max(states)
     if not floor * most < 1:

@@ -27,13 +27,6 @@ def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
     sensitivity : int
         Sensitivity of each score.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    ImportError
-        If OpenDP is not installed.
-
     Examples
     --------
     >>> selection_scale(0.5, 3)
@@ -56,13 +49,6 @@ def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
     rho : Fraction or float
     sensitivity : int
         Sensitivity of each score.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    ImportError
-        If OpenDP is not installed.
 
     References
     ----------

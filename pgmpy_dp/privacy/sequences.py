@@ -75,11 +75,6 @@ def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float)
     epsilon : float or Fraction
     delta : float
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-
     Examples
     --------
     >>> round(sequence_rho([(1.0, 0), (1.0, 5)], 1.0, 1e-6), 4), round(rho_for(1.0, 1e-6), 4)

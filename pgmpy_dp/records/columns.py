@@ -42,11 +42,6 @@ class Found:
 def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
     """Find the positions of the states of a column's cells, and whether some cells have none.
 
-    Parameters
-    ----------
-    column : pandas.Series, polars.Series or pyarrow.ChunkedArray
-    reader : Reader
-
     Returns
     -------
     codes : ndarray, shape (n_records,)

@@ -56,13 +56,6 @@ def encode_csv(
 
     A file has no types: a text is read as a text, number or boolean if the variable's states are of that type.
 
-    Parameters
-    ----------
-    file : CsvFile
-    schema : Schema
-    variables : sequence of str
-    unit : Unit, optional
-
     Returns
     -------
     codes : dict of str to ndarray

@@ -54,13 +54,8 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     dict of str to ndarray, shape (n_records,)
         Unsigned integers of the smallest sufficient size, in the order of `variables`.
 
-    Raises
-    ------
-    TypeError
-        If the frame is of an unknown type.
-    SchemaError
-        If a variable has no column, or two, or missing values without a state for them, or values that are not among
-        its states.
+    Raises TypeError if the frame is of an unknown type; SchemaError if a variable has no column, or two, or missing
+    values without a state for them, or values that are not among its states.
 
     Examples
     --------
@@ -151,11 +146,6 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     """Scale the variables with bounds to integers from -STEPS to STEPS: (x - middle) / half width, rounded to the grid.
 
     Values beyond a bound are clipped, without a warning.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-    schema : Schema
 
     Returns
     -------

@@ -62,14 +62,8 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     unit : Unit, optional
         Which column identifies units, and what one unit may contribute. Without it, each record is a unit of its own.
 
-    Raises
-    ------
-    TypeError
-        If records are of no known form.
-    ImportError
-        If a path needs a library that is not installed.
-    SchemaError
-        If the records do not match the schema; the message names the variables.
+    Raises TypeError if records are of no known form; ImportError if a path needs a library that is not installed;
+    SchemaError if the records do not match the schema; the message names the variables.
     """
     asked = list(variables)
     columns = list(dict.fromkeys([*read_columns(schema, asked), *([unit.column] if unit else [])]))

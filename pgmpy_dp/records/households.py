@@ -139,12 +139,8 @@ def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit
     unit : Unit
         The household; its `max_rows` is ignored in favour of the schema's.
 
-    Raises
-    ------
-    TypeError
-        If a table is of another kind.
-    SchemaError
-        If a table does not match its schema, or the keys do not match; the message shows no value of a record.
+    Raises TypeError if a table is of another kind; SchemaError if a table does not match its schema, or the keys do not
+    match; the message shows no value of a record.
     """
     homes, home_ids = _table(households, schema.households, schema.key, "households")
     people, ids = _table(persons, schema.persons, schema.key, "persons")

@@ -34,10 +34,7 @@ def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
         Name of the column.
     columns : pandas.Series or ndarrays
 
-    Raises
-    ------
-    SchemaError
-        For ids of a type whose values cannot be compared reliably.
+    Raises SchemaError for ids of a type whose values cannot be compared reliably.
 
     Examples
     --------

@@ -64,10 +64,7 @@ def count(
     ndarray of int64
         Axes in clique order, states in schema order.
 
-    Raises
-    ------
-    SchemaError
-        If the clique does not match the schema or has more than `MAX_CELLS` cells.
+    Raises SchemaError if the clique does not match the schema or has more than `MAX_CELLS` cells.
     """
     require_countable(schema, clique)
     shape = schema.shape(clique)

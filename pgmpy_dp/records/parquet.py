@@ -122,15 +122,9 @@ def _scan(connection: Any, paths: Sequence[str]) -> Any:
 def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
     """Group the files of a path by their layout.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no file.
-    ImportError
-        If DuckDB or PyArrow is not installed.
-    SchemaError
-        If a file lacks a column, files have columns of one name that are not encoded alike, or a file of a folder is
-        hidden or the same as another.
+    Raises FileNotFoundError if there is no file; ImportError if DuckDB or PyArrow is not installed; SchemaError if a
+    file lacks a column, files have columns of one name that are not encoded alike, or a file of a folder is hidden or
+    the same as another.
     """
     files = _files(path) if path.is_dir() else [path]
     if not path.exists() or not files:

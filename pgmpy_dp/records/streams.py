@@ -213,10 +213,7 @@ class StreamedRecords:
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of each clique; axes in clique order, states in schema order.
 
-        Raises
-        ------
-        SchemaError
-            If the source returns other rows than when it was opened.
+        Raises SchemaError if the source returns other rows than when it was opened.
         """
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit)

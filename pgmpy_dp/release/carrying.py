@@ -39,10 +39,7 @@ def carries(path: str | os.PathLike[str]) -> bool:
 def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | Sequence[Release] | None) -> None:
     """Write a model and its releases; an existing file is replaced only when the new one is complete.
 
-    Raises
-    ------
-    ValueError
-        If there is no release.
+    Raises ValueError if there is no release.
     """
     if held is None:
         raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
@@ -74,12 +71,8 @@ def require_promised(promise: Guarantee, releases: Sequence[Release]) -> None:
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:
     """Read what `write_carrying` wrote, and check its releases.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist.
-    ReleaseFormatError
-        If the file is damaged or of another kind, or a release in it is invalid.
+    Raises FileNotFoundError if the file does not exist; ReleaseFormatError if the file is damaged or of another kind,
+    or a release in it is invalid.
     """
     with Path(path).open("rb") as handle:
         try:

@@ -26,10 +26,7 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
 
     Variables of a subset are in schema order. A variable with one state has no contrasts, and is in no subset.
 
-    Raises
-    ------
-    SchemaError
-        If a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
+    Raises SchemaError if a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
 
     Examples
     --------

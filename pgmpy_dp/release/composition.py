@@ -69,10 +69,7 @@ def sharing(own: Guarantee, parts: Iterable[Guarantee]) -> Guarantee:
 
     The mechanism and number of rows remain those of its own noise.
 
-    Raises
-    ------
-    ValueError
-        If a part has other neighbours or another unit, or is for exact counts.
+    Raises ValueError if a part has other neighbours or another unit, or is for exact counts.
     """
     new = tuple(part for part in dict.fromkeys(parts) if part not in own.shared)
     if not new or own.mechanism == "none":

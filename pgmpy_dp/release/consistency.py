@@ -109,10 +109,7 @@ def make_consistent(
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
     """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques within others.
 
-    Raises
-    ------
-    ValueError
-        If there are more than `MAX_INTERSECTIONS`.
+    Raises ValueError if there are more than `MAX_INTERSECTIONS`.
     """
     sets = [frozenset(clique) for clique in cliques]
     common: set[frozenset[str]] = {frozenset()}

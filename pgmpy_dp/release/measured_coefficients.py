@@ -98,10 +98,7 @@ class MeasuredCoefficients(Release):
         Each is a function of the smallest measured clique that contains its set. The coefficient of the empty set, the
         number of records, is observed separately.
 
-        Raises
-        ------
-        ValueError
-            If the release contains no observation of a variable, or too many coefficients to fit.
+        Raises ValueError if the release contains no observation of a variable, or too many coefficients to fit.
         """
         from scipy import sparse  # slow to import, and only fits need it
 
@@ -191,12 +188,8 @@ def checked_coefficients(
 ) -> tuple[tuple[Clique, ...], dict[Clique, NDArray[np.int64]], int | None]:
     """Check the common parts of such releases; return the cliques, coefficients and public total.
 
-    Raises
-    ------
-    SchemaError
-        If a clique does not match the schema, or the closure is too large.
-    ValueError
-        If something is missing or of the wrong kind.
+    Raises SchemaError if a clique does not match the schema, or the closure is too large; ValueError if something is
+    missing or of the wrong kind.
     """
     if not isinstance(schema, Schema) or not isinstance(guarantee, Guarantee):
         raise ValueError(f"{kind} needs a Schema and a Guarantee.")

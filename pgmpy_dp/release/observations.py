@@ -50,10 +50,7 @@ class IndependentTables:
     def holding_clique(self, clique: Clique) -> Clique:
         """Return the measured clique from which a clique's table is read: the least noisy that contains it.
 
-        Raises
-        ------
-        ValueError
-            If no measured clique contains it.
+        Raises ValueError if no measured clique contains it.
         """
         holding = holding_cliques(self.cliques, clique)
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
@@ -69,10 +66,7 @@ class IndependentTables:
         tables : mapping of clique to ndarray, optional
             Tables to read instead of the release's own.
 
-        Raises
-        ------
-        ValueError
-            If no measured clique contains it.
+        Raises ValueError if no measured clique contains it.
         """
         return self._summed(self.holding_clique(clique), clique, tables or self.tables)
 
@@ -87,10 +81,7 @@ class IndependentTables:
         The noise of a sum is treated as noise of the mechanism's kind with the sum's variance. Tables of the same
         variables are averaged, weighted by precision.
 
-        Raises
-        ------
-        ValueError
-            If the release contains no observation of a variable.
+        Raises ValueError if the release contains no observation of a variable.
         """
         names: dict[frozenset[str], Clique] = {}
         tables: dict[Clique, list[tuple[Vector, Variance]]] = {}
@@ -173,10 +164,7 @@ def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
 def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[Clique, Clique]:
     """Restrict every measured clique to the given variables; those without any are left out.
 
-    Raises
-    ------
-    ValueError
-        If no clique contains one of the variables.
+    Raises ValueError if no clique contains one of the variables.
     """
     known = set(variables)
     parts = {clique: tuple(variable for variable in clique if variable in known) for clique in cliques}

@@ -31,14 +31,8 @@ class Knowledge:
     def of(cls, expert: Any, variables: Sequence[str], max_indegree: int) -> Knowledge:
         """Read pgmpy's `ExpertKnowledge` without changing it; None allows all edges.
 
-        Raises
-        ------
-        TypeError
-            If it is something else.
-        SchemaError
-            If it names an unknown variable.
-        ValueError
-            If the required edges form a cycle, are forbidden, or give a variable too many parents.
+        Raises TypeError if it is something else; SchemaError if it names an unknown variable; ValueError if the
+        required edges form a cycle, are forbidden, or give a variable too many parents.
         """
         place = {variable: number for number, variable in enumerate(variables)}
         allowed = ~np.eye(len(variables), dtype=bool)

@@ -263,10 +263,7 @@ class NoisySums:
         -------
         ndarray of float64, shape (total number of cells,)
 
-        Raises
-        ------
-        ValueError
-            If no step is left or an argument is out of range.
+        Raises ValueError if no step is left or an argument is out of range.
         """
         clip = checked_norm("clip_norm", clip_norm)
         tables = CentredTables(cliques, shape, centre)
@@ -292,10 +289,6 @@ class NoisySums:
         bound : float
             Bound on the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down.
             Weights are clipped to their ranges, and records that contain NaN or infinity count as zero.
-
-        Returns
-        -------
-        NoisyMoments
 
         Raises
         ------

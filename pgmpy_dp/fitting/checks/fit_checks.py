@@ -62,13 +62,9 @@ def check_network(
     most_work : float
         Limit on cells times derivatives and draws, such as `QUICK`.
 
-    Raises
-    ------
-    SchemaError
-        If the releases disagree on the states of a variable, or lack one.
-    TreeTooLargeError
-        If the junction tree, or the derivatives of all tables of a Markov network, do not fit in memory, or need more
-        work than allowed.
+    Raises SchemaError if the releases disagree on the states of a variable, or lack one; TreeTooLargeError if the
+    junction tree, or the derivatives of all tables of a Markov network, do not fit in memory, or need more work than
+    allowed.
     """
     try:
         return _checked(network, releases, seed, most_work)

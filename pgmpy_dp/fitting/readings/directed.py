@@ -183,12 +183,8 @@ def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter
 
     Tables that only test the network are left out if the junction tree would become too large with them.
 
-    Raises
-    ------
-    ValueError
-        If a variable is not observed.
-    TreeTooLargeError
-        If a junction tree is requested and does not fit in memory.
+    Raises ValueError if a variable is not observed; TreeTooLargeError if a junction tree is requested and does not fit
+    in memory.
     """
     seen = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
     engine = build_engine(seen.schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), inference)

@@ -46,10 +46,7 @@ def prior_counts(
     equivalent_sample_size : float or mapping of node to float
     pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
 
-    Raises
-    ------
-    ValueError
-        If a parameter is missing, has another shape, or is not positive.
+    Raises ValueError if a parameter is missing, has another shape, or is not positive.
     """
     check_prior(prior_type, equivalent_sample_size, pseudo_counts)
     found = {}

@@ -30,10 +30,7 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     agreement : {"epsilon", "inverse_variance"} or None
         Weights with which the release is first made mutually consistent.
 
-    Raises
-    ------
-    ValueError
-        If the release lacks a family.
+    Raises ValueError if the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
     observed = [release.law(*release.marginal(scope, tables)) for scope in scopes]

@@ -96,14 +96,8 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     seed : int
         Seed of the draws; privacy does not depend on it.
 
-    Raises
-    ------
-    SchemaError
-        If the releases disagree on the states of a variable.
-    ValueError
-        If a variable is not observed, or the releases are exact counts.
-    TreeTooLargeError
-        If the junction tree does not fit in memory.
+    Raises SchemaError if the releases disagree on the states of a variable; ValueError if a variable is not observed,
+    or the releases are exact counts; TreeTooLargeError if the junction tree does not fit in memory.
 
     Notes
     -----

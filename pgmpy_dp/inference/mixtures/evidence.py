@@ -22,10 +22,7 @@ _TRIES = 20  # to find a record that obeys all rules
 def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture:
     """Return the mixture given evidence, over the same variables.
 
-    Raises
-    ------
-    ValueError
-        If the rules rule the evidence out.
+    Raises ValueError if the rules exclude the evidence.
 
     Examples
     --------

@@ -47,10 +47,6 @@ def sweep(logs, starts, rows, sums, centre, variance, belief, lowest, highest, s
         Range of the logarithms.
     shifts, uniforms : ndarray of shape (logs.size + starts.size,)
         Proposed change and uniform number of each move.
-
-    Returns
-    -------
-    centre : float
     """
     number = 0
     for node in range(rows.shape[0]):

@@ -70,10 +70,7 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     ndarray of float64
         Same shape; non-negative with sum 1 up to rounding. Cells are often exactly zero.
 
-    Raises
-    ------
-    ValueError
-        If the table is empty or a value is not finite.
+    Raises ValueError if the table is empty or a value is not finite.
 
     Notes
     -----
