@@ -84,7 +84,7 @@ def test_states_for_missing_values_follow_each_other():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: dp.Forbidden({"age": "young"}), "'young' is no state of variable 'age'"),
+        (lambda: dp.Forbidden({"age": "young"}), "variable 'age' has no state 'young'"),
         (lambda: dp.Forbidden({"job": "yes"}), "no states of variable 'job'"),
         (lambda: dp.Forbidden({}), "needs a dict"),
         (lambda: dp.Allowed(("place", "age"), [("Ulm",)]), "has 2 states"),

@@ -413,8 +413,10 @@ class _PartLedger(MemoryLedger):
 
     def append(self, charge: Charge) -> None:
         if (charge.rho is None) != (self._entry.rho is None) or charge.delta:
-            kind = "pure charges" if self._entry.rho is None else "charges of zCDP"
-            raise ValueError(f"This part was set aside for {kind} alone, and {charge.mechanism} is none.")
+            kind = "pure" if self._entry.rho is None else "zCDP"
+            raise ValueError(
+                f"This part was set aside for {kind} charges only, and got a charge of {charge.mechanism}."
+            )
         if not self.charges():
             self._whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
         elif charge.protects is not None and self.protects is None:

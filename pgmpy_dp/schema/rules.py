@@ -405,7 +405,7 @@ def _known(owner: str, name: str, listed_states: Iterable[State], states: States
     known = set(map(typed, states[name]))
     for state in listed_states:
         if typed(state) not in known:
-            raise SchemaError(f"{owner}: {state!r} is no state of variable {name!r}.{suggestion(state, states[name])}")
+            raise SchemaError(f"{owner}: variable {name!r} has no state {state!r}.{suggestion(state, states[name])}")
 
 
 def _cells(variables: Iterable[str], states: States) -> tuple[int, ...]:

@@ -340,7 +340,7 @@ def test_a_part_takes_charges_of_its_own_kind_alone():
     budget = PrivacyBudget(1.0, 1e-6)
     part = budget.set_aside(0.5, 1e-6)
     for other in (pure(0.01), block(0.01, 1e-9)):
-        with pytest.raises(ValueError, match="set aside for charges of zCDP alone"):
+        with pytest.raises(ValueError, match="set aside for zCDP charges only"):
             part.charge(other)
     for other in (zcdp(1e-9), block(0.01, 1e-9)):
         with pytest.raises(ValueError, match="needs a delta"):

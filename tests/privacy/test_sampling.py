@@ -215,7 +215,7 @@ def test_a_part_is_charged_as_a_whole_with_its_first_step_or_refused():
 def test_a_part_with_a_delta_is_charged_as_one_rho():
     data = PrivateDataset(pd.DataFrame({"a": ["x"], "b": [0]}), SCHEMA, PrivacyBudget(1.0, 1e-6))
     part = data.set_aside(0.5, 1e-7)
-    with pytest.raises(ValueError, match="set aside for charges of zCDP alone"):
+    with pytest.raises(ValueError, match="set aside for zCDP charges only"):
         part.measure([("a",)], 0.1)
     assert data.budget.history == ()
     for _ in range(2):
