@@ -57,7 +57,7 @@ def held(fits, given, of_population=False):
     for seed, (frame, estimator) in enumerate(fits):
         draw, inside = np.random.default_rng(seed), []
         codes = many() if of_population else encode(frame, SCHEMA, NAMES)
-        for _ in range(25):
+        for _ in range(15):
             asked, *others = draw.choice(NAMES, given + 1, replace=False).tolist()
             evidence = {other: frame[other].iat[draw.integers(20)] for other in others}
             kept = np.all([codes[other] == "xyz".index(state) for other, state in evidence.items()] or [True], axis=0)
@@ -92,9 +92,8 @@ def test_half_as_wide_bounds_are_found_out(fits, monkeypatch):
     bounds = Prediction.bounds
     halved = lambda found, interval: bounds(replace(found, deviations=found.deviations / 2), interval)  # noqa: E731
     monkeypatch.setattr(Prediction, "bounds", halved)
-    for given in (1, 2, 3):
-        found = held(fits, given)
-        assert found.mean() < 0.85 - 4 * found.std(ddof=1) / np.sqrt(FITS), given
+    found = held(fits, given=2)
+    assert found.mean() < 0.85 - 4 * found.std(ddof=1) / np.sqrt(FITS)
 
 
 def test_wider_shares_have_wider_bounds(one):
