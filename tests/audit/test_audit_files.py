@@ -21,7 +21,9 @@ def opened(source):
 
 def refuted(read, sources):
     pair = tuple(opened(read(source)) for source in sources)
-    found = audit(lambda data: data.measure([("smoke", "age")], EPSILON), pair, EPSILON, 0.0, 200, 1 - FALSE_ALARM)
+    found = audit(
+        lambda data: data.measure([("smoke", "age")], EPSILON), pair, EPSILON, 0.0, 80, 1 - FALSE_ALARM
+    )  # sees what is certain
     return found.refuted
 
 
