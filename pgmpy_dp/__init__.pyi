@@ -24,7 +24,7 @@ from .evaluation import combine
 from .fitting import merge_rare_states, plan_accuracy, plan_households, plan_measurements, plan_pairs
 from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
-from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork
+from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load
 from .networks.elimination import VariableElimination
 from .papers.bernstein_2017 import CGMEM, NLBP
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
@@ -83,6 +83,7 @@ __all__ = [
     "calibrate",
     "combine",
     "exact_marginals",
+    "load",
     "merge_rare_states",
     "plan_accuracy",
     "plan_households",

@@ -355,7 +355,7 @@ class PrivateNetwork(Model, Provenance):
         with read_network(filename, filetype) as (network, releases):
             if not issubclass(cls, type(network)):
                 kind = type(network).__name__
-                raise ReleaseFormatError(f"{filename} holds a {kind}: read it by pgmpy_dp.networks.load_network.")
+                raise ReleaseFormatError(f"{filename} holds a {kind}: pgmpy_dp.load reads models of every kind.")
             return cls.of(network)._carrying(releases)
 
     @classmethod

@@ -3,7 +3,15 @@
 from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
-from pgmpy_dp.networks.loading import load_network
+from pgmpy_dp.networks.loading import load, load_network
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 
-__all__ = ["SUFFIXES", "PrivateBayesianNetwork", "PrivateMarkovNetwork", "load_network", "save_network", "simulate"]
+__all__ = [
+    "SUFFIXES",
+    "PrivateBayesianNetwork",
+    "PrivateMarkovNetwork",
+    "load",
+    "load_network",
+    "save_network",
+    "simulate",
+]

@@ -346,6 +346,11 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh._provenance_of(network)
         return fresh
 
+    @property
+    def schema_(self) -> Schema:
+        """Return the variables and their states."""
+        return self._fitted()
+
     def _fitted(self) -> Schema:
         if len(self.get_cpds()) < len(self.nodes()) or not self.nodes():
             raise ValueError("The network is not fitted yet: call fit first.")

@@ -9,7 +9,7 @@ import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.networks import PrivateBayesianNetwork
+from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 

@@ -7,8 +7,42 @@ import os
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.models.formats.formats import read_network
+from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, format_of
+from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
+from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.model import Model
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `save` wrote, of any kind: a network in any format, a mixture, or households.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ReleaseFormatError
+        If the file holds no model, or is damaged.
+    ValueError
+        If the end of its name says no known format.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, pgmpy_dp as dp
+    >>> from pgmpy.factors.discrete import DiscreteFactor
+    >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")])
+    >>> network.set_factors([DiscreteFactor(["smoke", "lung"], [2, 2], [0.3, 0.1, 0.1, 0.5])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     network.save(f"{folder}/network.json")
+    ...     dp.load(f"{folder}/network.json").marginal(["lung"]).round(2).tolist()
+    [0.4, 0.6]
+    """
+    if os.path.isfile(path):
+        kind = {MIXTURE: PrivateMixtureNetwork, HOUSEHOLDS: PrivateHouseholdNetwork}.get(format_of(path) or "")
+        if kind is not None:
+            return kind.load(path)
+    return load_network(path)
 
 
 def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | PrivateMarkovNetwork:

@@ -255,7 +255,8 @@ def test_a_mixture_from_the_command_line(tmp_path, monkeypatch):
     assert json.loads(CliRunner().invoke(main, [*call, "--json"]).stdout)["not_met"] == [["v2", "v3"]]
     assert "beyond the noise of 1 of 10 tables" in CliRunner().invoke(main, call).output
     checked = CliRunner().invoke(main, ["check", "pairs.zip", "--model", "mixture.json"]).output
-    assert "In tables within their noise, an error (total variation) of 0." in checked
+    assert "the network fails, p < 1e-06" in checked
+    assert "v2 = " in checked
     assert "In tables within their noise, an error (total variation) of 0." in Path("r.html").read_text()
     refused = CliRunner().invoke(main, ["report", "mixture.json", "--out", "r.html", "--force"])
     assert refused.exit_code == 1

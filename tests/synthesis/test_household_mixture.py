@@ -162,7 +162,9 @@ def test_damaged_files_are_refused(damage, fitted, tmp_path):
     content = json.loads((tmp_path / "network.json").read_text())
     damage(content)
     (tmp_path / "network.json").write_text(json.dumps(content))
-    with pytest.raises(dp.ReleaseFormatError, match="not a sound network of households"):
+    with pytest.raises(
+        dp.ReleaseFormatError, match=r"not a sound network of households|holds a mixture network: pgmpy_dp.load reads"
+    ):
         PrivateHouseholdNetwork.load(tmp_path / "network.json")
 
 

@@ -266,7 +266,7 @@ def query(
         )
     if releases:
         loaded.attach_release(*map(Release.load, releases))
-    schema = _schema(loaded)
+    schema = loaded.schema_
     _require_targets(schema, targets)
     declared = [release.schema for release in _carried(loaded)]
     given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
@@ -345,41 +345,22 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
 
     The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
     families say little of edges that are missing: pgmpy-dp probe looks for them in the records. Of a model that
-    synthesize wrote it lists the tables that are not met.
+    synthesize wrote it lists what its records would hardly have given.
 
     \b
       pgmpy-dp check release.zip --model fitted.bif
       pgmpy-dp check fitted.zip
     """
     quiet()
-    from pgmpy_dp.fitting.checks.fit_checks import check_network
     from pgmpy_dp.inference import TreeTooLargeError
-    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.release import NoisyMarginals
 
     releases, network = released_and_fitted("check", release, model)
     if network is None:
         raise click.UsageError("Name the network that was fitted to it: --model fitted.bif, say.")
-    noisy = releases[0]
-    if isinstance(network, PrivateMixtureNetwork):
-        from pgmpy_dp.report.pair_map import table_fits, table_power
-
-        if not isinstance(noisy, NoisyMarginals):
-            raise click.ClickException(f"{release} holds no tables: a mixture is held against the tables of its pairs.")
-        fits = table_fits(noisy, network)
-        beyond = [fit.variables for fit in fits if fit.level != "clear"]
-        power = table_power(fits)
-        lines = [
-            f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.",
-            *map(", ".join, beyond),
-            *([power] if power else []),
-        ]
-        seen = {", ".join(fit.variables): fit.detectable for fit in fits}
-        held = {"tables": len(noisy.tables), "not_met": list(map(list, beyond)), "detectable": seen}
-        emit(as_json, held, lines)
-        return
+    if not _carried(network):
+        network.attach_release(*releases)
     try:
-        found = check_network(network, releases)
+        found = network.check_fit()
     except TreeTooLargeError as error:
         raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
     emit(as_json, findings(found), repr(found))
@@ -397,10 +378,9 @@ def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
 
 def loaded_network(path: Path) -> Any:
     """Load the network of a file, or the mixture."""
-    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.networks import load_network
+    from pgmpy_dp.networks import load
 
-    return PrivateMixtureNetwork.load(path) if PrivateMixtureNetwork.wrote(path) else load_network(path)
+    return load(path)
 
 
 def released_and_fitted(command: str, release: Path, model: Path | None) -> tuple[tuple[Any, ...], Any]:
@@ -434,17 +414,10 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
     ]
 
 
-def _schema(network: Any) -> Schema:
-    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.schema import Schema
-
-    return network.schema_ if isinstance(network, PrivateMixtureNetwork) else Schema.from_model(network)
-
-
 def _declared(network: Any) -> Schema:
     """Find what was declared of the records: a model that carries its releases has it from them."""
     schemas = [release.schema for release in _carried(network)]
-    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else _schema(network)
+    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else network.schema_
 
 
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -487,7 +460,6 @@ def sample(
       pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
     """
     quiet()
-    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
     from pgmpy_dp.release import Release
 
     if out is not None and out.suffix.lower() not in RECORDS:
@@ -497,17 +469,11 @@ def sample(
         loaded = loaded_network(network)
         if release is not None:
             loaded.attach_release(Release.load(release))
-        mixture = isinstance(loaded, PrivateMixtureNetwork)
         if numbers is None:
-            numbers = "uniform" if mixture or hasattr(loaded, "release_") else "states"
-        if target is not None and not mixture:
-            raise click.ClickException(
-                f"{network}: records are drawn for a --target from mixtures of one table only; leave it out."
-            )
+            numbers = "uniform" if _carried(loaded) or loaded.schema_.bins else "states"
         begin("Drawing records")
         declared = _declared(loaded)
-        asked = {} if target is None else {"target": target}
-        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, **asked), declared)
+        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=target), declared)
         notes += _unchecked(loaded, network)
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}

@@ -1,19 +1,22 @@
-"""Test of a fitted network against the releases that it was fitted to."""
+"""Test of a fitted network or mixture against the releases that it was fitted to."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.checks.misfit import FitCheck, held_against, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
+from pgmpy_dp.inference.mixtures.balanced_records import independent_records
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.tables.table import Table
@@ -23,7 +26,7 @@ from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.testing_tables import first_tests, telling, tree_cells
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import observed_parts
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 # Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.
 _MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
@@ -158,8 +161,12 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
         return np.vstack([holders.get(clique, at).tangents([clique]) for clique in cliques])
 
     shares = np.concatenate([holders.get(clique, at).shares([clique]) for clique in seen.cliques])
-    draw = _drawn_records if others else _drawn_tables
-    deviations = draw(tree, at.calibration, seen, shares, draws, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    if others:
+        draw = partial(sample, tree, at.calibration, generator=generator)
+        deviations = _drawn_records(draw, tree.layout.cardinalities, seen, shares, draws)
+    else:
+        deviations = _drawn_tables(tree, at.calibration, seen, shares, draws, generator)
     found = held_against(seen, shares, deviations, tangents, tables.keys(), seed)
     return replace(found, left_out=len(_measured(releases, nodes)) - len(set(map(frozenset, seen.cliques))))
 
@@ -246,12 +253,11 @@ def _drawn_tables(
 
 
 def _drawn_records(
-    tree: JunctionTree,
-    calibration: Calibration,
+    draw: Callable[[int], NDArray[np.integer]],
+    cardinalities: Mapping[str, int],
     seen: Observations,
     shares: Vector,
     draws: int,
-    generator: np.random.Generator,
 ) -> Vector:
     """Simulate deviations of any tables by drawing records.
 
@@ -266,8 +272,43 @@ def _drawn_records(
     part = max(1, _AT_A_TIME // count)
     for start in range(0, distinct, part):
         own = min(part, distinct - start)
-        drawn = sample(tree, calibration, own * count, generator)
-        counts[start : start + own] = counted(tree, drawn, seen.layout.scopes, own)
+        counts[start : start + own] = counted(cardinalities, draw(own * count), seen.layout.scopes, own)
     counts -= count * shares
     counts *= math.sqrt(records / count)
     return counts if distinct == draws else counts[np.arange(draws) * distinct // draws]
+
+
+def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int = 0) -> FitCheck:
+    """Test whether records of a mixture could have given a release: post-processing, at no cost to privacy.
+
+    The law of the misfit is that of records drawn from the mixture and of fresh noise. The fit has absorbed a part of
+    both in the release, so the test errs to the side of the mixture.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    schema : Schema
+        Of the mixture's variables, with the states of the release.
+    release : NoisyMarginals or InformedMarginals
+        What the mixture was fitted to.
+    seed : int
+
+    Raises
+    ------
+    TreeTooLargeError
+        If simulated tables do not fit in memory.
+    """
+    seen = Observations.of([release], list(schema.variables))
+    size, scopes = seen.layout.size, seen.cliques
+    if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:
+        raise TreeTooLargeError(f"the test of fit simulates {size:,} measured cells, more than allowed")
+    shares = np.concatenate([mixture.marginal(clique).ravel() for clique in scopes])
+    draws = int(np.clip(_MOST_DRAWN // size, _FEWEST_DRAWS, _MOST_DRAWS))
+
+    def draw(count: int) -> NDArray[np.integer]:
+        codes = independent_records(mixture, count, generator)
+        return np.asarray(generator.permutation(codes))  # they come component by component
+
+    generator = np.random.default_rng(seed)
+    deviations = _drawn_records(draw, mixture.cardinalities, seen, shares, draws)
+    return held_against(seen, shares, deviations, seed=seed)

@@ -36,8 +36,8 @@ from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
-# Probability with which the smallest detectable effect is detected.
-_POWER = 0.8
+# Probability with which the smallest detectable effect is detected, and its quantile of the normal distribution.
+_POWER, _POWER_QUANTILE = 0.8, 0.8416
 # Number of drawn deviations for the detectable effect, and the share of a deviation that parameters must leave: if they
 # leave less, the pair's own deviations are used.
 _DEVIATIONS, _UNABSORBED = 100, 0.3
@@ -260,6 +260,8 @@ def held_against(
         if not (np.isnan(effects[:, :, place]).any() or math.isnan(level)):
             bar = _quantile(roots[1:half, roots.shape[1] - len(pairs) + place], level) ** 2
             effect = _found_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
+            if tangents is None:
+                effect = max(effect, _found_despite(apart[1:, place], effects[1, :, place], bar))
             detectable[place] = effect if effect < _strongest(_model_table(seen, own, pair)) else math.inf
     return FitCheck(
         _misfits(seen, own, seen.cliques, tables, of_tables, np.full(len(seen.cliques), math.nan)),
@@ -418,6 +420,17 @@ def _found_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -
     missing = np.maximum(bar - squares, 0.0)
     needed = (np.sqrt(crossed**2 + effects * missing) - crossed) / np.maximum(effects, 1e-300)
     return float(np.quantile(np.where(missing > 0, needed, 0.0), _POWER))
+
+
+def _found_despite(squares: Vector, effects: Vector, bar: float) -> float:
+    """Find the t from which on a deviation is found however much of the noise a fit has absorbed.
+
+    If a share a of the noise is left, the sum is about a^2 E + 2 a c t + e t^2: E is the mean of the noise's own sum,
+    and c has variance e. In 80 % of the draws that is at least e t^2 (1 - z^2 / E), whatever a is, where z is the
+    normal distribution's 80 % quantile.
+    """
+    kept = max(1.0 - _POWER_QUANTILE**2 / float(squares.mean()), 0.25)
+    return float(np.quantile(np.sqrt(bar / (kept * np.maximum(effects, 1e-300))), _POWER))
 
 
 def _strongest(table: Vector) -> float:

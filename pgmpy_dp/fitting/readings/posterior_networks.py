@@ -297,7 +297,7 @@ def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.
     codes = sample(problem.tree, calibration, size, generator)
     expected = calibration.marginals[problem.cells]
     counts: Vector = total * expected + math.sqrt(total / size) * (
-        counted(problem.tree, codes, problem.scopes)[0] - size * expected
+        counted(problem.tree.layout.cardinalities, codes, problem.scopes)[0] - size * expected
     )
     return counts
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Scope
+from pgmpy_dp.inference.tables.layout import Scope, Variable
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 
@@ -102,12 +102,15 @@ def sample_counts(
     return drawn
 
 
-def counted(tree: JunctionTree, codes: NDArray[np.int32], scopes: Sequence[Scope], draws: int = 1) -> NDArray[np.int64]:
-    """Count records, as drawn by `sample`, in tables.
+def counted(
+    cardinalities: Mapping[Variable, int], codes: NDArray[np.integer], scopes: Sequence[Scope], draws: int = 1
+) -> NDArray[np.int64]:
+    """Count records in tables.
 
     Parameters
     ----------
-    tree : JunctionTree
+    cardinalities : mapping of variable to int
+        In the order of the columns.
     codes : ndarray of shape (records, variables)
         Concatenated draws of equal numbers of records.
     scopes : sequence of tuples of variables
@@ -121,18 +124,17 @@ def counted(tree: JunctionTree, codes: NDArray[np.int32], scopes: Sequence[Scope
 
     Examples
     --------
-    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("b",)])
-    >>> counted(tree, np.array([[0, 1], [0, 1], [1, 1], [0, 0]], dtype=np.int32), [("a", "b"), ("a",)], draws=2)
+    >>> counted({"a": 2, "b": 2}, np.array([[0, 1], [0, 1], [1, 1], [0, 0]]), [("a", "b"), ("a",)], draws=2)
     array([[0, 2, 0, 0, 2, 0],
            [1, 0, 0, 1, 1, 1]])
     """
-    place = {variable: number for number, variable in enumerate(tree.variables)}
+    place = {variable: number for number, variable in enumerate(cardinalities)}
     first = np.repeat(np.arange(draws), len(codes) // draws)
     tables = []
     for scope in scopes:
         cells, size = first, 1
         for variable in scope:
-            cells = cells * tree.layout.cardinalities[variable] + codes[:, place[variable]]
-            size *= tree.layout.cardinalities[variable]
+            cells = cells * cardinalities[variable] + codes[:, place[variable]]
+            size *= cardinalities[variable]
         tables.append(np.bincount(cells, minlength=draws * size).reshape(draws, size))
     return np.hstack(tables)

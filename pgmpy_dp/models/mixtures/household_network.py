@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,13 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.mixtures.household_records import draw_households
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers, decoded
-from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import checked_number
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 _FORMAT = "pgmpy_dp household network"
@@ -28,8 +28,12 @@ _FORMAT = "pgmpy_dp household network"
 Together = Mapping[Clique, tuple[Vector, float]]
 
 
-class PrivateHouseholdNetwork:
+class PrivateHouseholdNetwork(Model):
     """A mixture over a household, its size and a person of it; answers at both levels, and gives two tables.
+
+    A question that names variables of households alone, or their size, is answered for households; any other, and
+    `log_likelihood`, for persons, each with the variables of the household. `households` and `persons` answer every
+    question at their level.
 
     Parameters
     ----------
@@ -90,19 +94,54 @@ class PrivateHouseholdNetwork:
         mixture = self.mixture_.condition({size: sizes})
         return PrivateMixtureNetwork(self.schema_.joined, mixture, total, self.guarantee_)
 
-    def simulate(
-        self, n_households: int | None = None, *, seed: int | None = None, numbers: Numbers = "states"
+    def _fitted(self) -> Schema:
+        return self.schema_.joined
+
+    def _answering(self, names: Collection[str] | None = None) -> MixtureAnswers:
+        of_households = names is not None and set(names) <= set(self.schema_.level.variables)
+        return (self.households if of_households else self.persons)._answering(names)
+
+    def _total(self) -> float:
+        return self.total_
+
+    def _releases(self) -> tuple[Release, ...]:
+        raise ValueError(
+            "A network of households keeps no release, and so has no bounds and no test of fit: it answers without."
+        )
+
+    @property
+    def draws_(self) -> NoReturn:
+        """Refuse: bounds are not known for households.
+
+        Raises
+        ------
+        ValueError
+        """
+        self._releases()
+        raise AssertionError
+
+    def simulate(  # type: ignore[override]  # it gives two tables
+        self,
+        n_samples: int | None = None,
+        *,
+        evidence: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        numbers: Numbers = "states",
+        predicting: str | None = None,
+        n_households: int | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Draw synthetic households and their persons.
 
         Parameters
         ----------
+        n_samples : int, optional
+            The number of households; by default as many as the release says there are.
+        evidence, predicting : None
+            Other models have them: `households` and `persons` draw records of one table with them.
+        seed, numbers
+            As for every model; see `Model.simulate`.
         n_households : int, optional
-            By default as many as the release says there are.
-        seed : int, optional
-            The same seed gives the same tables. No privacy hangs on it.
-        numbers : {"states", "uniform", "midpoint"}
-            What binned variables become, as in :meth:`PrivateMixtureNetwork.simulate`.
+            What `n_samples` was called in an earlier version.
 
         Returns
         -------
@@ -117,7 +156,15 @@ class PrivateHouseholdNetwork:
         common beyond their pairs is not, nor what pairs of persons have to do with the household beyond what each of
         them has.
         """
-        count = max(round(self.total_), 1) if n_households is None else whole_number("n_households", n_households, 0)
+        if n_households is not None:
+            renamed("n_households", "n_samples")
+            n_samples = n_households
+        if evidence is not None or predicting is not None:
+            raise ValueError(
+                "Households and their persons are drawn without evidence and predicting: households and persons each "
+                "draw one table with them."
+            )
+        count = self._count(n_samples)
         generator, schema = np.random.default_rng(seed), self.schema_
         scale = count / self.total_
         together = [
@@ -161,7 +208,7 @@ class PrivateHouseholdNetwork:
         ReleaseFormatError
             If the file is no network of households, or is damaged.
         """
-        with reading_model(Path(path).read_bytes(), path, _FORMAT, "network of households") as stored:
+        with reading_model(path, _FORMAT, "network of households") as (stored, _):
             schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             together = {}
             for each in stored["together"]:

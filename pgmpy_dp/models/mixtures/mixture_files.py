@@ -19,9 +19,11 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import Refinement
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.formats.saved import require_format
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import checked_number
-from pgmpy_dp.release.carrying import SUFFIX, write_carrying
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.carrying import SUFFIX, carries, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema
 
 _VERSION = 1
@@ -57,14 +59,16 @@ def write_model(
 
 
 @contextmanager
-def reading_model(content: bytes, path: str | os.PathLike[str], form: str, what: str) -> Iterator[Any]:
+def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterator[tuple[Any, tuple[Release, ...]]]:
     """Give what `write_model` wrote; what goes wrong with it becomes a ReleaseFormatError that names the file."""
+    require_format(path, form)
+    content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
     try:
         stored = parse_json(content)
         if stored["format"] != form:
             raise ValueError(f"it is no {what}")
         require_known(stored["version"], _VERSION)
-        yield stored
+        yield stored, releases
     except ReleaseFormatError as error:
         raise ReleaseFormatError(f"{path}: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
@@ -27,14 +27,13 @@ from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.release.carrying import MODEL_AT, carries, read_carrying
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
-    from pgmpy_dp.networks import PrivateBayesianNetwork
+    from pgmpy_dp.fitting.checks.misfit import FitCheck
+    from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 
 _FORMAT = "pgmpy_dp mixture network"
-_BEGINNING = b'{"format": "' + _FORMAT.encode()
 
 
 class PrivateMixtureNetwork(Model):
@@ -136,6 +135,13 @@ class PrivateMixtureNetwork(Model):
         self._draws = draws_of(self._fit, release, self.schema_, draws, seed)
         return self._draws
 
+    @cached_property
+    def _check(self) -> FitCheck:
+        from pgmpy_dp.fitting.checks.fit_checks import check_mixture  # imports pgmpy
+
+        (release,) = self._releases()
+        return check_mixture(self.mixture_, self.schema_, release)
+
     def attach_release(self, release: Tables) -> None:
         """Keep the release that the network was fitted to, for bounds. Networks that were read from a file need it.
 
@@ -206,6 +212,7 @@ class PrivateMixtureNetwork(Model):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from pgmpy_dp.release import Guarantee
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
@@ -233,13 +240,6 @@ class PrivateMixtureNetwork(Model):
         settings = None if self._fit is None else settings_content(self._fit)
         write_model(path, _FORMAT, self, {"fit": settings}, vars(self).get("release_"))
 
-    @staticmethod
-    def wrote(path: str | os.PathLike[str]) -> bool:
-        """Say whether a file begins as those of `save` do."""
-        with open(path, "rb") as file:
-            file.seek(MODEL_AT if carries(path) else 0)
-            return file.read(len(_BEGINNING)) == _BEGINNING
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote.
@@ -251,8 +251,7 @@ class PrivateMixtureNetwork(Model):
         ReleaseFormatError
             If the file is no mixture network, or is damaged.
         """
-        content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
-        with reading_model(content, path, _FORMAT, "mixture network") as stored:
+        with reading_model(path, _FORMAT, "mixture network") as (stored, releases):
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)

@@ -1,0 +1,39 @@
+"""A saved model says at its beginning of which kind it is."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.release.carrying import MODEL_AT, carries
+
+MIXTURE, HOUSEHOLDS = "pgmpy_dp mixture network", "pgmpy_dp household network"
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Find the format that a file names, in JSON or in a zip with its releases; None where it names none.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    """
+    with open(path, "rb") as file:
+        file.seek(MODEL_AT if carries(path) else 0)
+        found = _BEGINNING.match(file.read(200))
+    return found[1].decode() if found else None
+
+
+def require_format(path: str | os.PathLike[str], *forms: str) -> None:
+    """Refuse a file that names a format of another kind of model.
+
+    Raises
+    ------
+    ReleaseFormatError
+    """
+    found = format_of(path)
+    if found is not None and found not in forms:
+        kind = found.removeprefix("pgmpy_dp ")
+        raise ReleaseFormatError(f"{path} holds a {kind}: pgmpy_dp.load reads models of every kind.")
