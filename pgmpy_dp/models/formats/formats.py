@@ -14,6 +14,7 @@ from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.models.formats.bif import from_bif, to_bif
 from pgmpy_dp.models.formats.net import from_net, to_net
 from pgmpy_dp.models.formats.network_json import from_json, to_json
+from pgmpy_dp.models.formats.saved import BAYESIAN, MARKOV, require_format
 from pgmpy_dp.models.formats.uai import from_uai, to_uai
 from pgmpy_dp.models.formats.xdsl import from_xdsl, to_xdsl
 from pgmpy_dp.models.formats.xmlbif import from_xmlbif, to_xmlbif
@@ -101,6 +102,8 @@ def read_network(
     if path.is_dir():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")
     suffix = _suffix(path, filetype)
+    if suffix in (".json", SUFFIX):
+        require_format(path, BAYESIAN, MARKOV)
     content, releases = read_carrying(path) if suffix == SUFFIX else (path.read_bytes(), ())
     try:
         if suffix == ".uai":

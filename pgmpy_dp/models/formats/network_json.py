@@ -13,11 +13,11 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import parse_json, require_known
 from pgmpy_dp.models.formats.assembling import assembled_bayesian, assembled_markov
+from pgmpy_dp.models.formats.saved import BAYESIAN, MARKOV
 from pgmpy_dp.observed.factors import Network, log_linear, ordered_table
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
-_BAYESIAN, _MARKOV = "pgmpy_dp Bayesian network", "pgmpy_dp Markov network"
 _VERSION = 1
 
 
@@ -25,7 +25,7 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
     """Write the network as JSON."""
     markov, tied = isinstance(network, DiscreteMarkovNetwork), getattr(network, "tied", ())
     content = {
-        "format": _MARKOV if markov else _BAYESIAN,
+        "format": MARKOV if markov else BAYESIAN,
         "version": _VERSION,
         "schema": schema.to_dict(),
         "guarantee": None if guarantee is None else guarantee.to_dict(),
@@ -39,10 +39,10 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
 def from_json(content: bytes) -> Network:
     """Read what `to_json` wrote: a network of pgmpy's own class, with the file's `guarantee_` and `tied`."""
     stored = parse_json(content)
-    if stored["format"] not in (_BAYESIAN, _MARKOV):
+    if stored["format"] not in (BAYESIAN, MARKOV):
         raise ValueError("it is no network")
     require_known(stored["version"], _VERSION)
-    network = (_markov_in if stored["format"] == _MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
+    network = (_markov_in if stored["format"] == MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
     if stored["guarantee"] is not None:
         network.guarantee_ = Guarantee.from_dict(stored["guarantee"])
     network.tied = _ties_in(stored.get("tied", []))

@@ -8,6 +8,7 @@ import re
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release.carrying import MODEL_AT, carries
 
+BAYESIAN, MARKOV = "pgmpy_dp Bayesian network", "pgmpy_dp Markov network"
 MIXTURE, HOUSEHOLDS = "pgmpy_dp mixture network", "pgmpy_dp household network"
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
@@ -14,6 +15,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.mixtures.household_records import draw_households
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.formats.saved import HOUSEHOLDS
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
@@ -22,8 +24,6 @@ from pgmpy_dp.models.numbers import Numbers, decoded
 from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
-
-_FORMAT = "pgmpy_dp household network"
 
 Together = Mapping[Clique, tuple[Vector, float]]
 
@@ -99,7 +99,8 @@ class PrivateHouseholdNetwork(Model):
 
     def _answering(self, names: Collection[str] | None = None) -> MixtureAnswers:
         of_households = names is not None and set(names) <= set(self.schema_.level.variables)
-        return (self.households if of_households else self.persons)._answering(names)
+        level = self.households if of_households else self.persons
+        return replace(level._answering(), drawn=lambda _: self.draws_)
 
     def _total(self) -> float:
         return self.total_
@@ -118,7 +119,7 @@ class PrivateHouseholdNetwork(Model):
         ValueError
         """
         self._releases()
-        raise AssertionError
+        raise NotImplementedError
 
     def simulate(  # type: ignore[override]  # it gives two tables
         self,
@@ -195,7 +196,7 @@ class PrivateHouseholdNetwork(Model):
             {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}
             for pair, (table, deviation) in self.together_.items()
         ]
-        write_model(path, _FORMAT, self, {"together": together})
+        write_model(path, HOUSEHOLDS, self, {"together": together})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -208,7 +209,7 @@ class PrivateHouseholdNetwork(Model):
         ReleaseFormatError
             If the file is no network of households, or is damaged.
         """
-        with reading_model(path, _FORMAT, "network of households") as (stored, _):
+        with reading_model(path, HOUSEHOLDS, "network of households") as (stored, _):
             schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             together = {}
             for each in stored["together"]:

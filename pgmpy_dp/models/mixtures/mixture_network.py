@@ -14,6 +14,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import Tables, draws_of, rules_of, w
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
+from pgmpy_dp.models.formats.saved import MIXTURE
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.mixtures.mixture_files import (
     fit_of,
@@ -32,8 +33,6 @@ from pgmpy_dp.schema import Schema
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
     from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
-
-_FORMAT = "pgmpy_dp mixture network"
 
 
 class PrivateMixtureNetwork(Model):
@@ -238,7 +237,7 @@ class PrivateMixtureNetwork(Model):
             If the name ends in ``.zip`` and the network has no release.
         """
         settings = None if self._fit is None else settings_content(self._fit)
-        write_model(path, _FORMAT, self, {"fit": settings}, vars(self).get("release_"))
+        write_model(path, MIXTURE, self, {"fit": settings}, vars(self).get("release_"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -251,7 +250,7 @@ class PrivateMixtureNetwork(Model):
         ReleaseFormatError
             If the file is no mixture network, or is damaged.
         """
-        with reading_model(path, _FORMAT, "mixture network") as (stored, releases):
+        with reading_model(path, MIXTURE, "mixture network") as (stored, releases):
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)
