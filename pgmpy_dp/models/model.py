@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -387,6 +387,11 @@ class Model(ABC):
     @abstractmethod
     def save(self, filename: str | os.PathLike[str]) -> None:
         """Write the model; `pgmpy_dp.load` reads it."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, filename: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
 
     def _shown(self) -> list[str]:
         """List the variables of records, in the order of their columns."""

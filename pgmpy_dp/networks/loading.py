@@ -39,9 +39,11 @@ def load(path: str | os.PathLike[str]) -> Model:
     [0.4, 0.6]
     """
     if os.path.isfile(path):
-        kind = {MIXTURE: PrivateMixtureNetwork, HOUSEHOLDS: PrivateHouseholdNetwork}.get(format_of(path) or "")
-        if kind is not None:
-            return kind.load(path)
+        form = format_of(path)
+        if form == MIXTURE:
+            return PrivateMixtureNetwork.load(path)
+        if form == HOUSEHOLDS:
+            return PrivateHouseholdNetwork.load(path)
     return load_network(path)
 
 

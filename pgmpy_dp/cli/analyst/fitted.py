@@ -416,8 +416,8 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
 
 def _declared(network: Any) -> Schema:
     """Find what was declared of the records: a model that carries its releases has it from them."""
-    schemas = [release.schema for release in _carried(network)]
-    return reduce(lambda schema, other: schema.join(other), schemas) if schemas else network.schema_
+    schemas: list[Schema] = [release.schema for release in _carried(network)] or [network.schema_]
+    return reduce(lambda schema, other: schema.join(other), schemas)
 
 
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:

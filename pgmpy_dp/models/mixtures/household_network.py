@@ -121,6 +121,11 @@ class PrivateHouseholdNetwork(Model):
         self._releases()
         raise NotImplementedError
 
+    def sample_draws(self, draws: int = 0, seed: int = 0) -> NoReturn:
+        """Refuse, as `draws_` does."""
+        self._releases()
+        raise NotImplementedError
+
     def simulate(  # type: ignore[override]  # it gives two tables
         self,
         n_samples: int | None = None,
