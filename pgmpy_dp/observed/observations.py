@@ -159,21 +159,9 @@ def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
 
 
 def sampling_variance(counts: Vector, total: float, squares: Vector | None = None) -> Vector:
-    """Compute what sampling the records adds to the variance of counts, or of other sums over records.
+    """Compute the variance that sampling the records gives expected counts, or other sums with expected squares.
 
-    Parameters
-    ----------
-    counts : ndarray
-        Expected values.
-    total : float
-        Number of records.
-    squares : ndarray, optional
-        Expected sums of squares over records; those of counts are the counts themselves.
-
-    Returns
-    -------
-    ndarray
-        At least that of a quarter of a record.
+    It is at least that of a quarter of a record.
     """
     variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
     return variance

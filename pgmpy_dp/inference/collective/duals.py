@@ -84,7 +84,7 @@ def counts_by_dual(
         For a factor graph, A is Bethe's approximation and the gap is not a bound.
     potentials : ndarray of shape (layout.size,)
         theta.
-    noise : LaplaceNoise, GaussianNoise or MixedNoise
+    noise : LaplaceNoise, GaussianNoise or ByRows
         y and the distribution of its noise, in records; of infinite variance if not observed.
     total : float
         N, in records.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, MixedNoise, Noise
+from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, Noise
 from pgmpy_dp.inference.tables.layout import Vector
 
 # Half of a symmetric seven-point Gauss-Hermite rule for expectations over a standard normal variable.
@@ -26,49 +25,32 @@ _ROUNDING = 0.6
 Derivatives = tuple[float, Vector, Vector]
 
 
-class ExpectedLoss(Protocol):
-    """Minus the expected log density of observations, up to constants, row by row."""
-
-    @property
-    def least(self) -> float:
-        """The minimum of the loss."""
-
-    @property
-    def information(self) -> Vector:
-        """The Fisher information of each observation."""
-
-    def allow(self, sampled: Vector) -> ExpectedLoss:
-        """Add variance to observations: they may deviate as far as a sample of records does."""
-
-    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
-        """Return the loss and its derivatives by n and v, for observed counts."""
-
-    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
-        """Return the loss and its derivatives by the means and variances of observed sums."""
-
-
 @dataclass(frozen=True, eq=False)
 class GaussianLoss:
     """The loss (y - n)^2 / (2 variance), for which `of_sums` is exact."""
 
     observed: Vector
     variance: Vector
-    least = 0.0
+    least = 0.0  # minimum of the loss
 
     @property
     def information(self) -> Vector:
+        """The Fisher information of each observation."""
         information: Vector = 1.0 / self.variance
         return information
 
     def allow(self, sampled: Vector) -> GaussianLoss:
+        """Add variance to observations: they may deviate as far as a sample of records does."""
         return replace(self, variance=self.variance + sampled)
 
     def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
+        """Return the loss and its derivatives by n and v, for observed counts."""
         growth = np.exp(spread)
         value, by_sum, by_square = self.of_sums(counts, counts**2 * (growth - 1))
         return value, by_sum + 2 * counts * (growth - 1) * by_square, counts**2 * growth * by_square
 
     def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
+        """Return the loss and its derivatives by the means and variances of observed sums."""
         residual = self.observed - sums
         value = float(((residual**2 + fluctuation) / (2 * self.variance)).sum())
         return value, -residual / self.variance, 0.5 / self.variance
@@ -116,35 +98,13 @@ class RoundedLaplaceLoss:
         return value, -(_WEIGHTS @ slopes).sum(axis=0), by_root / (2 * np.maximum(root, 1e-12))
 
 
-class MixedLoss(ByRows):
-    """Losses of different laws in different rows."""
-
-    @property
-    def least(self) -> float:
-        return float(sum(part.least for part in self.parts))
-
-    @property
-    def information(self) -> Vector:
-        return self.collect([part.information for part in self.parts])
-
-    def allow(self, sampled: Vector) -> MixedLoss:
-        return replace(self, parts=tuple(self.ask(lambda part, rows: part.allow(sampled[rows]))))
-
-    def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
-        return self._summed(self.ask(lambda part, rows: part.of_counts(counts[rows], spread[rows])))
-
-    def of_sums(self, sums: Vector, fluctuation: Vector) -> Derivatives:
-        return self._summed(self.ask(lambda part, rows: part.of_sums(sums[rows], fluctuation[rows])))
-
-    def _summed(self, answers: list[Derivatives]) -> Derivatives:
-        values, first, second = zip(*answers, strict=True)
-        return sum(values), self.collect(first), self.collect(second)
+ExpectedLoss = GaussianLoss | RoundedLaplaceLoss | ByRows
 
 
 def expected_loss(noise: Noise) -> ExpectedLoss:
     """Return minus the expected log density, rounded where it has corners."""
-    if isinstance(noise, MixedNoise):
-        return MixedLoss(tuple(expected_loss(part) for part in noise.parts), noise.rows)
+    if isinstance(noise, ByRows):
+        return replace(noise, parts=tuple(expected_loss(part) for part in noise.parts))
     if isinstance(noise, GaussianNoise):
         return GaussianLoss(noise.observed, noise.variance)
     return RoundedLaplaceLoss(noise.observed, noise.variance, noise.scale, (_ROUNDING * noise.scale) ** 2)

@@ -26,7 +26,7 @@ class LinearObservations:
     ----------
     cliques : tuple of tuples
         The tables whose concatenated counts are n. Tables of several releases may repeat.
-    noise : LaplaceNoise, GaussianNoise or MixedNoise
+    noise : LaplaceNoise, GaussianNoise or ByRows
         y and the distribution of its noise, in records.
     owners : ndarray of int, shape (observations,)
         Index of each observation's table; -1 for a number of records that was observed separately.

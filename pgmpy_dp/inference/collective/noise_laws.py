@@ -8,7 +8,7 @@ with different distributions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -217,7 +217,10 @@ class SmoothedLaplaceNoise:
 
 @dataclass(frozen=True, eq=False)
 class ByRows:
-    """Delegates different rows to different objects.
+    """Delegates different rows to different objects, and has the attributes and methods that these share.
+
+    Arrays among the arguments of a method have an entry per row. Of the parts' answers, numbers are added, arrays
+    combined along their last axis in the order of all rows, tuples entry by entry, and objects delegated to in turn.
 
     Attributes
     ----------
@@ -229,72 +232,44 @@ class ByRows:
     parts: tuple[Any, ...]
     rows: tuple[NDArray[np.int64], ...]
 
-    def collect(self, values: Sequence[Vector]) -> Vector:
-        """Combine values of the parts, along their last axis, in the order of all rows."""
-        found: Vector = np.empty((*values[0].shape[:-1], sum(rows.size for rows in self.rows)))
-        for own, rows in zip(values, self.rows, strict=True):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        shared = [getattr(part, name) for part in self.parts]
+        if not callable(shared[0]):
+            return self._combined(shared)
+
+        def method(*given: Any) -> Any:
+            answers = []
+            for own, rows in zip(shared, self.rows, strict=True):
+                answers.append(own(*(each[rows] if isinstance(each, np.ndarray) else each for each in given)))
+            return self._combined(answers)
+
+        return method
+
+    def _combined(self, answers: Sequence[Any]) -> Any:
+        if isinstance(answers[0], tuple):
+            return tuple(map(self._combined, zip(*answers, strict=True)))
+        if isinstance(answers[0], float):
+            return sum(answers)
+        if not isinstance(answers[0], np.ndarray):
+            return replace(self, parts=tuple(answers))
+        found = np.empty((*answers[0].shape[:-1], sum(rows.size for rows in self.rows)))
+        for own, rows in zip(answers, self.rows, strict=True):
             found[..., rows] = own
         return found
 
-    def ask(self, question: Callable[[Any, NDArray[np.int64]], Any]) -> list[Any]:
-        """Call a function on each part and its rows."""
-        return [question(part, rows) for part, rows in zip(self.parts, self.rows, strict=True)]
-
-
-class MixedNoise(ByRows):
-    """Noise with different distributions in different rows, with the interface of a single one."""
-
-    @cached_property
-    def observed(self) -> Vector:
-        return self.collect([part.observed for part in self.parts])
-
-    @cached_property
-    def variance(self) -> Vector:
-        return self.collect([part.variance for part in self.parts])
-
-    def take(self, rows: NDArray[Any]) -> MixedNoise:
-        kept = np.arange(self.observed.size)[rows]
+    def take(self, rows: NDArray[Any]) -> ByRows:
+        """Keep some rows, given by a mask or by ascending indices."""
+        kept = np.arange(sum(own.size for own in self.rows))[rows]
         inside = [np.isin(own, kept) for own in self.rows]
         places = tuple(np.searchsorted(kept, own[held]) for own, held in zip(self.rows, inside, strict=True))
-        return MixedNoise(tuple(part.take(held) for part, held in zip(self.parts, inside, strict=True)), places)
-
-    def at_least(self, variance: float) -> MixedNoise:
-        return replace(self, parts=tuple(part.at_least(variance) for part in self.parts))
-
-    def log_density(self, counts: Vector) -> float:
-        return float(sum(self.ask(lambda part, rows: part.log_density(counts[rows]))))
-
-    def gradient(self, counts: Vector) -> Vector:
-        return self.collect(self.ask(lambda part, rows: part.gradient(counts[rows])))
-
-    def curvature(self, counts: Vector) -> Vector:
-        return self.collect(self.ask(lambda part, rows: part.curvature(counts[rows])))
-
-    def loss(self, counts: Vector) -> float:
-        return float(sum(self.ask(lambda part, rows: part.loss(counts[rows]))))
-
-    def gap(self, counts: Vector, multipliers: Vector) -> float:
-        return float(sum(self.ask(lambda part, rows: part.gap(counts[rows], multipliers[rows]))))
-
-    @property
-    def conjugate(self) -> tuple[Vector, Vector]:
-        squares, bounds = zip(*(part.conjugate for part in self.parts), strict=True)
-        return self.collect(squares), self.collect(bounds)
-
-    def sampled(self, sampling: Vector) -> MixedNoise:
-        return replace(self, parts=tuple(self.ask(lambda part, rows: part.sampled(sampling[rows]))))
-
-    def hyperbolic(self) -> tuple[Vector, Vector]:
-        scales, corners = zip(*(part.hyperbolic() for part in self.parts), strict=True)
-        return self.collect(scales), self.collect(corners)
-
-    def draw(self, draws: int, generator: np.random.Generator) -> Vector:
-        return self.collect([part.draw(draws, generator) for part in self.parts])
+        return ByRows(tuple(part.take(held) for part, held in zip(self.parts, inside, strict=True)), places)
 
 
 Law = type[LaplaceNoise] | type[GaussianNoise]
-Noise = LaplaceNoise | GaussianNoise | MixedNoise
-SampledNoise = SmoothedLaplaceNoise | GaussianNoise | MixedNoise
+Noise = LaplaceNoise | GaussianNoise | ByRows
+SampledNoise = SmoothedLaplaceNoise | GaussianNoise | ByRows
 
 
 def end_to_end(noises: Sequence[Any]) -> Noise:
@@ -310,4 +285,4 @@ def end_to_end(noises: Sequence[Any]) -> Noise:
     if len(parts) == 1:
         return parts[0]
     rows = (np.concatenate([np.arange(ends[n], ends[n + 1]) for n in own]) for own in laws.values())
-    return MixedNoise(parts, tuple(rows))
+    return ByRows(parts, tuple(rows))
