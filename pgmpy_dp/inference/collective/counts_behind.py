@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pgmpy_dp.inference.collective.noise_laws import Noise
 from pgmpy_dp.inference.tables.layout import Layout, Vector
 from pgmpy_dp.inference.trees.junction_tree import Calibration
 
@@ -34,14 +35,6 @@ class Engine(Protocol):
     def repeats(self) -> Vector | float: ...
 
     def calibrate(self, potentials: Vector) -> Calibration: ...
-
-
-class Noise(Protocol):
-    """Noise with the gradient of its log density by the noiseless counts, and the gap of the dual."""
-
-    def gradient(self, counts: Vector) -> Vector: ...
-
-    def gap(self, counts: Vector, multipliers: Vector) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -122,14 +115,14 @@ class NLBP:
         total : float
             N, in records.
         """
-        multipliers, counts = np.zeros_like(potentials), None
+        multipliers = counts = np.zeros_like(potentials)
         for k in range(self.max_iter + 1):
             tilted = potentials + multipliers / self.engine.repeats
             calibration = self.engine.calibrate(tilted)
             own = total * calibration.marginals
             gap = noise.gap(own, multipliers)
             converged = gap <= self.tolerance * own.size and calibration.converged
-            if counts is None or self.averages == "multipliers":
+            if k == 0 or self.averages == "multipliers":
                 counts = own
             if converged or k == self.max_iter:
                 break
