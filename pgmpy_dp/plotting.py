@@ -1,7 +1,7 @@
-"""Every function returns a matplotlib Figure; nothing is shown or saved here.
+"""Plots of releases, answers and networks; every function returns a matplotlib Figure, and shows or saves nothing.
 
-Where `matplotlib.pyplot` is imported, a figure is also its current one, for `plt.savefig` and `plt.show`; close it by
-`plt.close`. Elsewhere figures belong to nobody else, and pyplot is not imported.
+If `matplotlib.pyplot` is imported, the figure also becomes its current one, for `plt.savefig` and `plt.show`; close it
+by `plt.close`. Otherwise pyplot is not imported.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from numpy.typing import ArrayLike
 from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
 
-# Okabe and Ito's colours are told apart by colour-blind readers too.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 _COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7")
-_PANEL, _WIDEST = 2.6, 16.0  # inches
-_LETTER = 0.085  # inches of a letter of ten points
-_MANY_STATES = 12  # which fill the width of a figure
+_PANEL, _WIDEST = 2.6, 16.0  # height of a panel and largest width of a figure, in inches
+_LETTER = 0.085  # width of a letter of ten points, in inches
+_MANY_STATES = 12  # above this number of states a panel takes the full width
 _VERDICTS: dict[str, Any] = {
     "stable": {"color": _COLOURS[1], "linestyle": "-"},
     "doubtful": {"color": _COLOURS[2], "linestyle": "--"},
@@ -41,12 +41,12 @@ _VERDICTS: dict[str, Any] = {
 
 
 def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Schema, title: str = "") -> Figure:
-    """Draw one panel a variable: the probability of each state, side by side for several sources.
+    """Draw one panel per variable: the probability of each state, side by side for several sources.
 
     Parameters
     ----------
     marginals : mapping of label to mapping of variable to ndarray
-        Each array has one probability a state, in schema order. The first label is drawn in black.
+        Each array has one probability per state, in schema order. The first label is drawn in black.
     schema : Schema
     title : str
 
@@ -57,7 +57,7 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     Raises
     ------
     TypeError, SchemaError, ValueError
-        If `schema` is none, or `marginals` are not these, of its variables and their states.
+        If `schema` is not a Schema, or `marginals` do not have this form or its variables and states.
 
     Examples
     --------
@@ -126,11 +126,11 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     Parameters
     ----------
     bounds : pandas.DataFrame
-        What `query(..., interval=0.9)`, `cpd_interval` or `expectation` return: columns `value`, `lower`, `upper`.
-        Where the network's test of fit fails, a line below says so.
+        Columns `value`, `lower`, `upper`, as from `query(..., interval=0.9)`, `cpd_interval` or `expectation`. If the
+        network's test of fit fails, a line below states it.
     title : str
     label : str
-        Of the axis.
+        Label of the axis.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     Raises
     ------
     TypeError, ValueError
-        If `bounds` is no such frame.
+        If `bounds` is not such a frame.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def plot_divergence(
     ----------
     epsilons : sequence of float
     divergences : mapping of label to ndarray of shape (len(epsilons), trials)
-        In nats.
+        Divergences in nats.
     title : str
     chosen : float, optional
         An epsilon to mark.
@@ -226,12 +226,12 @@ def plot_divergence(
 
 
 def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = "") -> Figure:
-    r"""Draw the network with every node coloured by the share of the budget that its family's table had.
+    r"""Draw the network with every node coloured by the share of the budget of its family's table.
 
     Parameters
     ----------
     network : pgmpy DAG or DiscreteBayesianNetwork
-        Drawn from its roots down.
+        It is drawn from its roots down.
     allocation : pandas.DataFrame
         `PrivateMLE.allocation_`, of the same network.
     title : str
@@ -243,7 +243,7 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     Raises
     ------
     TypeError, ValueError
-        If `allocation` is no such frame.
+        If `allocation` is not such a frame.
 
     Examples
     --------
@@ -274,14 +274,14 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
 
 
 def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = "") -> Figure:
-    """Draw a graph that was found: stable edges as lines, doubtful ones dashed.
+    """Draw the graph of a structure search: stable edges solid, doubtful ones dashed.
 
     Parameters
     ----------
     edges : pandas.DataFrame
-        `PrivateStructureSearch.edges_`; before `bootstrap` no edge is stable or doubtful, and all are lines.
+        `PrivateStructureSearch.edges_`; before `bootstrap`, edges have no verdict and all are solid.
     variables : sequence of str
-        Those without an edge are drawn too.
+        Variables to draw even without an edge.
     title : str
 
     Returns
@@ -291,7 +291,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     Raises
     ------
     TypeError, ValueError
-        If `edges` is no such frame.
+        If `edges` is not such a frame.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     graph.add_nodes_from(variables)
     graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
     if not graph:
-        raise ValueError("There is no edge, and no variable to draw: name them by variables=[...].")
+        raise ValueError("There is no edge or variable to draw: give variables.")
     found = zip(edges["parent"], edges["child"], strict=True)
     drawing = draw(graph, edges=dict(zip(found, edges["verdict"], strict=True)))
     figure, axes = _page(drawing, 0.0)
@@ -322,18 +322,18 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
 
 
 class _PyplotFigure(Figure):
-    """A figure of pyplot's."""
+    """A figure that belongs to pyplot."""
 
     def _ipython_display_(self) -> None:
-        """Show it once in a notebook, whose pyplot shows what is open at the end of a cell."""
+        """Show the figure once in a notebook, whose pyplot shows open figures at the end of a cell."""
         pyplot = sys.modules["matplotlib.pyplot"]
         if "inline" in pyplot.get_backend():
             pyplot.close(self)
-        raise NotImplementedError  # IPython then shows it as any other figure
+        raise NotImplementedError  # IPython then shows it like other figures
 
 
 def _figure(size: tuple[float, float]) -> Figure:
-    """Make a figure of a size in inches: pyplot's current one, if it is imported."""
+    """Make a figure of a size in inches; if pyplot is imported, its current one."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return Figure(figsize=size, layout="constrained")
@@ -342,7 +342,7 @@ def _figure(size: tuple[float, float]) -> Figure:
 
 
 def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str) -> None:
-    """Refuse what is no frame with these columns, and say where one is found.
+    """Refuse anything except a frame with these columns, and name its source.
 
     Raises
     ------
@@ -356,13 +356,13 @@ def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str)
 
 
 def _head(figure: Figure, title: str) -> None:
-    """Write a title over all of a figure, in as many lines as it needs."""
+    """Write a title above a figure, wrapped to its width."""
     if title:
         figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() / 0.1)), x=0.01, ha="left", fontsize=12)
 
 
 def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
-    """Make a figure for a drawing, with so many inches beside it."""
+    """Make a figure for a drawing, with this width beside it in inches."""
     size = (max(4.0, drawing.width / 110 + beside), max(2.5, drawing.height / 110))
     figure = _figure(size)
     axes = figure.add_subplot()
@@ -373,7 +373,7 @@ def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
 
 
 def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
-    """Draw a variable's box, with a text in it."""
+    """Draw a box with a text."""
     axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", **look))
     middle = box.x + WIDTH / 2, box.y + HEIGHT / 2
     axes.text(*middle, text, ha="center", va="center", fontsize=7, color=ink)
@@ -385,17 +385,17 @@ def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
 
 
 def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str = "") -> Figure:
-    """Show a comparison's variables and pairs as a heat map, variables themselves on the diagonal.
+    """Draw a comparison's variables and pairs as a heat map, with variables on the diagonal.
 
-    Beside a release it shows what the noise does not explain: errors there are mostly noise.
+    For a comparison with a release it shows the excess over the noise, since errors are mostly noise.
 
     Parameters
     ----------
     comparison : pandas.DataFrame
         From :func:`pgmpy_dp.evaluation.compare`; tables of three and more variables are left out.
     column : {"error", "noise", "excess"}, optional
-        By default `excess` where the reference is noisy, else `error`. Colours reach to .05 at least, of `excess` to
-        10, so that what is small does not look large.
+        By default `excess` if the reference is noisy, else `error`. The colour scale reaches at least 0.05, or 10 for
+        `excess`, so that small values do not look large.
     title : str
 
     Returns
@@ -405,7 +405,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     Raises
     ------
     TypeError, ValueError
-        If `comparison` is no such frame.
+        If `comparison` is not such a frame.
 
     Examples
     --------
@@ -428,7 +428,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, variables))
     figure = _figure((side + names + 1.4, side + names + 0.6))
     axes = figure.add_subplot()
-    least = 10.0 if column == "excess" else 0.05  # what is small is not to look large
+    least = 10.0 if column == "excess" else 0.05
     low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
     image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
     axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)

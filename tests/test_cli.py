@@ -191,16 +191,16 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     (visits / "none").mkdir()
     assert "no .parquet file" in refused("release", "none", *call[2:])
     (visits / "edges.txt").write_bytes(b"\xff -> smoke")
-    assert "edges.txt: not a text in UTF-8" in refused(*call)
+    assert "edges.txt: not a text file in UTF-8" in refused(*call)
     assert "--unit" in run("release", "--help")
 
 
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ("a -> b\nb -> c\nc -> a\n", "round in a circle, a -> b -> c -> a"),
-        ("a -> a\n", "edge of 'a' to itself"),
-        ("a -- a\n", "edge of 'a' to itself"),
+        ("a -> b\nb -> c\nc -> a\n", "form a cycle, a -> b -> c -> a"),
+        ("a -> a\n", "'a' has an edge to itself"),
+        ("a -- a\n", "'a' has an edge to itself"),
         ("a -> b\n\na->c\n", "line 3: write one edge a line, with blanks"),
         ("a -> b -> c\n", "line 1: write one edge a line"),
         ("a => b\n", "line 1: write one edge a line"),
@@ -309,7 +309,7 @@ def test_a_delta_that_is_no_small_one_gets_a_caution(asia):
     assert caution in run(*call, 1e-3)
     assert caution in run("inspect", "release.zip")
     assert "Caution" not in run(*call, 1e-6, "--force")
-    assert "what is spent is at the ledger's own delta" in run("ledger", "show", "large.json")
+    assert "stated at the ledger's own delta" in run("ledger", "show", "large.json")
     for command in ("synthesize", "structure"):
         assert caution in run(command, *call[1:4], "--epsilon", 1, "--delta", 1e-3, "--dry-run")
 
@@ -468,7 +468,7 @@ def test_a_schema_is_never_read_off_records(asia):
     assert "xray" not in message
     for wrong, hint in (
         ("variable,states\nsmoke,yes|no\nsmoke,yes|no\n", "two rows"),
-        ("variable,type,states\nsmoke,integer,yes|no\n", "'yes' is no integer"),
+        ("variable,type,states\nsmoke,integer,yes|no\n", "'yes' is not of type integer"),
         ("variable,states\nsmoke,\n", "smoke"),
     ):
         (asia / "words.csv").write_text(wrong)
@@ -1015,7 +1015,9 @@ def test_variables_that_no_edge_names_are_left_out_and_named(visits):
     call = ["release", "visits.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 50, "--no-ledger"]
     call += ["--missing", "smoke=no", "--other", "smoke=no"]
     (visits / "edges.txt").write_text("age\n")
-    told = "Left out, since no edge names them: 'smoke'. In a list of edges, a line with a name alone keeps it."
+    told = (
+        "Left out, since no edge names them: 'smoke'. In a list of edges, a line with its name alone keeps a variable."
+    )
     assert told in run(*call, "--out", "age.zip")
     assert told in run(*call, "--dry-run")
     assert told in run("plan", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1)

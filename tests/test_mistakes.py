@@ -113,7 +113,7 @@ COMMANDS = [
     (swapped(RELEASE, ("edges.txt", "unicode.txt")), "Did you mean: age -> race?"),
     (swapped(FIT, ("edges.txt", "hyphen.txt")), "Did you mean: age -> race?"),
     (swapped(RELEASE, ("edges.txt", "misspelt.txt")), "did you mean 'race'"),
-    (swapped(RELEASE, ("edges.txt", "circle.txt")), "round in a circle"),
+    (swapped(RELEASE, ("edges.txt", "circle.txt")), "form a cycle"),
     (swapped(RELEASE, ("edges.txt", "nothing.txt")), "nothing.txt: no edges"),
     (swapped(FIT, ("--out", "--estimator private-mle --out"), ("edges.txt", "undirected.txt")), "give edges a -> b"),
     # numbers and options

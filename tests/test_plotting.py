@@ -53,7 +53,7 @@ def test_marginals_of_another_form_are_refused(marginals, schema, said):
 
 
 def test_a_graph_of_nothing_is_not_drawn():
-    with pytest.raises(ValueError, match="name them by variables"):
+    with pytest.raises(ValueError, match="no edge or variable to draw"):
         plot_edges(pd.DataFrame({"parent": [], "child": [], "verdict": []}))
 
 

@@ -1,4 +1,4 @@
-"""Privacy claims are audited as black boxes: how well can two neighbouring inputs be told apart by what comes out?"""
+"""Privacy claims are audited as black boxes: how well do outputs tell two neighbouring inputs apart?"""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]
 
-_STRUCTURES = 4  # outputs of rarer structures are not looked into
-_COLUMNS = 64  # numbers looked at one by one: those that differ most
-_THRESHOLDS = 200
-_BINS = 16
-_HUGE = 1e100  # stands for infinity in sums
+_STRUCTURES = 4  # most frequent structures whose numbers are searched
+_COLUMNS = 64  # numbers searched one by one, those with the largest differences
+_THRESHOLDS = 200  # candidates per number
+_BINS = 16  # of each histogram in the likelihood ratio
+_HUGE = 1e100  # replaces infinity in sums
 
 
 @dataclass(frozen=True)
 class AuditResult:
-    """An audit result says whether a claim is refuted, and by which event.
+    """Result of an audit: whether a claim is refuted, and by which event.
 
     Attributes
     ----------
     epsilon_lower : float
-        The true epsilon at the audited delta is at least this, but for a probability of ``1 - confidence``.
+        Lower bound on the true epsilon at the audited delta, wrong with probability at most ``1 - confidence``.
     epsilon, delta : float
         The claim.
     event : str
-        What to look for in an output to tell the inputs apart, and how often it was seen.
+        The event that tells the inputs apart, and its counts.
     confidence : float
     trials : int
         Outputs drawn from each input.
@@ -51,7 +51,7 @@ class AuditResult:
 
     @property
     def refuted(self) -> bool:
-        """Say whether the claim is refuted."""
+        """Return whether the claim is refuted."""
         return self.epsilon_lower > self.epsilon
 
     def __str__(self) -> str:
@@ -71,21 +71,21 @@ def audit(
     trials: int = 2000,
     confidence: float = 0.999,
 ) -> AuditResult:
-    """Look for a violation of (epsilon, delta)-differential privacy in what a function returns.
+    """Search the outputs of a function for a violation of (epsilon, delta)-differential privacy.
 
     Parameters
     ----------
     fit_or_release : callable
-        From an input to an output: a release, a fitted estimator or network, numbers, arrays, or lists, mappings and
-        data classes of these. Must draw fresh randomness at every call. An exception is an output as well.
+        Maps an input to an output: a release, a fitted estimator or network, numbers, arrays, or lists, mappings and
+        data classes of these. It must draw fresh randomness at every call. An exception is an output as well.
     neighbours : pair
-        Two inputs that the claim calls neighbours. Those that differ most reveal most.
+        Two neighbouring inputs of the claim. The larger their difference, the more an audit finds.
     epsilon, delta : float
         The claim.
     trials : int
-        Calls for each input, at least 40.
+        Number of calls for each input, at least 40.
     confidence : float
-        Of `epsilon_lower`, in (0, 1). A correct mechanism is refuted with probability at most ``1 - confidence``.
+        Confidence of `epsilon_lower`, in (0, 1). A correct mechanism is refuted with at most the remaining probability.
 
     Returns
     -------
@@ -98,17 +98,17 @@ def audit(
     TypeError
         If the outputs hold objects of an unknown kind.
     Exception
-        Whatever `fit_or_release` raises, if it never returns.
+        The first error of `fit_or_release`, if every call fails.
 
     Notes
     -----
-    On the first half of the outputs an event is chosen that is likely under one input and rare under the other:
+    The first half of the outputs chooses an event that is likely under one input and rare under the other:
     a structure (keys, states, lengths, an error); a threshold on, or a value of, a single number; how fine a
     floating-point number is (Mironov 2012); a threshold on two scores learned there, a linear discriminant and a sum
-    of logarithms of likelihood ratios. On the other half its two probabilities are bounded (Clopper and Pearson 1934)
-    and ``log((lower bound under one - delta) / upper bound under the other)`` is what epsilon is at least.
+    of logarithms of likelihood ratios. The other half bounds its two probabilities (Clopper and Pearson 1934), and
+    ``log((lower bound under one - delta) / upper bound under the other)`` bounds epsilon from below.
 
-    The bound never certifies more than about ``log(trials / 2 / log(2 / (1 - confidence)))``. An audit can refute a
+    The bound never exceeds about ``log(trials / 2 / log(2 / (1 - confidence)))``. An audit can refute a
     claim, never prove it: a claim that is not refuted may still be wrong for other inputs or rarer events.
 
     Examples
@@ -137,7 +137,7 @@ def audit(
 
 @dataclass(frozen=True)
 class _Event:
-    """An event is that an output has one structure and a score in a range."""
+    """The event that an output has one structure and a score in a range."""
 
     words: str
     side: int  # the input under which it is likelier
@@ -150,7 +150,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class _Draws:
-    """These are structures and numbers of all outputs under both inputs, and one output of each structure."""
+    """Structures and numbers of all outputs under both inputs, and one output of each structure."""
 
     observer: Observer
     structures: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -297,7 +297,7 @@ def _best(
     low: Numbers | None = None,
     high: Numbers | None = None,
 ) -> _Event:
-    """Choose the candidate that certifies most, given how often each was hit under both inputs."""
+    """Choose the candidate with the largest bound, given its counts under both inputs."""
     pairs, place = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
     bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[place.ravel()] for side in (0, 1)]
     side = int(np.argmax([bound.max() for bound in bounds]))
@@ -321,7 +321,7 @@ def _separation(one: Numbers, other: Numbers) -> float:
 
 
 def _finest_bit(values: Numbers) -> Numbers:
-    """Find the exponent of the lowest binary digit in use: a sum with a larger number has no digits finer than its."""
+    """Find the exponent of the lowest binary digit; adding a larger number removes finer digits."""
     finite = np.where(np.isfinite(values), values, 0.0)
     mantissa, exponent = np.frexp(finite)
     integers = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -330,7 +330,7 @@ def _finest_bit(values: Numbers) -> Numbers:
 
 
 def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Compute Fisher's linear discriminant; it finds sums and differences of numbers that carry little or no noise."""
+    """Compute Fisher's linear discriminant, which finds sums and differences of numbers with little or no noise."""
     parts = [np.clip(matrix[:, columns], -_HUGE, _HUGE) for matrix in samples]
     centre, spread = np.concatenate(parts).mean(axis=0), np.concatenate(parts).std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -347,7 +347,7 @@ def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Cal
 
 
 def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Sum over numbers the logarithm of the ratio of their histograms, as if they were independent."""
+    """Sum the log ratios of the numbers' histograms, as if numbers were independent."""
     terms: list[tuple[int, Numbers, Numbers]] = []
     for column in columns:
         parts = [matrix[:, column] for matrix in samples]
@@ -358,7 +358,7 @@ def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) ->
         expected = [(count + 1.0) / (count.sum() + count.size) for count in counts]
         difference = counts[0] - counts[1] * (parts[0].size / parts[1].size)
         statistic = float((difference**2 / np.maximum(counts[0] + counts[1], 1)).sum())
-        # Chi-squared under no difference: leave out numbers that would only add noise.
+        # Chi-squared if there is no difference: leave out numbers that would only add noise.
         if statistic > pooled.size + 3.0 * math.sqrt(2.0 * pooled.size) or not terms:
             terms.append((int(column), pooled, np.log(expected[0]) - np.log(expected[1])))
 
@@ -370,7 +370,7 @@ def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) ->
 
 
 def _structure_words(draws: _Draws, structure: tuple[Any, ...], common: Sequence[tuple[Any, ...]]) -> str:
-    """Say where a structure differs from the others."""
+    """Describe where a structure differs from another."""
     others = [other for other in common if other != structure]
     if not others:
         return "any output of the common structure"

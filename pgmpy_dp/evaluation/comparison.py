@@ -1,4 +1,4 @@
-"""Synthetic records or a model are compared with a release, or with records, table by table."""
+"""Synthetic records or a model are compared with a release or with records, table by table."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from pgmpy_dp.schema import Clique, Schema
 def compare(
     reference: Any, synthetic: Any, schema: Schema | None = None, sizes: Iterable[int] = (1, 2)
 ) -> pd.DataFrame:
-    """Compare synthetic records, or a model, with what a release says of the records, or with records themselves.
+    """Compare synthetic records or a model with a release, or with the records themselves.
 
     Parameters
     ----------
     reference : NoisyMarginals, or records
-        Beside a release the comparison is post-processing, and public. Beside records it is NOT PRIVATE: for their
-        owner's eyes.
+        A comparison with a release is post-processing, and public. One with records is NOT PRIVATE, and for their owner
+        only.
     synthetic : records, or a network with a method `marginal`
         Binned variables of a frame may be numbers, or labels of bins as `simulate` gives them.
     schema : Schema, optional
         Of the records; a release has its own.
     sizes : iterable of int
-        Of records, tables of so many variables are compared: ``(1, 2, 3)`` includes all triples. A release has its own
-        tables.
+        Numbers of variables in the compared tables of records: ``(1, 2, 3)`` includes all triples. A release has its
+        own tables.
 
     Returns
     -------
     pandas.DataFrame
         A row for each table of the release, or of the records; the worst first.
 
-        - error: total variation between the reference's shares and the synthetic ones, between 0 and 1 but for noise.
-        - noise: the error that the release's noise alone makes on average; 0 for records.
-        - excess: by how many standard deviations of the noise the squared error is more than noise. Above 3 or so the
-          table is not met. NaN for records.
+        - error: total variation between the reference's shares and the synthetic ones, between 0 and 1 up to noise.
+        - noise: expected error from the release's noise alone; 0 for records.
+        - excess: excess of the squared error over that of the noise, in standard deviations. Above about 3 the table is
+          not fitted. NaN for records.
 
-        `attrs["guarantee"]` says what holds for the reference.
+        `attrs["guarantee"]` is the guarantee of the reference.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def compare(
 
 
 def _counted(records: Any, schema: Schema, cliques: Sequence[Clique]) -> NoisyMarginals:
-    """Count records, of which there have to be some."""
+    """Count records; refuse an empty set."""
     found = exact_marginals(records, labelled(records, schema), cliques)
     if not any(table.any() for table in found.tables.values()):
         raise ValueError("There are no records to compare: one side has none.")

@@ -1,4 +1,4 @@
-"""A divergence tells how far a fitted network is from a true one."""
+"""The Kullback-Leibler divergence between networks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     Returns
     -------
     float
-        Infinite where the fitted network forbids what the true one allows.
+        Infinite if the fitted network gives probability 0 to a state that the true one gives more.
 
     Raises
     ------

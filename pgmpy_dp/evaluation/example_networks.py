@@ -1,4 +1,4 @@
-"""The distributions of these networks are public: pgmpy ships them, or they are made up."""
+"""Networks with public distributions: from pgmpy's files, or random."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
 
 
 def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) -> PrivateMarkovNetwork:
-    """Make a pairwise network whose edge tables are drawn from a flat Dirichlet distribution.
+    """Make a pairwise network with edge tables drawn from a flat Dirichlet distribution.
 
     Parameters
     ----------
     edges : list of pairs of str
     states : int
-        States of every variable, named 0, 1, ...
+        Number of states of every variable, named 0, 1, ...
     seed : int
 
     Returns
     -------
     PrivateMarkovNetwork
-        Made up, so its guarantee promises nothing.
+        Its guarantee is empty, since it is not fitted to records.
     """
     generator = np.random.default_rng(seed)
     network = PrivateMarkovNetwork(edges)
@@ -59,6 +59,6 @@ def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) 
 def set_potentials(
     network: PrivateMarkovNetwork, tree: JunctionTree, potentials: NDArray[np.float64], schema: Schema
 ) -> None:
-    """Give a network the distribution of these log-potentials, with a guarantee that promises nothing."""
+    """Give a network the distribution of these log-potentials, with an empty guarantee."""
     log_partition = tree.calibrate(potentials).log_partition
     network.set_factors(markov_factors(tree.layout, potentials, log_partition, schema.states), _SIMULATED)

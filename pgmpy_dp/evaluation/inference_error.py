@@ -1,4 +1,4 @@
-"""Theorems 4.1 and 4.2 of Chowdhury, Rekatsinas and Jha, and their mu score, say how errors of CPDs grow."""
+"""Bounds on how errors of CPDs grow in inference: Theorems 4.1 and 4.2 and the mu score of Chowdhury et al. (2020)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pgmpy_dp.observed.factors import log_linear
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """These are the bounds on the L1 error of one sum-product step of variable elimination, with what they are made of.
+    """Bounds on the L1 error of one sum-product step of variable elimination, and the quantities behind them.
 
     Attributes
     ----------
     lower, upper : float
     neighbourhood : int
-        eta: the largest number of neighbours of a node, and one.
+        eta: one plus the largest number of neighbours of a node.
     treewidth : int
-        kappa: of the elimination order found, at least that of the moral graph.
+        kappa: width of the elimination order found, at least that of the moral graph.
     states : int
         d: the largest number of states.
     smallest_error, largest_error : float
-        Of the entries of the CPDs.
+        Smallest and largest absolute error of an entry of a CPD.
     smallest_entry : float
-        Of the true CPDs.
+        Smallest entry of the true CPDs.
     """
 
     lower: float
@@ -50,9 +50,9 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     Parameters
     ----------
     true, fitted : DiscreteBayesianNetwork
-        Of one structure, with CPDs. The bounds compare them, so they are for evaluation, not for release.
+        Networks of one structure, with CPDs. The bounds use the true one, so they are for evaluation, not for release.
     paper : bool
-        The upper bound as printed, 2 eta d^kappa errors. It is proved here for d <= 2 only.
+        Whether to give the upper bound as printed, 2 eta d^kappa errors; it is proved here for d <= 2 only.
 
     Returns
     -------
@@ -65,13 +65,13 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 
     Notes
     -----
-    A step multiplies factors that hold one variable and sums it out; at most eta factors do, and what is left has at
-    most kappa variables (in an order of that width).
+    A step multiplies the factors that contain one variable, at most eta, and sums it out; the result has at most kappa
+    variables (in an order of that width).
 
     Upper: entries are in [0, 1], so a product errs by at most the sum of its factors' errors, eta times the largest;
     summing the variable out (d terms) and over the cells of the result (d^kappa) gives eta d^(kappa + 1) errors.
 
-    Of the paper's formulas the shapes are recalled, not printed: they are lost in the copy that this was written from.
+    The paper's formulas are reconstructed, since they are illegible in the copy that this was written from.
 
     Lower: sqrt(eta - 1) smallest error * smallest entry^(eta - 2) is the typical error of one cell where eta - 1
     factors err independently, by propagation of errors. It does not bound a realised error: errors can cancel.
@@ -113,17 +113,16 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 
 
 def mu_score(error: float, bounds: ErrorBounds) -> float:
-    """Say where between the bounds an error lies: 0 at the lower, 1 at the upper.
+    """Locate an error between the bounds: 0 at the lower, 1 at the upper bound.
 
-    The bounds are of one step of variable elimination. Only the answer of a query of one step, where the factors of one
-    variable are multiplied and it is summed out, lies below the upper bound for certain. A query of many steps carries
-    the errors of all: on a chain of forty nodes its score can exceed 5. It is negative below the lower bound, which is
-    of a typical error only; 0 where the bounds are equal.
+    The bounds are for one step of variable elimination, so only the answer to a query of one step is certainly below
+    the upper bound. A query of many steps accumulates their errors: on a chain of 40 nodes its score can exceed 5.
+    The score is negative below the lower bound, which bounds a typical error only, and 0 where the bounds are equal.
 
     Parameters
     ----------
     error : float
-        L1 error of what a step or a query computes, at least 0.
+        L1 error of the result of a step or a query, at least 0.
     bounds : ErrorBounds
 
     Raises

@@ -1,7 +1,7 @@
-"""An observer reads an output's structure, and the numbers in it.
+"""Outputs of any kind become a structure and numbers, so that audits can compare them.
 
-Audits use it where outputs of any kind have to be compared: arrays, releases, fitted estimators and networks, and
-plain values, lists, mappings and data classes of these.
+Outputs are arrays, releases, fitted estimators and networks, and plain values, lists, mappings and data classes of
+these.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _CATEGORY = "category"
 
 @dataclass
 class Observer:
-    """An observer reads outputs. Text, None and the like become numbers too, one a value, the same in every output."""
+    """Reads outputs. Each text, None or similar value becomes a number too, the same in every output."""
 
     categories: dict[tuple[type, Any], int] = field(default_factory=dict)
 
     def read(self, output: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
-        """Read the structure of an output (keys, lengths, kinds) and its numbers, in a fixed order."""
+        """Return the structure of an output (keys, lengths, types) and its numbers, in a fixed order."""
         found = _Found(self.categories)
         found.walk(output, "")
         return tuple(found.structure), np.array(found.numbers, dtype=np.float64)
@@ -39,12 +39,12 @@ class Observer:
         return found.structure_places, found.number_places
 
     def category(self, number: float) -> str | None:
-        """Return the text or other value that a number stands for."""
+        """Return the text or other value that a number encodes."""
         return next((repr(value) for (_, value), code in self.categories.items() if code == number), None)
 
 
 def is_category(structure: Sequence[Any]) -> NDArray[np.bool_]:
-    """Say which numbers of outputs of this structure stand for text and the like."""
+    """Return which numbers of outputs of this structure encode texts or similar values."""
     flags: list[bool] = []
     for entry in structure:
         if entry == _CATEGORY:
@@ -121,7 +121,7 @@ def _as_float(value: Any) -> float:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
-    """Return the parts of an object that are its result, by name; None if it is no such object."""
+    """Return the results that an object holds, by name; None if it holds none."""
     if isinstance(value, type):
         return None
     if hasattr(value, "get_params"):  # estimators, which are data classes of their parameters and hold results as well

@@ -1,4 +1,4 @@
-"""Fitted networks and synthetic records are judged by how well one variable is predicted from others."""
+"""Fitted networks and synthetic records are judged by the prediction of one variable from the others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pgmpy_dp.schema import Schema
 
 
 def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, variable: str) -> float:
-    """Compute the mean squared difference between a variable and its prediction by the regression on its parents.
+    """Compute the mean squared error of the prediction of a variable by the regression on its parents.
 
     Parameters
     ----------
     network : LinearGaussianBayesianNetwork
         With CPDs.
     records : data frame
-        Public, or kept by the caller: the mean is computed from them exactly.
+        Public, or for the caller only: the mean is computed from them exactly.
     variable : str
 
     Examples
@@ -48,18 +48,18 @@ def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, var
 
 
 def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
-    """Return the share of records whose value of a variable is the most probable one given all their other values.
+    """Compute the share of records in which a variable has its most probable state given all others.
 
-    With posterior means as CPDs, those of `PrivateBayesianEstimator`, that is the decision of the posterior predictive
-    distribution: rows are independent under the posterior, so the expected product over a record's rows is the product
-    of their means.
+    With posterior means as CPDs, such as from `PrivateBayesianEstimator`, this is the decision of the posterior
+    predictive distribution: CPD rows are independent under the posterior, so the expected product over a record's rows
+    is the product of their means.
 
     Parameters
     ----------
     network : DiscreteBayesianNetwork or NaiveBayes
         With CPDs.
     records : data frame
-        Public, or kept by the caller: the share is computed from them exactly.
+        Public, or for the caller only: the share is computed from them exactly.
     variable : str
 
     Examples
@@ -77,9 +77,9 @@ def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
 
 
 def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArray[Any]]:
-    """Compute log P(state, all other values of the record) up to a constant, a row a record and a column a state.
+    """Compute log P(state, other values of the record) up to a constant, and the codes of the records' states.
 
-    The numbers of the states that the records have come with them.
+    Scores have one row per record and one column per state.
     """
     layout, potentials, states = log_linear(network)
     schema = Schema(states)
@@ -96,9 +96,9 @@ def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArr
 
 
 def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schema: Schema) -> pd.DataFrame:
-    """Predict a variable of real records by what is learned from synthetic ones, beside what real ones teach.
+    """Predict a variable of test records by classifiers learned from synthetic records and from the records themselves.
 
-    NOT PRIVATE: the numbers are computed from the records, for their owner's eyes.
+    NOT PRIVATE: the numbers are computed from the records, and are for their owner only.
 
     Parameters
     ----------
@@ -106,31 +106,31 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
         The records behind the synthetic ones.
     synthetic : data frame
     test : data frame
-        Records that are not among those of `train`.
+        Records that are not in `train`.
     target : str
         The variable to predict, from all others of the schema.
     schema : Schema
-        All records are read as its states, and so binning costs both sides alike.
+        All records are encoded in its states, so that both sides lose the same by binning.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each classifier and for what it was learned from.
+        One row per classifier and source of its training records.
 
-        - accuracy: share of test records predicted rightly.
-        - area: area under the receiver's operating curve, each state against all others, their mean by shares.
+        - accuracy: share of test records predicted correctly.
+        - area: area under the ROC curve of each state against all others, averaged with the states' shares.
 
-        `attrs["guarantee"]` says that this is not private.
+        `attrs["guarantee"]` states that this is not private.
 
     Raises
     ------
     SchemaError
-        If records do not agree with the schema, or it has no such variable.
+        If records do not agree with the schema, or it does not have the variable.
 
     Notes
     -----
-    The classifiers are scikit-learn's logistic regression and gradient boosting, with its settings, and the commonest
-    state, which is what a useful classifier must beat.
+    The classifiers are scikit-learn's logistic regression and gradient boosting with default settings, and the most
+    common state as the baseline.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
 
 
 def _area(truth: NDArray[Any], probabilities: NDArray[Any]) -> float:
-    """Compute the mean area by shares; a state that all records have, or none, cannot be told from others."""
+    """Average the areas with the states' shares; states of all records or of none have no area."""
     from sklearn.metrics import roc_auc_score
 
     shares = np.bincount(truth, minlength=probabilities.shape[1]) / max(len(truth), 1)

@@ -1,4 +1,4 @@
-"""How far a fitted Bayesian network is from another is measured as Chowdhury, Rekatsinas and Jha (2020) do."""
+"""Errors of a fitted Bayesian network, as Chowdhury, Rekatsinas and Jha (2020) measure them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.schema import Clique
 
-# Fitted probabilities below this are raised to it in divergences: many are zero.
+# Smallest fitted probability in divergences: many are zero.
 FLOOR = 1e-6
 
 Evidence = Mapping[str, Any]
@@ -76,7 +76,7 @@ def marginal_errors(reference: DAG, fitted: DAG, variables: Sequence[Sequence[st
 
 
 def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str, Evidence]]) -> QueryErrors:
-    """Compare distributions of one variable given others: each query has the variable and the evidence."""
+    """Compare conditional distributions: each query has a variable and the evidence."""
     layout, logs, states = _both(reference, fitted)
     pairs = []
     for asked, given in queries:
@@ -87,10 +87,10 @@ def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str,
 
 
 def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[str], Evidence]]) -> float:
-    """Compute the share of queries for the most probable states that both answer alike.
+    """Compute the share of queries for the most probable states that both networks answer alike.
 
-    Each query has the variables that are asked for, up to all, and the evidence, which the reference must allow. A
-    fitted network with zeros may forbid it: then it has no answer, and does not agree.
+    Each query has the variables asked for and the evidence, which must have positive probability in the reference.
+    Where it has none in the fitted network, the two do not agree.
     """
     layout, logs, states = _both(reference, fitted)
     agreed = 0
@@ -125,7 +125,7 @@ def _joints(layout: Layout, logs: tuple[Vector, Vector], scope: Clique) -> tuple
 
 @lru_cache(maxsize=64)
 def _tree(cardinalities: tuple[tuple[Any, int], ...], scopes: tuple[Any, ...], scope: Clique) -> JunctionTree:
-    """Compile a tree for one set of variables: one for all sets would be large."""
+    """Compile a tree for one set of variables, since one for all sets would be large."""
     return JunctionTree.build(dict(cardinalities), scopes, [scope], MAX_TABLE_CELLS)
 
 

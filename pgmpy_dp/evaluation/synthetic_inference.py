@@ -14,37 +14,36 @@ from pgmpy_dp.privacy.checks import number
 def combine(
     estimates: Any, variances: Any, *, n: float, n_synthetic: float, interval: float = 0.95, null: float = 0.0
 ) -> pd.DataFrame:
-    """Combine estimates from synthetic data sets, each drawn from another draw of the posterior.
+    """Combine estimates from synthetic data sets, each drawn from a different draw of the posterior.
 
-    An estimate from synthetic records, taken for one from real ones, comes with a variance that counts neither the
-    privacy noise nor that they were drawn from a model. The estimates of several data sets, as
-    ``network.simulate(n_synthetic, data_sets=20)`` makes them, show both by how they differ.
+    The variance of an estimate from one synthetic data set ignores the privacy noise and the sampling from a model. The
+    spread of estimates between data sets, as ``network.simulate(n_synthetic, data_sets=20)`` draws them, shows both.
 
     Parameters
     ----------
-    estimates : sequence of float, of arrays or of Series, one a data set
-        Of the same quantities, such as the coefficients of a regression.
+    estimates : sequence of float, of arrays or of Series, one per data set
+        Estimates of the same quantities, such as the coefficients of a regression.
     variances : as `estimates`
-        Squared standard errors, as each data set gives them.
+        Squared standard errors from each data set.
     n : float
-        The number of private records; where it is private ``release.total`` estimates it.
+        Number of records; where it is private, ``release.total`` estimates it.
     n_synthetic : float
-        The number of records of each data set.
+        Number of records of each synthetic data set.
     interval : float in (0, 1)
-        Share of cases in which the interval is to hold the population's value.
+        Confidence level of the intervals.
     null : float
-        Value that `p_value` tests.
+        Value under the null hypothesis of `p_value`.
 
     Returns
     -------
     DataFrame
-        It has a row for each quantity, and columns `estimate`, `standard_error`, `degrees_of_freedom`, `lower`, `upper`
+        One row per quantity, with the columns `estimate`, `standard_error`, `degrees_of_freedom`, `lower`, `upper`
         and `p_value` (two-sided, by Student's t).
 
     Raises
     ------
     ValueError
-        If there are fewer than two data sets, or not one finite estimate and variance for each quantity.
+        If there are fewer than two data sets, or an estimate or a variance is missing or not finite.
 
     Notes
     -----
@@ -53,8 +52,7 @@ def combine(
     replaced by u n_synthetic / n, the variance that n records would give without noise, with m - 1 degrees of freedom.
     Many more synthetic records than private ones make u small, T steady and intervals short.
 
-    The interval is as valid as the network's structure and the analyst's own model are: it holds for what the network
-    can express.
+    Intervals assume that the network's structure and the analyst's own model are right.
 
     Source: Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure limitation"; Räisä,
     Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private synthetic data".
@@ -97,7 +95,7 @@ def combine(
 
 
 def _table(name: str, values: Any) -> pd.DataFrame:
-    """Make a row of each data set, with a finite number for each quantity."""
+    """Tabulate finite numbers, one row per data set and one column per quantity."""
     parts = [values.loc[label] for label in values.index] if isinstance(values, pd.DataFrame) else list(values)
     rows = [part if isinstance(part, pd.Series) else np.atleast_1d(np.asarray(part, dtype=float)) for part in parts]
     if len({np.shape(row) for row in rows}) > 1 or any(np.ndim(row) != 1 for row in rows):

@@ -1,4 +1,4 @@
-"""Settings are tuned on the records here, as experiments do and no guarantee covers."""
+"""Grid search on the records themselves, which no guarantee covers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pgmpy_dp.data import PrivateDataset, PrivateDocuments
 
 @dataclass(frozen=True)
 class NotPrivateSearch:
-    """A grid search leaves this record, which is NOT PRIVATE.
+    """Result of a grid search, which is NOT PRIVATE.
 
     Attributes
     ----------
     scores : DataFrame
-        A row a setting, best first: its options, and `score`.
+        One row per setting, best first: its options and `score`.
     best : dict
         Options of the best setting, for `set_params`.
     private : False
@@ -52,8 +52,8 @@ def not_private_grid_search(
     """Fit with every combination of options and rank them. NOT PRIVATE: for simulated or public records.
 
     Bernstein et al. (2017) choose sampling rates, clip norms, learning rates and numbers of steps of private gradient
-    ascent in this way. Each fit is private for itself; their comparison is not paid for by any of them, and the more
-    settings are tried the more it tells.
+    ascent in this way. Each fit is private by itself, but none of them pays for the comparison, which reveals more the
+    more settings are tried.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def not_private_grid_search(
     records : data frame
         With the estimator's own `state_names`. A `PrivateDataset` is refused.
     score : callable
-        Fitted network to a number, larger where better, such as ``lambda network: network.log_likelihood(test)``.
+        Maps a fitted network to a number, larger for better fits, such as
+        ``lambda network: network.log_likelihood(test)``.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def not_private_grid_search(
     TypeError
         If the records are behind a ledger.
     ValueError
-        If an option has no values, or the estimator has no such option.
+        If an option has no values, or the estimator does not have the option.
 
     Examples
     --------

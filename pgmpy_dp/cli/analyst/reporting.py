@@ -17,19 +17,19 @@ from pgmpy_dp.cli.shared.options import force_option, json_option
 @click.command(cls=Command)
 @file_argument("release", "a release", "a network")
 @file_option(
-    "--model", kinds=("a network",), help="Network fitted to the release, or model that synthesize wrote beside it."
+    "--model", kinds=("a network",), help="Network fitted to the release, or the model that synthesize wrote with it."
 )
 @out_option("--out", kind=None, required=True, help="Page to write, .html.")
 @force_option
-@click.option("--title", default="Privacy report", show_default=True, help="Heads the page.")
-@click.option("--date", help="Stands below the title; today, by default.")
+@click.option("--title", default="Privacy report", show_default=True, help="Heading of the page.")
+@click.option("--date", help="Date below the title; today by default.")
 @json_option
 def report(release: Path, model: Path | None, out: Path, title: str, date: str | None, as_json: bool) -> None:
     """Write one self-contained HTML page about RELEASE.
 
-    It shows what was released and what it cost, the guarantee in plain words, the network with its noise, marginals
-    with noise bars, and a warning where noise exceeds signal; of the model that synthesize wrote, which tables it does
-    not meet. It follows from the release alone and may be published with it.
+    It shows the released tables and their cost, the guarantee in plain words, the network with its noise, marginals
+    with noise bars, and a warning where noise exceeds signal; for a model of synthesize, the tables it does not fit. It
+    follows from the release alone and may be published with it.
 
     \b
       pgmpy-dp report release.zip --model fitted.bif --out report.html
@@ -58,7 +58,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
             noisy = reduce(NoisyMarginals.join, releases)
         except ValueError as error:
             raise click.ClickException(
-                f"{release} carries releases that no page shows as one ({one_line(error)}): pgmpy-dp report RELEASE "
+                f"{release} carries releases that cannot be joined ({one_line(error)}): pgmpy-dp report RELEASE "
                 f"--model {release}."
             ) from error
         begin("Drawing the page")

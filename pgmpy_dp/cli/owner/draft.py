@@ -1,4 +1,4 @@
-"""`pgmpy-dp schema` drafts a schema from what is public about the records."""
+"""`pgmpy-dp schema` drafts a schema from public knowledge of the records."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ def schema(
 ) -> None:
     """Draft a schema file from a network or a data dictionary.
 
-    It is never drafted from the records: which values occur among them is itself private. So states come from
-    what is public: the states of a network (.bif, .xmlbif, .xdsl, .net, .uai), or a data dictionary.
+    It is never drafted from the records, since which values occur in them is itself private. States come from public
+    sources: the states of a network (.bif, .xmlbif, .xdsl, .net, .uai), or a data dictionary.
 
-    A dictionary in CSV has one row a variable, with the columns
+    A dictionary in CSV has one row per variable, with the columns
 
     \b
       variable  its name: the column of the records
       states    its values, separated by |            (yes|no)
       edges     or the edges of its bins, for numbers (0|18|65|120)
       labels    names of the bins, separated by |     (optional)
-      decimals  of synthetic numbers; whole edges give whole numbers without (optional)
+      decimals  of synthetic numbers; by default none where edges are whole numbers (optional)
       type      string, integer, number or boolean    (optional)
-      missing   the state that stands for no value    (optional)
-      other     that for values that are not declared (optional)
-      missing_values  texts that say there is no value (optional, ?|NA; |NA if the empty cell comes first)
+      missing   the state for missing values           (optional)
+      other     the state for undeclared values        (optional)
+      missing_values  texts of missing values (optional, ?|NA; |NA if the empty cell comes first)
 
-    A row with neither states nor edges, but with other, is of a variable of whose values there is no public list:
+    A row with other, but with neither states nor edges, declares a variable without a public list of values:
     pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
-    A bin holds its lower edge and not its upper one, but the last holds both; the first edge may be -inf, and the
-    last inf. Numbers outside of all bins are refused, unless `other` has a state for them. No synthetic numbers
-    are drawn from open bins: 120 serves better than inf.
+    A bin contains its lower edge but not its upper one; the last bin contains both. The first edge may be -inf, and the
+    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers cannot be
+    drawn from open bins, so prefer an edge such as 120 to inf.
 
-    --delimiter, --encoding and --strip say how the records' own .csv file is written, and become a part of the schema.
+    --delimiter, --encoding and --strip describe the records' own .csv file, and become part of the schema.
 
-    Look the draft over before use: its states and their order are those of all that follows. Those that stand for no
-    value and for values that are not declared are marked (missing) and (other).
+    Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
+    are marked (missing) and (other).
     """
     drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
     if out is not None:
@@ -77,12 +77,12 @@ def schema(
     width = max(len(variable) for variable in drafted.variables)
     lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
     if out is not None:
-        lines += ["", f"Written to {out}. Look it over, then: pgmpy-dp release DATA --schema {out} ..."]
+        lines += ["", f"Written to {out}. Check it, then: pgmpy-dp release DATA --schema {out} ..."]
     emit(as_json, drafted.to_dict(), lines)
 
 
 def _marked(schema: Schema, variable: str) -> list[str]:
-    """Write the states of a variable, and say which stand for missing values and for values not declared."""
+    """List the states of a variable, with marks for missing and undeclared values."""
     roles = {"missing": schema.missing.get(variable), "other": schema.other.get(variable)}
     marks = [[role for role, stand_in in roles.items() if stand_in == state] for state in schema.states[variable]]
     return [
@@ -156,7 +156,7 @@ def _from_rows(source: Path) -> Schema:
     except ValueError:
         columns = []
     known, asked = {*columns} <= {*DICTIONARY_COLUMNS}, "variable" in columns and {"states", "edges"} & {*columns}
-    # The file may be the records themselves, so the message says nothing of what it holds.
+    # The file may be the records themselves, so the message does not quote it.
     if not (known and asked and len({*columns}) == len(columns)):
         raise SchemaError(
             f"{source}: not a data dictionary: it needs the columns 'variable' and 'states' or 'edges', and no "
@@ -187,7 +187,7 @@ _CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n|\r|\n|\Z)')
 
 
 def _rows(source: Path, text: str) -> Iterator[list[str]]:
-    """Split a dictionary by RFC 4180, whatever its lines end with."""
+    """Split a dictionary by RFC 4180, with any line endings."""
     row: list[str] = []
     number, place = 1, 0
     while place < len(text):
@@ -215,7 +215,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
         entry["missing_values"] = _parts(row["missing_values"])
     for column in ("states", "edges", "labels"):
         if "" in _parts(row.get(column, "")):
-            raise SchemaError(f"Variable {name!r}: a | too many in {column}, with nothing before or behind it.")
+            raise SchemaError(f"Variable {name!r}: a | in {column} has nothing before or after it.")
     if row.get("edges"):
         entry["edges"] = _parts(row["edges"])
         if row.get("labels"):
@@ -235,13 +235,13 @@ def _parts(text: str) -> list[str]:
 
 
 def _number(name: str, given: Any) -> float:
-    """Read a number; one that a float does not hold is none, and not infinite."""
+    """Read a number; a number too large for a float is refused, and not infinite."""
     try:
         number = float(given)
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if math.isnan(number) or (math.isinf(number) and isinstance(given, str) and "inf" not in given.lower()):
-        raise SchemaError(f"Variable {name!r}: {_short(given)} is no finite number, inf or -inf.")
+        raise SchemaError(f"Variable {name!r}: {_short(given)} is not a finite number, inf or -inf.")
     return number
 
 
@@ -260,4 +260,6 @@ def _typed(name: str, kind: str, text: str) -> Any:
     if kind == "integer":
         with suppress(ValueError):
             return int(text)
-    raise SchemaError(f"Variable {name!r}: {_short(text)} is no {kind}; types are string, integer, number and boolean.")
+    raise SchemaError(
+        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number and boolean."
+    )

@@ -1,4 +1,4 @@
-"""`pgmpy-dp ledger` keeps the budget of a collection of records."""
+"""`pgmpy-dp ledger` makes and shows the privacy budget of a collection of records."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ if TYPE_CHECKING:
 def ledger() -> None:
     """Make or show a ledger: the privacy budget of a set of records.
 
-    Keep one ledger for each collection of persons, for all releases from it, whoever makes them. It adds up what is
-    promised to one record, or to one person: always charge it with the same --neighbours and --unit. Keep it where the
-    records are, and never put back an old copy: it would forget releases that were made.
+    Keep one ledger for all releases from a collection of persons. It adds up the privacy loss of one record, or of one
+    person: always charge it with the same --neighbours and --unit. Keep it beside the records, and never restore an old
+    copy: it would forget later releases.
     """
 
 
 @ledger.command()
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--epsilon", type=float, required=True, help="Total of all releases, for good. 1 is strong, 10 is weak.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise: 1e-6, say.")
+@click.option(
+    "--epsilon", type=float, required=True, help="Total of all releases; it cannot be changed. 1 is strong, 10 is weak."
+)
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise, such as 1e-6.")
 @json_option
 def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
-    """Make the ledger file PATH with a total that cannot be changed later."""
+    """Make the ledger file PATH, with a total that cannot be changed later."""
     from pgmpy_dp.privacy import PrivacyBudget
 
     if path.exists():
         raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
-    hint = f"Keep it where the records are. Charge it: pgmpy-dp release DATA --ledger {path} ..."
+    hint = f"Keep it beside the records. Charge it: pgmpy-dp release DATA --ledger {path} ..."
     _show(PrivacyBudget.open(path, epsilon, delta), as_json, *delta_cautions(delta), hint)
 
 
@@ -54,14 +56,12 @@ def open_ledger(path: Path) -> PrivacyBudget:
     from pgmpy_dp.privacy import PrivacyBudget
 
     if not path.exists():
-        raise click.ClickException(
-            f"{path}: there is no such ledger. Make one: pgmpy-dp ledger create {path} --epsilon TOTAL"
-        )
+        raise click.ClickException(f"{path}: no such ledger. Make one: pgmpy-dp ledger create {path} --epsilon TOTAL")
     return PrivacyBudget.open(path)
 
 
 def summary(budget: PrivacyBudget) -> dict[str, Any]:
-    """Summarize what a ledger holds, for JSON."""
+    """Describe a ledger, for JSON."""
     spent, remaining = budget.spent, budget.remaining
     return {
         "ledger": str(budget.path),
@@ -91,6 +91,6 @@ def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
         price = ", ".join(f"{name} {float(value):.6g}" for name, value in loss.items() if value is not None)
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     if any(charge.rho is not None for charge in budget.history):
-        lines.append("  A rho adds up whatever delta it was asked with: what is spent is at the ledger's own delta.")
+        lines.append("  Rhos add up whatever their delta: the loss spent is stated at the ledger's own delta.")
     lines.append(f"  head       {held['head']}")
     emit(as_json, held, [*lines, *hints])

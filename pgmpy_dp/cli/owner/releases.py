@@ -147,7 +147,7 @@ def release(
 @file_argument("path", "a release")
 @json_option
 def inspect(path: Path, as_json: bool) -> None:
-    """Check the release file PATH and show what it promises and holds."""
+    """Check the release file PATH and print its guarantee and contents."""
     from pgmpy_dp.release import Release
 
     noisy = Release.load(path)
@@ -157,7 +157,7 @@ def inspect(path: Path, as_json: bool) -> None:
 def _planned_residuals(
     plan: Path, schema: Schema, spending: Spending
 ) -> tuple[Residuals, Schema, dict[Clique, float], Spending]:
-    """Read a plan, and find the noise in cells of its tables, and its price."""
+    """Read a plan, and find its price and the noise in cells of its tables."""
     from pgmpy_dp.cli.shared.structures import read_plan, schema_of
     from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release.noisy_residuals import residual_variance
@@ -171,7 +171,7 @@ def _planned_residuals(
 
 
 def _lines(noisy: Release) -> list[str]:
-    """Write what a release promises and holds, as text."""
+    """Describe the guarantee and contents of a release, as lines."""
     from pgmpy_dp.release import DiscoveredStates
 
     held, guarantee = describe(noisy), noisy.guarantee
@@ -209,7 +209,7 @@ def _cautions(noisy: Release) -> list[str]:
 
 
 def describe(noisy: Release) -> dict[str, Any]:
-    """Describe what a release holds, for JSON."""
+    """Describe a release, for JSON."""
     held = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:
         return noisy.contents() | held

@@ -1,4 +1,4 @@
-"""Commands that spend a privacy budget open the records behind a ledger, and end by stating what remains of it."""
+"""Commands that spend a privacy budget open records behind a ledger, and print what remains of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spending:
-    """The values of the options that all commands have that spend a budget."""
+    """Values of the options of commands that spend a budget."""
 
     schema_path: Path
     missing: tuple[str, ...]
@@ -71,7 +71,7 @@ class Spending:
         return PrivateDataset(data, schema, budget, neighbours=self.neighbours, **unit)  # type: ignore[arg-type]
 
     def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
-        """Return what is public of the records, to price a mechanism before they are read."""
+        """Return the public facts about the records, to price a mechanism before they are read."""
         from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 
         delta = self.delta if delta is None else delta
@@ -101,7 +101,7 @@ class Spending:
 
 
 def with_format(schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None) -> Schema:
-    """Replace what the schema says of a CSV file by the options that are given."""
+    """Replace the CSV format of the schema by the options that are given."""
     given = {"delimiter": delimiter, "encoding": encoding, "strip": strip}
     named = {name: value for name, value in given.items() if value is not None}
     return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]

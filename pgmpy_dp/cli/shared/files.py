@@ -1,4 +1,4 @@
-"""Files say what they are: one in the place of another is named, with the place where it belongs."""
+"""The kind of each file is recognised, so that a file in the place of another is refused with its proper place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from pgmpy_dp.cli.shared.common import shown
 
-# What takes files of a kind, as a refusal says it.
+# Which options take files of a kind, for refusals.
 _BELONGS = {
     "records": "records are the DATA of release, probe, structure, bins, states and synthesize, and the tables of "
     "households",
@@ -42,7 +42,7 @@ _FORMATS = {
 
 
 def kind_of(path: Path) -> str | None:
-    """Tell what a file is by its ending, or where that says too little, by the outermost names of its content."""
+    """Recognise a file by its ending, or where that is ambiguous, by the outermost names of its content."""
     if path.is_dir():
         return "records"
     ending = path.suffix.lower()
@@ -62,7 +62,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def _is_dictionary(path: Path) -> bool:
-    """Say whether a file begins as a data dictionary in CSV does."""
+    """Return whether a file begins like a data dictionary in CSV."""
     with path.open("rb") as file:
         names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
     found = {name.strip().strip('"') for name in names}
@@ -93,9 +93,9 @@ STRUCTURES = ("a network", "a list of edges")
 
 
 class FileOf(click.Path):
-    """A parameter takes a file; where it is to be of some kinds, one that is plainly of another is refused by name.
+    """Type of a parameter that takes a file of some kinds; a file recognised as another kind is refused.
 
-    Files to write have `endings`, none of which means that any will do; they are checked by `require_writable`.
+    Files to write have `endings`; an empty tuple allows any ending. `require_writable` checks them.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ class FileOf(click.Path):
         )
 
     def other_kind(self, path: Path) -> str | None:
-        """Tell what an existing file plainly is, if that is none of the kinds."""
+        """Return the kind of an existing file, if it is recognised as another than these."""
         found = kind_of(path) if path.exists() else None
         return None if found in self.kinds else found
 
 
 def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str, Any], force: bool) -> None:
-    """Find out before anything is read or charged whether results can be written: later, a charge would be lost.
+    """Refuse results that cannot be written before anything is read or charged, since a charge would be lost.
 
-    A command writes no file that it reads, nor two results to one; with ``--force`` it overwrites files of the kind
-    that it writes, so that no ledger, and nothing else that was paid for, is lost to another file.
+    A command does not write to a file that it reads, nor two results to one file. With ``--force`` it overwrites files
+    of the kind that it writes only, so that a ledger, or another file that was paid for, is not lost.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str,
         for other, taken in [*read, *(each[:2] for each in written[:number])]:
             if _one_file(path, taken):
                 raise click.ClickException(
-                    f"{path}: named for {option} and for {other}: choose another name for what is written."
+                    f"{path}: named for {option} and for {other}: choose another name for the result."
                 )
     for option, path, kind in written:
         if kind.endings and path.suffix.lower() not in kind.endings:
@@ -160,7 +160,7 @@ def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str,
 
 
 def _one_file(written: Path, other: Path) -> bool:
-    """Say whether two paths lead to one file, or one would be written among the records of a folder."""
+    """Return whether two paths are one file, or the first would be among the records of a folder."""
     if written.exists() and other.exists() and written.samefile(other):
         return True
     first, second = (Path(os.path.realpath(path)) for path in (written, other))
@@ -169,19 +169,19 @@ def _one_file(written: Path, other: Path) -> bool:
 
 
 def file_argument(name: str, *kinds: str) -> Callable[[Any], Any]:
-    """Take a file that exists, of one of these kinds."""
+    """Add an argument: an existing file of one of these kinds."""
     return click.argument(name, type=FileOf(*kinds))
 
 
 def file_option(
     *names: str, kinds: tuple[str, ...] = (), help: str, exists: bool = True, required: bool = False, **more: Any
 ) -> Callable[[Any], Any]:
-    """Take a file to read, of these kinds."""
+    """Add an option: a file to read, of these kinds."""
     return click.option(*names, type=FileOf(*kinds, exists=exists), required=required, help=help, **more)
 
 
 def out_option(*names: str, kind: str | None, endings: tuple[str, ...] = (), **more: Any) -> Callable[[Any], Any]:
-    """Take a file to write, of this kind if commands read it, with one of these endings if any are named."""
+    """Add an option: a file to write, of this kind and with one of these endings (any if empty)."""
     kinds = () if kind is None else (kind,)
     return click.option(*names, type=FileOf(*kinds, exists=False, endings=endings), **more)
 

@@ -1,4 +1,4 @@
-"""Structures of networks and cliques are read from files: they say what to fit and to measure."""
+"""Structures of networks, cliques and plans are read from files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pgmpy_dp.cli.shared.common import as_json_text
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
-# A name as it is, or in quotation marks, as JSON writes it.
+# A name, plain or in quotation marks as JSON writes it.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = re.compile(_QUOTED)
 _EDGE = re.compile(rf'(?P<first>{_QUOTED}|[^"].*?)\s+(?P<arrow>->|--)\s+(?P<second>{_QUOTED}|[^"].*)')
 _ARROWS = ("->", "--", "=>", "<-")
 _LISTS = (".txt", ".edges")
-# What stands between two names for an arrow, by hand, from other programs or from a word processor.
+# Signs that other programs, word processors or hands write for an arrow.
 _LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27f5-\u27ff]+\s*")
 
 
@@ -29,9 +29,8 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     """Read a network without parameters: a PrivateBayesianNetwork or a PrivateMarkovNetwork.
 
     It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
-    ``a -- b``, all of one kind; a line with one name is a variable without edges. A name that holds an arrow, or
-    could be taken for something else, stands in quotation marks. Where ``variables`` are known, an edge that lacks its
-    arrow is told from a name.
+    ``a -- b``, all of one kind; a line with one name is a variable without edges. A name that contains an arrow, or
+    could be read otherwise, stands in quotation marks. Known ``variables`` tell an edge without its arrow from a name.
     """
     from pgmpy.models import DiscreteMarkovNetwork
 
@@ -57,17 +56,17 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
 
 
 def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool) -> None:
-    """Refuse edges that no network can have, and name them."""
+    """Refuse loops and cycles, and name them."""
     import networkx as nx
 
     loop = next((first for first, second in edges if first == second), None)
     if loop is not None:
-        raise click.ClickException(f"{path}: the edge of {loop!r} to itself; remove it.")
+        raise click.ClickException(f"{path}: {loop!r} has an edge to itself; remove it.")
     graph = nx.DiGraph(edges)
     if not undirected and not nx.is_directed_acyclic_graph(graph):
         circle = [first for first, _ in nx.find_cycle(graph)]
         raise click.ClickException(
-            f"{path}: the edges go round in a circle, {' -> '.join([*circle, circle[0]])}: remove or turn one of them, "
+            f"{path}: the edges form a cycle, {' -> '.join([*circle, circle[0]])}: remove or reverse one of them, "
             "or write all as a -- b for a Markov network."
         )
 
@@ -78,7 +77,7 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise click.ClickException(f"{path}: not a text in UTF-8; save it as one.") from None
+        raise click.ClickException(f"{path}: not a text file in UTF-8; save it as one.") from None
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -105,7 +104,7 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
 
 
 def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[str]:
-    """Write one edge a line, and variables without edges by themselves.
+    """Write one edge per line, and variables without edges by themselves.
 
     Examples
     --------
@@ -119,13 +118,13 @@ def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[s
 
 
 def _quoted(name: str) -> str:
-    """Put a name in quotation marks that would not be read back as it is."""
+    """Put a name in quotation marks if it would be read back differently."""
     plain = name.isprintable() and name == name.strip() and name[:1] not in ("", "#", '"')
     return name if plain and not any(arrow in name for arrow in _ARROWS) else as_json_text(name)
 
 
 def _unquoted(text: str) -> str | None:
-    """Read a name, or None where a text is none."""
+    """Read a name; None if the text is not a name."""
     if text.startswith('"'):
         try:
             return str(parse_json(text.encode())) if _NAME.fullmatch(text) else None
@@ -135,7 +134,7 @@ def _unquoted(text: str) -> str | None:
 
 
 def _meant(text: str, variables: Collection[str]) -> str:
-    """Suggest an edge, if a line is two names with another sign for the arrow."""
+    """Suggest an edge for a line that has two names with another sign for the arrow."""
     splits = [(text[: sign.start()], text[sign.end() :]) for sign in _LIKE_ARROWS.finditer(text)]
     edges = [ends for ends in splits if set(ends) <= set(variables)]
     if not edges and not variables and len(splits) == 1 and all(splits[0]) and any(arrow in text for arrow in _ARROWS):
@@ -144,7 +143,7 @@ def _meant(text: str, variables: Collection[str]) -> str:
 
 
 def planned(schema: Schema, model: Path, check: float | None, mechanism: str) -> tuple[Any, list[float]]:
-    """Plan the tables of a network, and the shares of the budget; without a `check`, with the library's own."""
+    """Plan the tables of a network and their shares of the budget, by default with the library's own `check`."""
     from pgmpy_dp.fitting import plan_measurements
 
     structure = read_structure(model, schema.variables)
@@ -154,12 +153,14 @@ def planned(schema: Schema, model: Path, check: float | None, mechanism: str) ->
 
 
 def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
-    """Say which variables a network does not name, if any, and how to keep them."""
+    """Name the variables that a network does not have, and how to keep them."""
     names = [variable for variable in schema.variables if variable not in kept]
     if not names:
         return []
     told = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    return [f"Left out, since no edge names them: {told}. In a list of edges, a line with a name alone keeps it."]
+    return [
+        f"Left out, since no edge names them: {told}. In a list of edges, a line with its name alone keeps a variable."
+    ]
 
 
 def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
@@ -183,7 +184,7 @@ def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
 
 
 def schema_of(schema: Schema, cliques: Iterable[Iterable[str]]) -> Schema:
-    """Keep the variables of some cliques, in the schema's order, which synthetic records will have."""
+    """Select the variables of some cliques, in the schema's order."""
     used = {variable for clique in cliques for variable in clique}
     return schema.select([variable for variable in schema.variables if variable in used])
 
@@ -194,4 +195,4 @@ def read_plan(path: Path) -> tuple[dict[tuple[str, ...], float], float]:
         content = parse_json(path.read_bytes())
         return {tuple(each["variables"]): each["scale"] for each in content["residuals"]}, content["delta"]
     except (ValueError, KeyError, TypeError):
-        raise click.ClickException(f"{path}: no plan as pgmpy-dp plan-accuracy --out writes it: make one.") from None
+        raise click.ClickException(f"{path}: not a plan that pgmpy-dp plan-accuracy --out wrote: make one.") from None

@@ -1,4 +1,4 @@
-"""Synthetic records are written to files; for spreadsheets, cells that they would run are guarded."""
+"""Synthetic records are written to files, with formulas escaped for spreadsheets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RUN = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_records(records: Any, out: Path, schema: Schema, spreadsheet: bool = False) -> list[str]:
-    """Write a frame as CSV or Parquet; categories become plain columns of their states. Say what to beware of."""
+    """Write a frame as CSV or Parquet, with categories as plain columns of states, and return cautions."""
     if out.suffix.lower() == ".csv":
         to_csv(records, out, schema, spreadsheet)
         return _cautions(records) if not spreadsheet else []
@@ -26,7 +26,7 @@ def write_records(records: Any, out: Path, schema: Schema, spreadsheet: bool = F
 
 
 def columns_of_files(records: Any, schema: Schema) -> Any:
-    """Leave out the coarser variables of hierarchies that are no columns of files, beside their finer ones."""
+    """Drop coarser variables of hierarchies that files do not have as columns."""
     from pgmpy_dp.schema import Hierarchy
 
     coarser = [rule for rule in schema.rules if isinstance(rule, Hierarchy) and not rule.column]
@@ -34,7 +34,7 @@ def columns_of_files(records: Any, schema: Schema) -> Any:
 
 
 def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) -> str | None:
-    """Write a frame as the schema says that the records' file is written; without a file, return the text."""
+    """Write a frame in the format of the records' file; without a file, return the text."""
     import pandas as pd
 
     records = _with_missing_values(records, schema)
@@ -45,7 +45,7 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
                 records[variable] = column.cat.rename_categories(list(map(guarded, column.cat.categories)))
             elif column.dtype.kind not in "biuf":
                 records[variable] = column.map(guarded)
-    # Before Python 3.13 a lone carriage return is not quoted by itself, and such a file could not be read again.
+    # Before Python 3.13 a lone carriage return is not quoted, and such a file could not be read again.
     texts = [str(text) for name in records for text in (name, *getattr(records[name].dtype, "categories", ()))]
     quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
     text: str | None = records.to_csv(
@@ -55,7 +55,7 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
 
 
 def _with_missing_values(records: Any, schema: Schema) -> Any:
-    """Write what says that a value is missing as the records do: the first of the variable's `missing_values`."""
+    """Replace the state for missing values by the first of the variable's `missing_values`."""
     columns = {}
     for variable, stand_in in schema.missing.items():
         if variable in records and variable in schema.missing_values:
@@ -68,7 +68,7 @@ def _with_missing_values(records: Any, schema: Schema) -> Any:
 
 
 def guarded(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run, or that begins with one.
+    """Put an apostrophe before a text that a spreadsheet would run, or that begins with an apostrophe.
 
     Examples
     --------
@@ -89,12 +89,12 @@ def _would_run(text: str) -> bool:
 
 
 def _cautions(records: Any) -> list[str]:
-    """Name the first variable with a state that a spreadsheet would run; states are public."""
+    """Warn of the first variable with a state that a spreadsheet would run; states are public."""
     for variable, column in records.items():
         states = column.cat.categories if hasattr(column, "cat") else ()
         if _would_run(str(variable)) or any(isinstance(state, str) and _would_run(state) for state in states):
             return [
-                f"Caution: variable {variable!r} has texts that a spreadsheet would run as formulas: write the records "
-                "with --spreadsheet to open them in one."
+                f"Caution: variable {variable!r} has texts that a spreadsheet would run as formulas: add --spreadsheet "
+                "before opening the records in one."
             ]
     return []
