@@ -1,4 +1,4 @@
-"""The whole path on real records: the RAND Health Insurance Experiment, from private records to answered queries."""
+"""The RAND Health Insurance Experiment, from private records to answered queries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TRIALS = 5
 
 
 def load_records() -> pd.DataFrame:
-    """The person-years of the experiment, one row each, with self-rated health in one column."""
+    """Load the person-years of the experiment, one per row, with self-rated health in one column."""
     from statsmodels.datasets import randhie
 
     raw = randhie.load_pandas().data

@@ -1,7 +1,7 @@
-"""Releases become mbi's measurements, and measurements that mbi or OpenDP hold become releases.
+"""Releases are converted to mbi's measurements, and measurements of mbi or OpenDP to releases.
 
-What is handed over is noisy already, so all of it is post-processing. The promise behind measurements of others is not
-in them: whoever brings them states it as a `Guarantee`, and noise too small for it is refused.
+All of it is post-processing of noisy tables. Measurements of other libraries do not state their guarantee: the caller
+gives it as a `Guarantee`, and noise too small for it is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 def to_mbi(release: NoisyMarginals) -> list[Any]:
-    """Write a release as the measurements that mbi's estimators take.
+    """Convert a release to the measurements that mbi's estimators take.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
     Returns
     -------
     list of mbi.LinearMeasurement
-        One a table, flat, with the standard deviation of its noise. Their domain is
-        ``mbi.Domain.fromdict(release.schema.cardinalities())``; an OpenDP ContingencyTable takes them as `marginals`,
-        by their cliques, beside a model that mbi fitted to them.
+        One per table, flat, with the standard deviation of its noise. Their domain is
+        ``mbi.Domain.fromdict(release.schema.cardinalities())``. An OpenDP ContingencyTable takes them by clique as
+        `marginals`, with a model that mbi fitted to them.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
     ('smoke', 'lung')
     """
     if release.guarantee.mechanism == "none":
-        raise ValueError("These are exact counts, which are not private: hand over a release.")
+        raise ValueError("These are exact counts, which are not private: convert a release with noise.")
     from mbi import LinearMeasurement
 
     return [
@@ -59,24 +59,24 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
 
 
 def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) -> NoisyMarginals:
-    """Make a release of measurements of mbi, so that all estimators here may be tried on them.
+    """Convert measurements of mbi to a release.
 
     Parameters
     ----------
     measurements : iterable of mbi.LinearMeasurement
-        Noisy tables, flat, without a query of their own. Several of a clique with Gaussian noise are weighed together.
-        They are rounded to whole counts, and a measured total is left out.
+        Noisy tables, flat, without a query of their own. Several of one clique with Gaussian noise are averaged by
+        precision. Values are rounded to whole counts, and a measured total is left out.
     schema : Schema
-        Declares the states of every attribute, in mbi's order.
+        States of every attribute, in mbi's order.
     guarantee : Guarantee
-        What was promised when they were measured, with mechanism "laplace" or "gaussian".
+        The guarantee of the measurements, with mechanism "laplace" or "gaussian".
 
     Raises
     ------
     SchemaError
         If an attribute is unknown, or a clique was measured twice with Laplace noise.
     ValueError
-        If a measurement is no table of its clique, or its noise is too small for the guarantee.
+        If a measurement is not a table of its clique, or its noise is too small for the guarantee.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
     gaussian = guarantee.mechanism == "gaussian"
     for measured in measurements:
         clique: Clique = tuple(measured.clique)
-        if not clique:  # the number of records, which every table tells as well
+        if not clique:  # the number of records, which every table gives as well
             continue
         values = np.asarray(measured.noisy_measurement, dtype=np.float64)
         if not _whole(measured) or values.size != schema.cells(clique) or not np.isfinite(values).all():
@@ -103,7 +103,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
         table, deviation = values.reshape(schema.shape(clique)), float(measured.stddev)
         number(above=0.0)(f"stddev of {clique}", deviation)
         scale = deviation if gaussian else _laplace_scale(deviation)
-        if clique in tables:  # normal noise, weighed by its variance, is normal
+        if clique in tables:  # a weighted mean of normal noise is normal
             if not gaussian:
                 raise SchemaError(
                     f"The clique {clique} was measured twice, and means of Laplace noise are not Laplace."
@@ -118,14 +118,14 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
 
 
 def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
-    """Make a release of the marginals that OpenDP's contingency table was fitted to.
+    """Convert the marginals behind OpenDP's contingency table to a release.
 
     Parameters
     ----------
     table : opendp.extras.mbi.ContingencyTable
         Its `keys` are the states; the empty key becomes the state "missing".
     guarantee : Guarantee
-        What was promised for all of it, the discovery of keys included.
+        The guarantee of all of it, including the discovery of keys.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
 
 
 def _whole(measured: Any) -> bool:
-    """Tell whether the cells themselves were measured, and no other query of the table."""
+    """Return whether the cells themselves were measured, rather than another query of the table."""
     query = getattr(measured, "query", None)
     return query is None or "datavector" in getattr(query, "__name__", type(query).__name__).lower()
 

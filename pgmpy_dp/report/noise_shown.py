@@ -1,4 +1,4 @@
-"""A release's noise is compared with what the release measures. All of it follows from the release alone."""
+"""The noise of a release is compared with its signal, from the release alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = ("clear", "visible", "drowned")
 
 @dataclass(frozen=True)
 class TableNoise:
-    """The noise of one table, measured or summed from a measured one, is compared with its counts.
+    """Noise of one table, measured or summed from a measured one, beside its counts.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class TableNoise:
     deviation : float
         Standard deviation of the noise in a cell, in records.
     mean : float
-        Records in a cell, were they spread evenly.
+        Mean number of records per cell.
     cost : float
         Share of the release's privacy loss, between 0 and 1 (of epsilon for Laplace noise, of rho for Gaussian).
     """
@@ -40,18 +40,18 @@ class TableNoise:
 
     @property
     def ratio(self) -> float:
-        """Return noise over signal: deviation over mean."""
+        """Return the noise-to-signal ratio: deviation over mean."""
         return self.deviation / self.mean
 
     @property
     def level(self) -> str:
-        """Name the noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
+        """Classify the noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
         return LEVELS[(self.ratio >= 0.1) + (self.ratio >= 1.0)]
 
 
 @dataclass(frozen=True)
 class MarginalNoise:
-    """A variable's least noisy table gives its distribution: shares of the records, and their deviation by noise."""
+    """Distribution of a variable from its least noisy table: shares of the records, and the deviation of the noise."""
 
     variable: str
     shares: Vector
@@ -64,13 +64,13 @@ class MarginalNoise:
         return (self.variable,)
 
     def level_of(self, state: int) -> str:
-        """Name the noise of one state beside the records that it holds itself, as tables are named."""
+        """Classify the noise of one state beside its own records."""
         share = max(float(self.shares[state]), 0.0)
         return LEVELS[(self.deviation >= 0.1 * share) + (self.deviation >= share)]
 
     @property
     def level(self) -> str:
-        """Name the noise of the whole: "clear" if that of every state is, "drowned" if that of every state is."""
+        """Classify the noise of all states: "clear" or "drowned" if every state is, else "visible"."""
         levels = {self.level_of(state) for state in range(self.shares.size)}
         return levels.pop() if len(levels) == 1 else "visible"
 
@@ -98,7 +98,7 @@ def table_noise(release: NoisyMarginals) -> list[TableNoise]:
 
 
 def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
-    """Find the least noisy table of a clique, summed from a measured one; None if no measured clique contains it."""
+    """Return the noise of a clique's least noisy table; None if no measured clique contains it."""
     if first_holding([release], clique) is None:
         return None
     cells = release.schema.cells(clique)

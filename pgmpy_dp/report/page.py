@@ -1,4 +1,4 @@
-"""The page's template gets what it needs, in plain words and numbers."""
+"""The report: values in plain words and numbers for the template of the page."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     import jinja2
 
 PAGES = (".html", ".htm")
-MOST_STATES = 30  # rows of a variable's table; the others unfold
-MOST_TABLES = 10  # listed at once where there are twice as many; the others unfold
-MOST_EDGES = 3  # for each variable, in a drawing; where more pairs were measured they are shown as a map
-FAR = 5.0  # standard deviations, of noise and sampling, that a right network hardly ever is off
-BAR = 90.0  # width of a bar that stands for all records
-_MOST_SHARE = 10.0  # shown as a number; noise may be a thousand times the records
+MOST_STATES = 30  # rows shown of a variable's table; the others unfold
+MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
+MOST_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
+FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
+BAR = 90.0  # width of a bar for all records, in pixels
+_MOST_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
 
 
 def write_report(
@@ -48,33 +48,33 @@ def write_report(
     title: str = "Privacy report",
     date: str = "",
 ) -> tuple[Clique, ...]:
-    """Write a page about a release: what it holds, promises and cost, and where its noise exceeds its signal.
+    """Write a page about a release: its tables, guarantee and cost, and where its noise exceeds its signal.
 
-    Everything on the page follows from the release, so the page may be published with it: nothing that is computed
-    from records is ever on it. It is one file of HTML without scripts, and fetches nothing.
+    Everything on the page follows from the release, so the page may be published with it. It is one file of HTML,
+    without scripts or external resources.
 
     Parameters
     ----------
     release : NoisyMarginals
     path : path
-        It ends in .html or .htm.
+        A name that ends in .html or .htm.
     network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
-        A network is drawn in place of the measured cliques, and its marginals are set beside the measured ones; the
-        page says whether the release contradicts it. A mixture is compared with every table of the release: where it
+        A network is drawn instead of the measured cliques, and its marginals are shown beside the measured ones, with
+        the test of fit. A mixture is compared with every table of the release: where it
         is beyond the noise, it does not meet the table.
     title, date : str
-        They head the page; without a date the same release always gives the same page.
+        Heading of the page; without a date the same release always gives the same page.
 
     Returns
     -------
     tuple of tuples of str
-        The measured cliques in which noise exceeds signal: its standard deviation in a cell is at least the number of
-        records that a cell would hold were they spread evenly.
+        The measured cliques in which noise exceeds signal: its standard deviation in a cell is at least the mean number
+        of records per cell.
 
     Raises
     ------
     SchemaError
-        If the network has variables that the release has not, or gives one other states.
+        If the network has a variable that the release does not have, or other states of one.
     ValueError
         If the path has another ending, or the mixture was fitted to another release.
 
@@ -154,7 +154,7 @@ def _environment() -> jinja2.Environment:
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
-        autoescape=True,  # names of variables and states may be anyone's
+        autoescape=True,  # names of variables and states are not trusted
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"number": _number, "percent": _percent, "text": _text}
@@ -162,7 +162,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _number(value: float, digits: int = 4) -> str:
-    """Round to significant digits, and set thousands apart."""
+    """Round to significant digits, with separators of thousands."""
     if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
         return f"{value:.{digits - 1}g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
@@ -171,7 +171,7 @@ def _number(value: float, digits: int = 4) -> str:
 
 
 def _percent(value: float, deviation: float | None = None) -> str:
-    """Write a share with as many digits as its noise leaves; what drowns in noise as a bound."""
+    """Write a share with the digits that its noise leaves; one far above 1 as a bound."""
     if abs(value) > _MOST_SHARE:
         return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
     if deviation:
@@ -191,7 +191,7 @@ def _bounded(factor: float) -> str:
 
 
 def _check(release: NoisyMarginals, network: Network) -> tuple[FitCheck | None, str]:
-    """Hold the release against the network, or say why not."""
+    """Test the network against the release, or return why that is impossible."""
     try:
         return check_network(network, [release]), ""
     except ValueError as error:  # it is too large
@@ -223,7 +223,7 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:
-    """Show the noise of every pair that was measured."""
+    """Map the noise of every measured pair."""
     pairs = {
         tuple(v for v in release.variables if v in pair)
         for clique in release.cliques
@@ -258,7 +258,7 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
 
 
 def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixtureNetwork) -> Mapping[str, Vector]:
-    """Return marginals of the network's variables, in the order of the release's states."""
+    """Compute marginals of the network's variables, with states in the release's order."""
     if isinstance(network, PrivateMixtureNetwork):
         return {variable: network.marginal([variable]) for variable in release.variables}
     layout, potentials, states = log_linear(network)
@@ -267,11 +267,11 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
         if own is not None and set(map(str, own)) != set(map(str, states[variable])):
             raise SchemaError(
                 f"Variable {variable!r} has other states in the network than in the release: report on the release "
-                "that the network was fitted from."
+                "that the network was fitted to."
             )
     engine = build_engine(layout.cardinalities, layout.scopes, cover=[(variable,) for variable in states])
     if not isinstance(engine, JunctionTree):
-        return {}  # too large for exact marginals: the measured ones stand alone
+        return {}  # too large for exact marginals
     calibration = engine.calibrate(potentials)
     result = {}
     for variable in states:

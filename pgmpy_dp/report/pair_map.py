@@ -1,4 +1,4 @@
-"""Pairs of variables get a map: a square for every pair, and one for every variable on the diagonal."""
+"""A map of pairs of variables: a square for every pair, and one for every variable on the diagonal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pgmpy_dp.schema import Clique
 
 MOST_MAPPED = 100
 _LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
-_OFTEN = 0.8416  # so many standard deviations below its mean, a normal variable is with 20 % probability
-_BEYOND = 3.0  # standard deviations of the noise's sum of squares
-_SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # of all squares together, and of one
+_OFTEN = 0.8416  # upper 20 % quantile of the standard normal distribution
+_BEYOND = 3.0  # standard deviations of the noise's sum of squares from which a table is not fitted
+_SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # width of the map, and bounds for one square, in pixels
 
 
 @dataclass(frozen=True)
 class TableFit:
-    """A model is compared with one table of the release; `error`, `noise` and `excess` are those of `compare`.
+    """Fit of a model to one table of the release, with `error`, `noise` and `excess` as `compare` defines them.
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class TableFit:
 
     @property
     def level(self) -> str:
-        """Name the misfit as noise is named: "clear" within the noise, "drowned" far beyond it."""
+        """Classify the misfit: "clear" within the noise, "visible" beyond it, "drowned" far beyond it."""
         return LEVELS[(self.excess >= _BEYOND) + (self.excess >= 10.0)]
 
 
 @dataclass(frozen=True)
 class Square:
-    """A square stands for a pair, or for a variable by itself."""
+    """Square of a pair, or of a variable."""
 
     variables: Clique
     x: float
@@ -56,7 +56,7 @@ class Square:
 
 @dataclass(frozen=True)
 class PairMap:
-    """A map is the lower half of a matrix; the name of a variable is to the left of its row, and below its column."""
+    """Lower half of a matrix, with each variable's name left of its row and below its column."""
 
     labels: tuple[tuple[str, float], ...]
     squares: tuple[Square, ...]
@@ -68,7 +68,7 @@ class PairMap:
 
 
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
-    """Compare a model with every table of the release, the worst first."""
+    """Compare a model with every table of the release, worst first."""
     found = compare(release, network)
     return [
         TableFit(
@@ -93,7 +93,7 @@ def detectable_error(noise: float, cells: int, kurtosis: float) -> float:
 
 
 def table_power(fits: Sequence[TableFit]) -> str:
-    """Say what could have been seen in tables that are within their noise."""
+    """State which errors would have been found in tables within their noise."""
     within = sorted(fit.detectable for fit in fits if fit.level == "clear")
     seen = [error for error in within if error < 1]
     if not within:
@@ -108,7 +108,7 @@ def table_power(fits: Sequence[TableFit]) -> str:
 
 
 def pair_map(variables: Sequence[str], tables: Iterable[TableFit | TableNoise | MarginalNoise]) -> PairMap | None:
-    """Lay out a map of the tables of one and two variables; None for more variables than can be told apart."""
+    """Lay out a map of tables of one and two variables; None for more variables than can be distinguished."""
     known = {frozenset(table.variables): table for table in tables}
     if len(variables) > MOST_MAPPED:
         return None
