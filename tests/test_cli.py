@@ -918,8 +918,8 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert f"Note: {held['notes'][0]}" in plain
     monkeypatch.setattr("pgmpy_dp.models.network_face.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
     untested = (
-        "Whether the release contradicts the network was not tested, for it takes long: "
-        "pgmpy-dp check fitted.zip tests it, as far as it fits in memory."
+        "Whether the release contradicts the network was not tested, since it takes long: "
+        "use pgmpy-dp check fitted.zip, if it fits in memory."
     )
     assert untested in run("query", "fitted.zip", "--target", "lung")
     assert json.loads(run(*call, "--out", "more.csv", "--json"))["notes"] == [untested]

@@ -1,4 +1,4 @@
-"""`pgmpy-dp fit`, `query` and `sample` do what anyone may do with a release."""
+"""`pgmpy-dp fit`, `check`, `query` and `sample` work from a release, without the records."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pgmpy_dp.cli.shared.common import (
     emit,
     emit_records,
     one_line,
+    promised,
     quiet,
     shown,
     stages,
@@ -76,17 +77,17 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 @force_option
 @json_option
 def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool) -> None:
-    """Fit a network to RELEASE. This costs no privacy, however often it is done.
+    """Fit a network to RELEASE. This costs no privacy.
 
     \b
     Estimators
       auto              by inference as far as the release agrees with the network, else each family from its table;
                         Markov networks, and releases of coefficients, by collective-em
       collective-em     one distribution behind all tables: best where noise is strong or tables overlap
-      private-mle       Bayesian networks; each family's CPD from its table: quick and plain
+      private-mle       Bayesian networks; each family's CPD from its table: fastest
       private-bayesian  Bayesian networks; posterior means under a BDeu prior
-      posterior-mean    the mean of networks drawn from what the release leaves open: closest, in up to minutes
-      naive-mle         Markov networks; noisy tables taken for true: the usual baseline
+      posterior-mean    the mean of networks drawn from their posterior: closest, takes up to minutes
+      naive-mle         Markov networks; noisy tables taken as true: the usual baseline
       mixture           no network: the model of synthesize, from a release of pairs (pgmpy-dp plan --pairs)
 
     \b
@@ -129,7 +130,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         estimator: Any = attrgetter(METHODS[method])(dp)()
         begin(f"Fitting ({method})")
         network.fit(noisy, estimator=estimator)
-        begin("Holding the release against it")
+        begin("Testing the fit")
         found, told = tested(lambda: check_network(network, [noisy]))
         begin("Writing the network")
         save_network(network, out, noisy.guarantee)
@@ -141,7 +142,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
         "reading": reading,
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
-        "guarantee": noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)},
+        **promised(noisy.guarantee),
         "check": found,
         "notes": notes,
     }
@@ -157,7 +158,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
 
 
 def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make a test of fit, and say for JSON and as lines what it found, or why it cannot be made."""
+    """Make a test of fit; return its findings for JSON and as lines, or why it is impossible."""
     try:
         check = test()
     except ValueError as error:  # the network is too large, or its parameters are tied
@@ -166,7 +167,7 @@ def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[st
 
 
 def findings(check: FitCheck) -> dict[str, Any]:
-    """Say what a test of fit found, for JSON."""
+    """Describe a test of fit, for JSON."""
     return {
         "fails": check.fails,
         "p_value": None if math.isnan(check.p_value) else check.p_value,
@@ -178,7 +179,7 @@ def findings(check: FitCheck) -> dict[str, Any]:
 
 
 def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) -> None:
-    """Fit a mixture, which needs no network, and write it as synthesize does."""
+    """Fit a mixture, and write it as synthesize does."""
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
     from pgmpy_dp.release import Release
 
@@ -192,47 +193,46 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
         begin("Fitting a mixture")
         network = PairwiseMixture().fit(noisy).network_
         network.save(out)
-    guarantee = noisy.guarantee.to_dict() | {"text": str(noisy.guarantee)}
-    held: dict[str, Any] = {"file": str(out), "kind": "mixture", "method": "mixture", "guarantee": guarantee}
-    held["variables"] = len(network.schema_.variables)
-    held["notes"] = notes
-    told = [f"Mixture of {held['variables']} variables.", noisy.guarantee.sentence()]
-    emit(as_json, held, [*told, *(f"Note: {note}" for note in notes), f"Written to {out}."])
+    count = len(network.schema_.variables)
+    held = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
+    told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *(f"Note: {note}" for note in notes)]
+    emit(as_json, held | promised(noisy.guarantee), [*told, f"Written to {out}."])
 
 
 @click.command(cls=Command)
 @file_argument("network", "a network")
-@click.option("--target", "targets", multiple=True, required=True, help="Variable to ask for; several: their joint.")
+@click.option(
+    "--target", "targets", multiple=True, required=True, help="Variable asked for; repeat it for a joint distribution."
+)
 @click.option(
     "--evidence",
     "evidence",
     multiple=True,
     metavar="VARIABLE=STATE",
-    help="What is known: a state, or a number in a bin; may be repeated.",
+    help="Evidence: a state, or a number in a bin; may be repeated.",
 )
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Bounds that hold the truth with this probability, 0.9 say; from the release in a .zip, or --release.",
+    help="Probability of bounds, such as 0.9, from the release in a .zip or --release.",
 )
 @file_option(
     "--release",
     "releases",
     kinds=("a release",),
     multiple=True,
-    help="What the network was fitted to, for --interval; may be repeated.",
+    help="Release that the network was fitted to, for --interval; may be repeated.",
 )
 @click.option(
     "--of",
     "about",
     type=click.Choice(["population", "records"]),
-    help="Bounds for the population behind the records, the default, or narrower ones for what these records would "
-    "answer without noise.",
+    help="Bounds for the population behind the records, the default, or narrower ones for the records themselves.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(4),
-    help="Draws that bounds rest on: of networks, 200 by default; of a mixture 8, each as long as a fit.",
+    help="Posterior draws for bounds: by default 200 of a network, 8 of a mixture, each as long as a fit.",
 )
 @json_option
 def query(
@@ -258,11 +258,11 @@ def query(
 
     if interval is None and (releases or about is not None or draws is not None):
         given_alone = "--release" if releases else "--of" if about is not None else "--draws"
-        raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9, say.")
+        raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9.")
     loaded = loaded_network(network)
     if interval is not None and not releases and getattr(loaded, "release_", None) is None:
         raise click.UsageError(
-            f"{network} carries no release, from which bounds are drawn: name that which it was fitted to by --release."
+            f"{network} carries no release, from which bounds are drawn: name the one it was fitted to by --release."
         )
     if releases:
         loaded.attach_release(*map(Release.load, releases))
@@ -273,19 +273,25 @@ def query(
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})"
     held: dict[str, Any] = {"target": list(targets), "evidence": given}
-    rows: list[tuple[Any, ...]]
     with noted() as notes, stages(1) as begin:
+        begin("Answering" if interval is None else "Drawing bounds from the release")
         if interval is None:
-            begin("Answering")
             rows = _answer(loaded, schema, targets, given)
         else:
-            begin("Drawing bounds from the release")
-            rows = _bounded(loaded, targets, given, interval, about, draws, notes)
+            if draws is not None:
+                loaded.sample_draws(draws)
+            frame = loaded.query(
+                list(targets), given, interval=interval, **({} if about is None else {"target": about})
+            )
+            keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
+            values = frame[["value", "lower", "upper"]].to_numpy().tolist()
+            rows = [(key, *row) for key, row in zip(keys, values, strict=True)]
+            notes += [one_line(UserWarning(note)) for name, note in frame.attrs.items() if name == "note"]
         notes += _unchecked(loaded, network)
     held["notes"] = notes
     if interval is not None:
         held["interval"] = interval
-        heading += f", with bounds that hold it in {100 * interval:g} % of cases"
+        heading += f", with bounds that contain it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     lines = [
         f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" + "".join(f"  {bound:.6f}" for bound in bounds)
@@ -301,7 +307,7 @@ def query(
 
 @contextmanager
 def noted() -> Iterator[list[str]]:
-    """Collect the library's warnings, and what is put in."""
+    """Collect the library's warnings, followed by the notes that are added."""
     import warnings
 
     notes: list[str] = []
@@ -311,27 +317,6 @@ def noted() -> Iterator[list[str]]:
         yield notes
     warned = [one_line(warning.message) for warning in caught if isinstance(warning.message, UserWarning)]
     notes[:] = [*warned, *notes]
-
-
-def _bounded(
-    network: Any,
-    targets: Sequence[str],
-    given: dict[str, Any],
-    interval: float,
-    about: str | None,
-    draws: int | None,
-    notes: list[str],
-) -> list[tuple[Any, ...]]:
-    """Answer with bounds, and put what there is to note into `notes`."""
-    if draws is not None:
-        network.sample_draws(draws)
-    options = {} if about is None else {"target": about}
-    frame = network.query(list(targets), given, interval=interval, **options)
-    notes += [one_line(UserWarning(frame.attrs["note"]))] if "note" in frame.attrs else []
-    return [
-        (states if isinstance(states, tuple) else (states,), *map(float, row))
-        for states, row in zip(frame.index, frame[["value", "lower", "upper"]].to_numpy(), strict=True)
-    ]
 
 
 @click.command(cls=Command)
@@ -367,7 +352,7 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
 
 
 def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
-    """Refuse unknown variables; several in one option are told how to be named."""
+    """Refuse unknown variables, and several in one option."""
     for target in targets:
         parts = [part.strip() for part in target.split(",")]
         if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
@@ -384,7 +369,7 @@ def loaded_network(path: Path) -> Any:
 
 
 def released_and_fitted(command: str, release: Path, model: Path | None) -> tuple[tuple[Any, ...], Any]:
-    """Load a release and the network beside it, if any, or what a model that carries its releases holds of both."""
+    """Load a release and its network, if given, or both from a model that carries its releases."""
     from pgmpy_dp.release import Release
 
     if kind_of(release) != "a network":
@@ -394,7 +379,7 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
     if not held:
         raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
     if model is not None:
-        raise click.ClickException(f"{release} is a model with its release, and so is no RELEASE of --model {model}.")
+        raise click.ClickException(f"{release} is a model with its release: leave out --model {model}.")
     return held, network
 
 
@@ -405,12 +390,12 @@ def _carried(network: Any) -> tuple[Any, ...]:
 
 
 def _unchecked(loaded: Any, network: Path) -> list[str]:
-    """Note that a network was not held against the release it carries, which takes long where both are large."""
+    """Note that a network was not tested against its release, which takes long if both are large."""
     if not _carried(loaded) or getattr(loaded, "fit_checked_", True):
         return []
     return [
-        "Whether the release contradicts the network was not tested, for it takes long: "
-        f"pgmpy-dp check {network} tests it, as far as it fits in memory."
+        "Whether the release contradicts the network was not tested, since it takes long: use "
+        f"pgmpy-dp check {network}, if it fits in memory."
     ]
 
 
@@ -430,14 +415,14 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 
 @click.command(cls=Command)
 @file_argument("network", "a network")
-@click.option("--rows", type=click.IntRange(1), required=True, help="How many records to draw.")
+@click.option("--rows", type=click.IntRange(1), required=True, help="Number of records to draw.")
 @seed_option
 @numbers_option
 @click.option(
     "--target",
-    help="A variable that others are to predict: of a mixture, tables of it with two others are kept close too.",
+    help="A variable to be predicted from the others: a mixture then keeps its tables with two others close too.",
 )
-@file_option("--release", kinds=("a release",), help="What a network without its release was fitted to, for --numbers.")
+@file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for --numbers.")
 @out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")
 @force_option
 @spreadsheet_option
