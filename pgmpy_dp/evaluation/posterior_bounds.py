@@ -1,9 +1,9 @@
-"""The utility of private posteriors has bounds (Zhang, Rubinstein and Dimitrakakis 2016), given with what they bound.
+"""Bounds on the utility of private posteriors (Zhang, Rubinstein and Dimitrakakis 2016), and the bounded quantities.
 
-What is proved is argued here. Constants called the paper's are recalled, not printed: its formulas are lost in the copy
-that this was written from. The refined expectation of Theorem 1 is lost to more than its constants, and is left out.
+Proofs are sketched in the docstrings. Constants attributed to the paper are reconstructed, since its formulas are
+illegible in the copy that this was written from; the refined expectation of Theorem 1 could not be, and is left out.
 
-They need no records, except `posterior_divergence`, the mass in `exponential_map_failure` and the ratio in
+Bounds need no records, except `posterior_divergence`, the mass in `exponential_map_failure` and the ratio in
 `stochastic_lipschitz_bound`, which are for studies in which the records are known.
 """
 
@@ -31,15 +31,15 @@ _KAPPA = 2.0 * _W / math.expm1(-_W) ** 2
 def count_error_bound(counts: int, scale: float, failure_probability: float) -> float:
     """Bound the absolute discrete Laplace noise of all counts, except with the failure probability (Proposition 1).
 
-    By the union bound it is the least k for which counts times the probability of noise beyond k is at most the failure
-    probability, which is 2 q**(k + 1) / (1 + q) with q = exp(-1 / scale). The paper's scale * log(counts /
-    failure_probability) is for continuous noise; noise in whole numbers can exceed it with a larger probability (.0728
-    where .0499 was promised). Clamping moves no count further from the truth.
+    By the union bound it is the least k for which `counts` times P(|noise| > k) = 2 q**(k + 1) / (1 + q), with
+    q = exp(-1 / scale), is at most the failure probability. The paper's scale * log(counts /
+    failure_probability) is for continuous noise; discrete noise can exceed it with a larger probability (0.0728 instead
+    of 0.0499). Clamping moves no count farther from the truth.
 
     Parameters
     ----------
     counts : int
-        How many cells have noise: 2 m in the paper, m being the number of rows of binary variables.
+        Number of noisy cells: 2 m in the paper, with m rows of binary variables.
     scale : float
         2 |I| / epsilon under "replace_one", |I| / epsilon under "add_remove".
     failure_probability : float
@@ -52,7 +52,7 @@ def count_error_bound(counts: int, scale: float, failure_probability: float) -> 
     q = math.exp(-1.0 / float(exact_positive("scale", scale)))
     enough = _probability(failure_probability) / counts * (1.0 + q) / 2.0  # of q**(k + 1)
     least = max(math.ceil(scale * -math.log(enough)) - 1, 0)
-    # Rounding may have put it one off; nothing lies beyond k with the probability that is asked for, or less.
+    # Rounding may have put it one off.
     return float(least if q ** (least + 1) <= enough else least + 1)
 
 

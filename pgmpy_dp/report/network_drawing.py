@@ -1,4 +1,4 @@
-"""Here the boxes and lines of a drawn network get their places. The template turns them into SVG."""
+"""Layout of a drawn network: places of boxes and lines, which the template writes as SVG."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import networkx as nx
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-WIDTH, HEIGHT = 132.0, 34.0  # of a box
+WIDTH, HEIGHT = 132.0, 34.0  # of a box, in pixels
 GAP_X, GAP_Y, MARGIN = 26.0, 58.0, 14.0
 MOST_NODES = 200
-MOST_ACROSS = 8  # boxes in a row: as many as a page is wide
-_LONGEST = 17  # letters that fit in a box
+MOST_ACROSS = 8  # boxes in a row, the width of a page
+_LONGEST = 17  # letters in a box
 
 Point = tuple[float, float]
 Edge = tuple[str, str]
@@ -27,7 +27,7 @@ Place = str | tuple[str, int]  # of a variable, or of its edges in a row that th
 
 @dataclass(frozen=True)
 class Box:
-    """A box is drawn for a variable."""
+    """Box of a variable."""
 
     name: str
     short: str
@@ -38,7 +38,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """A line is an edge: its end points and two control points for each piece of cubic Bézier curves, end to end."""
+    """Line of an edge: end points and two control points of each cubic Bézier curve, end to end."""
 
     points: tuple[Point, ...]
     level: str | None
@@ -46,14 +46,14 @@ class Line:
 
     @property
     def path(self) -> str:
-        """Write the line in SVG's words."""
+        """Write the line as an SVG path."""
         start, *curves = (f"{x:.1f} {y:.1f}" for x, y in self.points)
         return f"M{start} C{' '.join(curves)}"
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing is a network with the place of everything, in pixels."""
+    """A network with all of its places, in pixels."""
 
     width: float
     height: float
