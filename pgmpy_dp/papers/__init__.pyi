@@ -1,6 +1,6 @@
-"""The names of the room, read by lazy_loader and by type checkers: one file a paper."""
+"""The names of the room, read by lazy_loader and by type checkers."""
 
-from .bernstein_2017 import CGMEM, NLBP, NaiveMLE, PrivateSGD, cgm_em, tables_noise
+from .bernstein_2017 import CGMEM, NLBP, cgm_em, tables_noise
 from .chowdhury_2020 import (
     DataDependentAllocation,
     PlannedAllocation,
@@ -12,14 +12,17 @@ from .chowdhury_2020 import (
     laskey_sensitivities,
     mutual_consistency,
 )
-from .foulds_2020 import PrivateSigmoidBeliefNetwork, calibrate, price, printed_epsilon, printed_topics
+from .foulds_2020 import calibrate, price, printed_epsilon, printed_topics
+from .naive_mle import NaiveMLE
+from .posterior_sampling import ExponentialMAP, PosteriorSampler
+from .private_bayesian import PrivateBayesianEstimator
+from .private_sgd import PrivateSGD
+from .regression_sampling import LinearPosteriorSampler
+from .sigmoid_belief_network import PrivateSigmoidBeliefNetwork
 from .zhang_2016 import (
     Coefficients,
-    ExponentialMAP,
-    LinearPosteriorSampler,
     NoisyCoefficients,
     PosteriorDraws,
-    PosteriorSampler,
     PrintedBayesianEstimator,
     PrintedCoefficients,
     PrintedExponentialMAP,
@@ -28,7 +31,6 @@ from .zhang_2016 import (
     PrintedPosteriorSampler,
     PrintedRegressions,
     PrintedRows,
-    PrivateBayesianEstimator,
     RegressionDraws,
     printed_increment,
     printed_sensitivity,

@@ -21,7 +21,6 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from sklearn.exceptions import ConvergenceWarning
 
-from pgmpy_dp.estimators import NaiveMLE, PrivateSGD
 from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
@@ -30,11 +29,12 @@ from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
+from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
-__all__ = ["CGMEM", "NLBP", "NaiveMLE", "PrivateSGD", "cgm_em", "tables_noise"]
+__all__ = ["CGMEM", "NLBP", "cgm_em", "tables_noise"]
 
 # Share of the loss, or of one nat where it is smaller, by which an E-step may miss its maximum.
 TOLERANCE = 1e-6

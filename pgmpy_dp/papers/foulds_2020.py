@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from pgmpy_dp.data import PrivateDocuments
-from pgmpy_dp.estimators import PrivateSigmoidBeliefNetwork
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.topics.topic_inference import Topics
 from pgmpy_dp.privacy.checks import choice
@@ -28,7 +27,7 @@ from pgmpy_dp.privacy.subsampling import (
 )
 from pgmpy_dp.release import Guarantee
 
-__all__ = ["PrivateSigmoidBeliefNetwork", "calibrate", "price", "printed_epsilon", "printed_topics"]
+__all__ = ["calibrate", "price", "printed_epsilon", "printed_topics"]
 
 
 def price(

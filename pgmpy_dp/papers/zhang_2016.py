@@ -17,8 +17,10 @@ import numpy as np
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
-from pgmpy_dp.estimators import ExponentialMAP, LinearPosteriorSampler, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.papers.posterior_sampling import ExponentialMAP, PosteriorSampler
+from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
+from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 from pgmpy_dp.privacy.fourier import contrasts, fourier_sensitivity
@@ -31,11 +33,8 @@ from pgmpy_dp.schema import Clique
 
 __all__ = [
     "Coefficients",
-    "ExponentialMAP",
-    "LinearPosteriorSampler",
     "NoisyCoefficients",
     "PosteriorDraws",
-    "PosteriorSampler",
     "PrintedBayesianEstimator",
     "PrintedCoefficients",
     "PrintedExponentialMAP",
@@ -44,7 +43,6 @@ __all__ = [
     "PrintedPosteriorSampler",
     "PrintedRegressions",
     "PrintedRows",
-    "PrivateBayesianEstimator",
     "RegressionDraws",
     "printed_increment",
     "printed_sensitivity",

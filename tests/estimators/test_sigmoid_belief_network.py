@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
-from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import Layer, _Horseshoe
+from pgmpy_dp.papers.sigmoid_belief_network import Layer, _Horseshoe
 
 HIDDEN = np.array([[3.0, 3, -3, -3, 0, 0, 0, 0, 3, 0], [0.0, 0, 0, 0, 4, 4, -4, -4, 0, 3]])
 OFFSETS, INTERCEPT = np.array([0.3, -0.4]), np.array([-1.5, -1, 2, 1, -2, -2, 2, 1.5, -1, -1])

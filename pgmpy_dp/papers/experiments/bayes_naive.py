@@ -13,13 +13,15 @@ from scipy.special import softmax
 
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator, PrivateMLE
+from pgmpy_dp.estimators import PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
 from pgmpy_dp.evaluation.prediction import log_scores
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.populations import random_naive_bayes
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.posterior_sampling import ExponentialMAP, PosteriorSampler
+from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE, PrivateSGD
+from pgmpy_dp.estimators import CollectiveEM, NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
@@ -32,6 +32,8 @@ from pgmpy_dp.papers.experiments.protocol import (
     third_order_chain,
 )
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.naive_mle import NaiveMLE
+from pgmpy_dp.papers.private_sgd import PrivateSGD
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals
 

@@ -12,12 +12,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, PrivateSGD
+from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.populations import random_days
 from pgmpy_dp.papers.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.naive_mle import NaiveMLE
+from pgmpy_dp.papers.private_sgd import PrivateSGD
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
-from pgmpy_dp.estimators import NaiveMLE, NotPrivateMLE
+from pgmpy_dp.estimators import NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
@@ -18,6 +18,7 @@ from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.protocol import erdos_renyi, third_order_chain
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 # Epsilon and number of states of each part are the paper's where it says; it does not give epsilon in (a).

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure
 
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, NaiveMLE, NotPrivateMLE
+from pgmpy_dp.estimators import CollectiveEM, NotPrivateMLE
 from pgmpy_dp.evaluation import random_markov_network
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.protocol import erdos_renyi
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 STATES, SIZE, EPSILON = 20, 100_000, 0.1

@@ -13,14 +13,13 @@ from scipy.special import expit
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import row_products
-from pgmpy_dp.estimators import PrivateSigmoidBeliefNetwork
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
-from pgmpy_dp.estimators.for_arrays.sigmoid_belief_network import Layer
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.papers.experiments import vips
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.sigmoid_belief_network import Layer, PrivateSigmoidBeliefNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 
