@@ -23,10 +23,9 @@ from pgmpy_dp.cli.shared.common import (
     one_line,
     promised,
     quiet,
-    shown,
     stages,
 )
-from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option, shown
 from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._names import suggestion
+from pgmpy_dp.cli.shared.files import require_writable, shown
 from pgmpy_dp.errors import in_shell_words
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ class Command(click.Command):
     """A command that refuses with one line on stderr and exit code 1; files it cannot write, before it begins."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from pgmpy_dp.cli.shared.files import require_writable
-
         try:
             require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
             with warnings.catch_warnings():
@@ -46,11 +45,6 @@ class Command(click.Command):
 def _note(message: Warning, *_: Any) -> None:
     """Print a warning of the library on one line."""
     click.echo(shown(f"Note: {one_line(message)}"), err=True)
-
-
-def shown(line: str) -> str:
-    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def one_line(error: BaseException) -> str:

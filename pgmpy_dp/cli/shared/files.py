@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.shared.common import shown
-
 # Which options take files of a kind, for refusals.
 _BELONGS = {
     "records": "records are the DATA of release, probe, structure, bins, states and synthesize, and the tables of "
@@ -118,6 +116,11 @@ class FileOf(click.Path):
         """Return the kind of an existing file, if it is recognised as another than these."""
         found = kind_of(path) if path.exists() else None
         return None if found in self.kinds else found
+
+
+def shown(line: str) -> str:
+    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str, Any], force: bool) -> None:
