@@ -249,5 +249,5 @@ def test_collective_fits_of_coefficients(small):
 def test_the_old_name_of_the_mechanism_says_so(small):
     schema, records = small
     with pytest.warns(DeprecationWarning, match="now called mechanism="):
-        estimator = dp.PrivateBayesianEstimator(1.0, release="fourier", state_names=schema)
+        estimator = dp.papers.PrivateBayesianEstimator(1.0, release="fourier", state_names=schema)
     assert estimator.fit(DiscreteBayesianNetwork(EDGES), records).release_.kind == "coefficients"
