@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pgmpy.factors.discrete import DiscreteFactor
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference.mixtures.balanced_records import independent_records
@@ -219,6 +220,13 @@ def test_the_release_is_held_against_the_model(case):
     assert case.model.guarantee_ == case.model.release_.guarantee
 
 
+def test_tables_of_a_release_are_compared_with_the_model(case):
+    if case.bounded:
+        found = dp.evaluation.compare(case.model.release_, case.model)
+        assert list(found.columns) == ["error", "noise", "excess"]
+        assert found["error"].max() < 0.1
+
+
 def drawn(case: Case, *arguments: Any, **options: Any) -> pd.DataFrame:
     """Draw records that have all variables of the model."""
     made = case.model.simulate(*arguments, **options)
@@ -345,6 +353,25 @@ def test_without_a_release_a_network_needs_the_number_of_records(tmp_path):
         with pytest.raises(ValueError, match="edges of its bins"):
             bare.simulate(5, numbers="uniform")
         assert len(bare.simulate(5)) == 5
+
+
+def test_bounds_belong_to_their_states_whatever_their_order():
+    """A release lists states in another order than a network that was made elsewhere."""
+    case = grid()
+    network = dp.PrivateMarkovNetwork(GRID)
+    factors = []
+    for factor in case.model.get_factors():
+        axes = [factor.variables.index(v) for v in factor.variables if v == "lung"]
+        states = {v: names[::-1] if v == "lung" else names for v, names in factor.state_names.items()}
+        factors.append(DiscreteFactor(factor.variables, factor.cardinality, np.flip(factor.values, axes), states))
+    network.set_factors(factors)
+    network.attach_release(case.model.release_)
+    for model in (network, case.model):
+        model.sample_draws(20)
+    given = {"lung": "yes"}
+    for asked, known in ((["lung"], {}), (["age"], given), (["lung", "age"], {})):
+        found, held = (model.query(asked, known, interval=0.9) for model in (network, case.model))
+        np.testing.assert_allclose(found.loc[held.index], held)
 
 
 def test_households_answer_at_the_level_that_a_question_names():
